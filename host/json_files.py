@@ -1,4 +1,4 @@
-"""JSON in a file of an installation, read so that whatever keeps it from being JSON is one kind of error."""
+"""Reads JSON files of an installation; all malformed JSON raises one kind of error."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 
 def read_json_file(path: Path) -> Any:
-    """What a file of JSON says.
+    """The contents of a JSON file.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is no JSON, also where it is nested without end, which Python tells as an error of its own.
+        OSError: the file cannot be read.
+        ValueError: it is not JSON, or is nested too deep, for which Python itself raises another error.
     """
     text = path.read_text(encoding="utf-8")
     try:

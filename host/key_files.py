@@ -1,4 +1,4 @@
-"""Key files: private Ed25519 keys made once, mode 600, and their public halves for those who only verify."""
+"""Key files: private Ed25519 keys made once, mode 600, and their public halves for processes that only verify."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from cryptography.hazmat.primitives.serialization import (
 from host.errors import EXIT_USAGE, OperatorError
 from host.json_files import read_json_file
 
-# What deciders carry between partitions is signed with it; made by the first decider that starts.
+# Signs what deciders send between partitions; made by the first decider that starts.
 DECIDER_KEY = "decider.pem"
 DECIDERS = "deciders.json"
-# A second copy of every file of public halves, by the file's name: what older keys signed is good for as long as
-# their public halves are known, and a file that is made again from its private key has the current one only.
+# A second copy of every file of public halves, by the file's name. Signatures of older keys are valid only as long as
+# their public halves are known, and a file that is made again from its private key has only the current one.
 COPIES = "published.json"
 
 
@@ -42,14 +42,14 @@ class KeysUnreadable(OperatorError):
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A private key and the name under which others know its public half."""
+    """A private key and the key id of its public half."""
 
     kid: str
     private_key: Ed25519PrivateKey = field(repr=False)
 
 
 def load_published(keys_dir: Path, private: str, public: str) -> SigningKey:
-    """A signing key of the installation, made and published where there is none.
+    """A signing key of the installation, made and published if there is none.
 
     Args:
         keys_dir: `<data-dir>/keys`.
@@ -83,7 +83,7 @@ def load_signing(path: Path) -> SigningKey:
 
 
 def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
-    """The public keys in `gateways.json` or its like, by key id; none where there is no such file.
+    """The public keys in `gateways.json` or a similar file, by key id; none if there is no such file.
 
     Raises:
         KeysUnreadable: the file is damaged.
@@ -97,7 +97,7 @@ def load_public(path: Path) -> dict[str, Ed25519PublicKey]:
 
 
 def _way_back(path: Path) -> str:
-    """What to do about a damaged file: deletion is advised only where it comes back whole."""
+    """What to do about a damaged file: deletion is advised only if the file can be made again complete."""
     whole = path.with_name(COPIES)
     with suppress(KeysUnreadable):
         if load_copy(path):
@@ -106,7 +106,7 @@ def _way_back(path: Path) -> str:
 
 
 def load_copy(path: Path) -> dict[str, Ed25519PublicKey]:
-    """What the copy in the same directory has of a file of public keys; none where it has nothing.
+    """The keys of a file of public keys in the copy in the same directory; none if it has none.
 
     Raises:
         KeysUnreadable: the copy is damaged.
@@ -115,7 +115,7 @@ def load_copy(path: Path) -> dict[str, Ed25519PublicKey]:
 
 
 def _copied(path: Path) -> dict[str, dict[str, Ed25519PublicKey]]:
-    """All that the copy in the same directory has, by file; errors as `load_copy`."""
+    """The contents of the copy in the same directory, by file; errors as in `load_copy`."""
     copies = path.with_name(COPIES)
     try:
         return {name: _publics(pairs) for name, pairs in read_json_file(copies).items()}
@@ -133,12 +133,12 @@ def _publics(pairs: Mapping[str, str]) -> dict[str, Ed25519PublicKey]:
 
 
 def key_id(public_key: Ed25519PublicKey) -> str:
-    """The name of a key: the first 16 hex characters of the SHA-256 of its raw public half."""
+    """The id of a key: the first 16 hex characters of the SHA-256 of its raw public half."""
     return hashlib.sha256(raw_public(public_key)).hexdigest()[:16]
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Write a file that only its owner can read, whole or not at all."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -155,7 +155,7 @@ def write_signing(path: Path, key: Ed25519PrivateKey) -> None:
 
 @contextmanager
 def locked(keys_dir: Path) -> Iterator[None]:
-    """Hold a directory of keys, made where it is missing, against other processes that make keys in it."""
+    """Lock a directory of keys, made if it is missing, against other processes that make keys in it."""
     keys_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(keys_dir / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -166,10 +166,10 @@ def locked(keys_dir: Path) -> Iterator[None]:
 
 
 def publish(path: Path, key: SigningKey) -> dict[str, Ed25519PublicKey]:
-    """Add the public half of a key to a file of them; the caller holds the directory.
+    """Add the public half of a key to a file of public halves; the caller holds the directory's lock.
 
-    A file that is missing is made again from its copy. One that lacks a key of its copy is refused: whether the key
-    was lost or shall be believed no more is for the operator to say, and for deciders' keys the log hangs on it.
+    A missing file is made again from its copy. A file without a key that is in its copy is refused: the operator must
+    say whether the key was lost or is to be withdrawn, and the log depends on deciders' keys.
 
     Returns:
         All keys of the file.
@@ -193,12 +193,12 @@ def publish(path: Path, key: SigningKey) -> dict[str, Ed25519PublicKey]:
 
 
 def write_public(path: Path, keys: Mapping[str, Ed25519PublicKey], without: str = "") -> None:
-    """Write a file of public keys as `load_public` reads it, and then its copy; the caller holds the directory.
+    """Write a file of public keys as `load_public` reads it, then its copy; the caller holds the directory's lock.
 
     Args:
         path: the file.
-        keys: all that it shall have. What the copy has beside them stays there,
-        without: but for this one, which is believed no more.
+        keys: all keys of the file. Other keys of the copy stay in the copy.
+        without: a withdrawn key, which is removed from the copy too.
     """
     copied = _copied(path)
     write_private(path, json.dumps(_rows(keys), indent=1).encode())

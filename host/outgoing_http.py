@@ -1,4 +1,4 @@
-"""HTTP clients of the servers: the company's authorities, the environment's proxy."""
+"""HTTP clients of the servers, with the company's certificate authorities and the environment's proxy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ProxyUnusable(Exception):
 
 
 def http_client(**settings: Any) -> httpx.AsyncClient:
-    """An HTTP client that believes what `outgoing_tls` does, with httpx's own settings.
+    """An HTTP client that trusts the same authorities as `outgoing_tls`, with httpx's own settings.
 
     Raises:
         TlsRefused: as `outgoing_tls`.
@@ -29,7 +29,7 @@ def http_client(**settings: Any) -> httpx.AsyncClient:
 
 @contextmanager
 def proxy_checked() -> Iterator[None]:
-    """Make a client of httpx whose own settings are known to be good.
+    """Translate errors in making a client of httpx whose own settings are known to be good.
 
     Raises:
         ProxyUnusable: the environment's proxy cannot be used.
@@ -37,7 +37,7 @@ def proxy_checked() -> Iterator[None]:
     try:
         yield
     except (ValueError, httpx.InvalidURL):
-        # Not chained: the reason may quote the proxy's password.
+        # Not chained: the reason can quote the proxy's password.
         raise ProxyUnusable(
             "The environment names a proxy that cannot be used: mend HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name "
             "the host in NO_PROXY."

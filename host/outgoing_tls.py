@@ -1,7 +1,7 @@
-"""Whom Placet believes at the other end of every TLS connection that it opens: one answer for all of them.
+"""The certificate authorities that Placet trusts, the same for every TLS connection that it opens.
 
-1. The certificate authorities of the system, or those of OpenSSL's own variables `SSL_CERT_FILE` and `SSL_CERT_DIR`.
-2. Beside them those in the file that `PLACET_CA_FILE` names: a company's own.
+1. The authorities of the system, or those of OpenSSL's own variables `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+2. In addition those in the file that `PLACET_CA_FILE` names: a company's own.
 
 The client distribution has the same rule (`placet.tls`). docs/operations.md, TLS.
 """
@@ -11,20 +11,20 @@ import ssl
 from pathlib import Path
 
 CA_FILE = "PLACET_CA_FILE"
-# What OpenSSL and requests look at, in libraries that make their connections themselves.
+# The variables that OpenSSL and requests read, in libraries that make their connections themselves.
 SSL_CERT_FILE, REQUESTS_CA_BUNDLE = "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"
 _CERTIFICATE_FILES = {".pem", ".crt", ".0"}
 
 
 class TlsRefused(OSError):
-    """A file of certificate authorities cannot be used; the message names it and the variable that names it."""
+    """A file of certificate authorities cannot be used; the message names the file and its variable."""
 
 
 def outgoing_tls() -> ssl.SSLContext:
-    """What a client of ours checks a server's certificate and name by.
+    """The TLS context by which Placet's clients check a server's certificate and name.
 
     Raises:
-        TlsRefused: a named file cannot be read, or holds no certificate.
+        TlsRefused: a named file cannot be read, or contains no certificate.
     """
     for variable in (CA_FILE, SSL_CERT_FILE):
         _check_readable(variable)
@@ -38,10 +38,10 @@ def outgoing_tls() -> ssl.SSLContext:
 
 
 def trust_for_libraries(path: Path) -> None:
-    """Let libraries that make their own connections in this process believe the same authorities.
+    """Let libraries that make their own connections in this process trust the same authorities.
 
     Args:
-        path: a file that is written with them.
+        path: the file to which the authorities are written.
 
     Raises:
         TlsRefused: as `outgoing_tls`, or the file cannot be written.
@@ -68,7 +68,7 @@ def _sources() -> list[Path]:
 
 
 def _check_readable(variable: str) -> None:
-    """OpenSSL itself passes over a file that is not there, and then believes nobody."""
+    """Refuse a missing file: OpenSSL itself ignores it, and then trusts no authority."""
     path = os.environ.get(variable)
     if not path:
         return

@@ -1,4 +1,4 @@
-"""Public keys by name, read from a file that may gain keys while we run."""
+"""Public keys by key id, read from a file that can change at run time."""
 
 import base64
 import binascii
@@ -18,8 +18,8 @@ Stamp = tuple[int, int, int]
 class PublicKeyFile:
     """The keys of one file, `{kid: base64 raw Ed25519 public key}`; usable as `schemas.envelope.PublicKeys`.
 
-    The file is looked at, at most every second, and read again where it has changed or the key id is not known: a key
-    that was withdrawn is believed no longer. While there is no file, the keys that were read stay.
+    The file is checked at most every second, and read again if it has changed or the key id is unknown, so a
+    withdrawn key is no longer trusted. While the file is missing, the keys read before stay.
 
     Args:
         path: the file.
@@ -35,10 +35,10 @@ class PublicKeyFile:
         self._stamp: Stamp | None = None
 
     def __call__(self, kid: str) -> Ed25519PublicKey | None:
-        """The key of that name, or None.
+        """The key of that id, or None.
 
         Raises:
-            KeysUnreadable: the file had to be read and cannot be; until it is restored nobody can be believed.
+            KeysUnreadable: the file had to be read and cannot be; until it is restored no signature can be verified.
         """
         if kid not in self._keys:
             if self._is_due(self._read_at_s):
@@ -51,7 +51,7 @@ class PublicKeyFile:
         return self._keys.get(kid)
 
     def __reduce__(self) -> tuple[type["PublicKeyFile"], tuple[Path]]:
-        # Another process reads the file itself.
+        # When pickled for another process: that process reads the file itself.
         return PublicKeyFile, (self._path,)
 
     def _read(self, stamp: Stamp | None) -> None:
@@ -63,7 +63,7 @@ class PublicKeyFile:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """What differs once a file was written anew; None where there is none."""
+    """A value that changes when a file is rewritten; None if there is no file."""
     try:
         status = path.stat()
     except FileNotFoundError:

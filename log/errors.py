@@ -1,4 +1,4 @@
-"""What the log could not do, in one family; each kind says who has to act."""
+"""The errors of the log, with one base class; each kind says who has to act."""
 
 from host.errors import EXIT_USAGE, OperatorError
 from log.places import TopicPartition
@@ -11,15 +11,15 @@ RESTORE = (
 
 
 class LogError(OperatorError):
-    """What a log could not do; each kind says who has to act."""
+    """An error of the log; each kind says who has to act."""
 
 
 class BatchTooLarge(LogError):
     """The records do not fit one batch; nothing was sent. The caller sends less.
 
     Attributes:
-        tp: where they should have gone.
-        size_bytes: an upper bound of their size together.
+        tp: the target partition.
+        size_bytes: an upper bound of their total size.
     """
 
     def __init__(self, tp: TopicPartition, size_bytes: int) -> None:
@@ -31,10 +31,10 @@ class BatchTooLarge(LogError):
 class AppendFailed(LogError):
     """The outcome of an append is unknown: the batch may be in the log, may land later, or never.
 
-    The appender is spoiled for every partition. The caller abandons it, takes a fresh one and claims again.
+    The appender cannot be used any more, for any partition. The caller abandons it, opens a new one and claims again.
 
     Attributes:
-        tp: where the batch should have gone.
+        tp: the target partition.
         reason: what happened, in a few words.
     """
 
@@ -45,10 +45,10 @@ class AppendFailed(LogError):
 
 
 class LogUnreachable(LogError):
-    """Nobody answers for the log. The caller may try again; the operator starts Kafka or mends the address.
+    """The log does not answer. The caller can try again; the operator starts Kafka or corrects the address.
 
     Attributes:
-        address: where it was looked for.
+        address: the address that was tried.
         reason: what happened, in a few words.
     """
 
@@ -62,7 +62,7 @@ class LogUnreachable(LogError):
 
 
 class LogFailing(LogUnreachable):
-    """Kafka answers but cannot do what was asked; `reason` says where. The operator looks at its files."""
+    """Kafka answers but cannot do what was requested; `reason` says where. The operator checks its files."""
 
     def __init__(self, address: str, reason: str) -> None:
         LogError.__init__(self, reason)
@@ -70,15 +70,15 @@ class LogFailing(LogUnreachable):
 
 
 class LogDamaged(LogError):
-    """The log holds a record that is not as it was written. The operator restores it; nothing may be skipped."""
+    """The log contains a damaged record. The operator restores the log; no record may be skipped."""
 
 
 class LogRefused(LogError):
-    """The log answers but does not let us: sign-in, rights or settings. The operator mends them.
+    """The log refuses access: sign-in, rights or settings are wrong. The operator corrects them.
 
     Attributes:
-        address: where it was asked.
-        reason: what it said, in a few words.
+        address: the log's address.
+        reason: its answer, in a few words.
     """
 
     def __init__(self, address: str, reason: str) -> None:
@@ -88,7 +88,7 @@ class LogRefused(LogError):
 
 
 class TopicForbidden(LogRefused):
-    """The cluster does not let this principal use a topic. The operator grants it the right."""
+    """The cluster does not permit this principal to use a topic. The operator grants it the right."""
 
 
 class TopicMissing(LogError):
@@ -107,7 +107,7 @@ class TopicMissing(LogError):
 
 
 class MemberReplaced(LogError):
-    """Another process joined a group under this one's name and has its partitions. The operator ends one of the two.
+    """Another process joined the group under the same name and has the partitions. The operator ends one of the two.
 
     Attributes:
         group: the group.
@@ -124,10 +124,10 @@ class MemberReplaced(LogError):
 
 
 class ClaimUnknown(LogError):
-    """A claim that others have counted does not count here. The operator acts; nothing may be decided anew.
+    """A claim that counted for others does not count here. The operator acts; nothing may be decided again.
 
     Attributes:
-        tp, offset: where the claim stands.
+        tp, offset: the place of the claim.
     """
 
     def __init__(self, tp: TopicPartition, offset: int, doubt: str) -> None:
@@ -142,13 +142,14 @@ class ClaimUnknown(LogError):
 
 
 class LogTruncated(LogError):
-    """A partition does not hold an offset that was asked for. The operator restores the log; nothing may be skipped.
+    """A partition does not contain a requested offset. The operator restores the log; no record may be skipped.
 
-    `placet.trust` and the snapshots name what is missing: without them all behind it would be decided anew.
+    `placet.trust` and the snapshots are evidence of what is missing: without them everything after it would be
+    decided again.
 
     Attributes:
         tp: the partition.
-        wanted: the offset that was asked for; it holds `first` up to `end`, its high watermark.
+        wanted: the requested offset; the partition has `first` up to `end`, its high watermark.
     """
 
     def __init__(self, tp: TopicPartition, wanted: int, first: int, end: int) -> None:
@@ -164,14 +165,14 @@ class LogTruncated(LogError):
 
 
 class LogChanged(LogError):
-    """The log is not the one that was read before, or not all of it: shorter, cut, or made anew.
+    """The log is not the one that was read before, or not all of it: shorter, cut off, or recreated.
 
-    Nothing is skipped. The operator restores the log, or makes anew what was read from it where this log is the one
-    that is meant: a view is a witness of what was cut off.
+    No record is skipped. The operator restores the log. If the present log is the intended one, the operator rebuilds
+    what was read from the earlier one: a view is evidence of what was cut off.
 
     Attributes:
         where: the partition.
-        what: what is wrong with it, in a few words that go on from its name.
+        what: what is wrong with it, in a few words that continue the partition's name.
     """
 
     def __init__(self, where: object, what: str, advice: str = RESTORE) -> None:
@@ -181,11 +182,11 @@ class LogChanged(LogError):
 
 
 class OffsetGone(LogChanged):
-    """A partition no longer holds the offset that is read next, or does not hold it yet.
+    """A partition no longer contains the offset to read next, or does not contain it yet.
 
     Attributes:
         tp: the partition.
-        offset: the one that was asked for.
+        offset: the requested offset.
     """
 
     def __init__(self, tp: TopicPartition, offset: int) -> None:
@@ -195,7 +196,7 @@ class OffsetGone(LogChanged):
 
 
 class PartitionsDiffer(LogError):
-    """A topic has another partition count than the installation; the message says which to start with."""
+    """A topic has another partition count than the installation; the message names the count to start with."""
 
     exit_code = EXIT_USAGE
 
@@ -207,7 +208,7 @@ class PartitionsDiffer(LogError):
 
 
 class LogFromNewerVersion(LogError):
-    """A fact that all others depend on cannot be read by this version. The operator runs the one that wrote it.
+    """This version cannot read a fact that all others depend on. The operator runs the version that wrote it.
 
     Attributes:
         where: partition and offset.
@@ -222,7 +223,7 @@ class LogFromNewerVersion(LogError):
 
 
 class FactsDeleted(LogTruncated):
-    """The first facts of a partition are gone. The operator restores the log."""
+    """The first facts of a partition were deleted. The operator restores the log."""
 
     def __init__(self, tp: TopicPartition, first: int, end: int) -> None:
         LogError.__init__(self, begins_late(str(tp), first))

@@ -1,4 +1,4 @@
-"""Where a record stands, and what a partition holds."""
+"""Partitions and their bounds."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class TopicPartition(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The first offset of a partition, and one past the last; equal when it is empty."""
+    """The first offset of a partition, and one past the last; equal if it is empty."""
 
     first: int
     end: int

@@ -1,15 +1,16 @@
-"""Whether the log still holds what was counted of it: one that was restored too short would be decided anew.
+"""Checks that the log still has everything that was counted of it, since a decider would decide lost facts again.
 
-A decider goes on from what the facts say was decided. Where facts were cut off and the commands were not, it would
-decide those again, differently. So before it claims anything it looks for a witness: `placet.trust` says of each
-partition of the facts up to which offset it was counted.
+A decider continues from what was decided according to the facts. If facts were cut off and their commands were not,
+for example by a restore from an older backup, it would decide those commands again, differently. So before it claims
+a partition it looks for independent evidence: `placet.trust` has the offset up to which each partition of the facts
+was counted.
 
-Where the first facts of a partition were deleted, what is left tells nothing: a claim counts by the one before it.
-A snapshot would hide that. So each partition of facts has to begin at offset 0.
+If the first facts of a partition were deleted, the rest proves nothing, because a claim counts only by the claim
+before it. A snapshot would hide that. So each partition of facts has to begin at offset 0.
 
-It would do the same where the facts are there and count no more, since the public half of the key that signed them
-was lost, or since they were recorded unsigned. The witness says, too, under which claim it counted. Records of the
-facts themselves are no evidence: who may only produce there could claim under a key that nobody ever knew.
+A decider would also decide again if the facts exist but no longer count, because the public half of the key that
+signed them was lost, or because they were recorded unsigned. Therefore `placet.trust` also has the claim under which
+it counted. The facts' own records are no evidence: anyone with write access there could claim under an unknown key.
 """
 
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM
 from schemas.trust import TrustCheckpoint, read_trust
 
-# A checkpoint closes every round of counting: one of the last records is one.
+# A checkpoint closes every round of counting, so one of the last records is a checkpoint.
 LOOK_BACK = 1_000
 
 
@@ -33,7 +34,7 @@ async def check_count(log: Log, topic: str, wanted: int) -> None:
     Raises:
         PartitionsDiffer: it has another count.
         TopicMissing: it does not exist.
-        LogUnreachable: nobody answers.
+        LogUnreachable: the log does not answer.
     """
     found = await log.partition_count(topic)
     if found != wanted:
@@ -44,12 +45,12 @@ async def check_begun(log: Log, *topics: str) -> None:
     """Check that each partition of facts begins at offset 0.
 
     Args:
-        log: connected.
-        topics: those of facts that are looked at.
+        log: a connected log.
+        topics: the topics of facts to check.
 
     Raises:
-        FactsDeleted: one does not.
-        LogError: the log cannot be read; see its kinds.
+        FactsDeleted: a partition begins later.
+        LogError: the log cannot be read; see its subclasses.
     """
     for topic in topics:
         for partition in range(await log.partition_count(topic)):
@@ -60,20 +61,20 @@ async def check_begun(log: Log, *topics: str) -> None:
 
 
 async def check_whole(log: Log, seals: LogSeals | None = None) -> Mapping[int, int]:
-    """Compare each partition of the facts with how far, and under which claim, it was counted.
+    """Compare each partition of the facts with the offset and the claim up to which it was counted.
 
     Args:
-        log: connected.
-        seals: of the log; None where nothing was ever signed.
+        log: a connected log.
+        seals: the log's; None if nothing was ever signed.
 
     Returns:
         Per partition, the claim that was counted last.
 
     Raises:
-        FactsDeleted: a partition begins behind offset 0.
-        LogTruncated: a partition ends before.
-        ClaimUnknown: that claim would not count any more.
-        LogError: the log cannot be read; see its kinds.
+        FactsDeleted: a partition begins after offset 0.
+        LogTruncated: a partition ends before the counted offset.
+        ClaimUnknown: the counted claim would not count any more.
+        LogError: the log cannot be read; see its subclasses.
     """
     await check_begun(log, *log.topics.facts)
     claims = {}
@@ -122,7 +123,7 @@ async def _last_of(log: Log, tp: TopicPartition, start: int, end: int) -> TrustC
                 try:
                     record = read_trust(raw)
                 except UnreadableRecord:
-                    # The trust processor reports it.
+                    # Not reported here: the trust processor reports it.
                     continue
                 if isinstance(record, TrustCheckpoint):
                     last = record

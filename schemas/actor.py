@@ -1,4 +1,4 @@
-"""Who asks: the identity that a command carries, and that every fact about a person names."""
+"""The actor: the identity that a command carries, and that every fact about a person names."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from schemas.limits import NAME_MAX_CHARS
 
 Role = Literal["agent", "reviewer", "operator", "analyst", "admin", "system"]
 
-# What the system itself signs with; no token may speak for it.
+# The role and the subjects of the system itself; no token can have them.
 RESERVED_ROLE = "system"
 RESERVED_SUBJECT = "placet:"
 
@@ -18,7 +18,7 @@ def subject_fault(subject: str) -> str | None:
     if not subject.isprintable() or not 1 <= len(subject) <= NAME_MAX_CHARS:
         return f"must be 1 to {NAME_MAX_CHARS} printable characters"
     if subject != subject.strip():
-        # Nobody would see that it is another person than the one without them.
+        # People would take it for the subject without the spaces, which is another person.
         return "must not begin or end with a space"
     if subject.startswith(RESERVED_SUBJECT):
         return f"must not begin with {RESERVED_SUBJECT}, which is Placet's own"
@@ -26,13 +26,13 @@ def subject_fault(subject: str) -> str | None:
 
 
 class Actor(BaseModel):
-    """A subject with its roles, as a token or the system itself vouches for it.
+    """A subject with its roles, authenticated by a token or by the system itself.
 
     `roles` holds the built-in roles and the installation's own (treasurer, cfo, …).
-    `agent` is the only agent in whose name the subject may act; None for people.
+    `agent` is the only agent in whose name the subject can act; None for people.
     """
 
-    # The empty constraint on texts makes pydantic refuse lone surrogates, which no header could carry.
+    # The empty constraint on texts makes pydantic refuse lone surrogates, which no header can carry.
     model_config = ConfigDict(frozen=True, extra="forbid", str_min_length=0)
 
     subject: str
@@ -42,7 +42,7 @@ class Actor(BaseModel):
     agent: str | None = None
 
     def has(self, *roles: str) -> bool:
-        """Whether the actor has one of the roles, or is an admin; an agent's token has none, whatever it lists."""
+        """Returns True if the actor has one of the roles or is an admin; an agent's token never has one."""
         return self.agent is None and ("admin" in self.roles or any(role in self.roles for role in roles))
 
 
@@ -51,15 +51,15 @@ DECIDER = "placet:decider"
 
 
 def system_actor(tenant: str, project: str) -> Actor:
-    """The decider's own timer, in whose name it nudges."""
+    """The actor of the decider's own timer, which sends nudges."""
     return Actor(subject=TIMER, tenant=tenant, project=project, roles=("system",))
 
 
 def decider_actor(tenant: str, project: str) -> Actor:
-    """A decider that carries something from one partition to another."""
+    """The actor of a decider that sends commands from one partition to another."""
     return Actor(subject=DECIDER, tenant=tenant, project=project, roles=("system",))
 
 
 def tool_role(tool: str) -> str:
-    """The role of a server that runs one tool: it may consume releases of that tool's calls, and report on them."""
+    """The role of a server that runs one tool: it can consume releases of that tool's calls and report results."""
     return f"tool:{tool}"

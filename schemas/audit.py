@@ -1,7 +1,7 @@
-"""The audit trees' words: which records have a leaf, what a leaf is made of, and the signed head (docs/audit.md).
+"""The audit trees: which records have a leaf, what a leaf is made of, and the signed head (docs/audit.md).
 
-Whether a record has a leaf is told by its key, its headers and the term rule, and a leaf is made of the record's
-bytes: a version that reads a body otherwise, or not at all, makes the same trees.
+Whether a record has a leaf depends on its key, its headers and the term rule, and a leaf is made of the record's
+bytes: a version that reads a body differently, or not at all, makes the same trees.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ENCODE = msgspec.msgpack.Encoder().encode
 
 
 def record_leaf(topic: TopicRole, record: RawRecord) -> bytes:
-    """The leaf hash of a record that counts: RFC 6962's of the MessagePack array of what the log has of it."""
+    """The RFC 6962 leaf hash of a record that counts, over the MessagePack array of the record's parts in the log."""
     partition, offset, _, key, value, headers = record
     return hashlib.sha256(
         b"\x00" + _ENCODE((LEAF_FORMAT, topic, partition, offset, key, headers, value))
@@ -46,7 +46,7 @@ def record_leaf(topic: TopicRole, record: RawRecord) -> bytes:
 
 @lru_cache(maxsize=8192)
 def tenant_of(key: bytes) -> str | None:
-    """Whose tree the records of a key are in: the key's first part; None for those about the log itself."""
+    """The tenant whose tree has a key's records: the key's first part; None for records about the log itself."""
     if key.startswith(LOG_KEYS):
         return None
     first, slash, _ = key.partition(b"/")
@@ -58,11 +58,11 @@ def tenant_of(key: bytes) -> str | None:
 
 
 def has_leaf(record: RawRecord, claim: int) -> bool:
-    """Whether a record is in a tree, told without its body.
+    """Returns True if a record is in a tree, decided without its body.
 
     Args:
-        record: any of an events topic.
-        claim: in force before it.
+        record: any record of an events topic.
+        claim: the claim in force before it.
     """
     if tenant_of(record.key) is None:
         return False
@@ -74,7 +74,7 @@ def has_leaf(record: RawRecord, claim: int) -> bool:
 
 
 class TreeHead(NamedTuple):
-    """Up to where one tree was when a head was signed."""
+    """The extent of one tree when a head was signed."""
 
     topic: TopicRole
     partition: int
@@ -87,7 +87,7 @@ class Head(NamedTuple):
     """A tenant's signed head: all its trees, and the digest of the head before it.
 
     Attributes:
-        line: its canonical JSON with the signature; what is kept and what the next one names.
+        line: its canonical JSON with the signature; it is stored, and the next head has its digest.
         number: counts the tenant's heads from 1.
         previous: SHA-256 of the line before it, empty for the first.
     """
@@ -101,12 +101,12 @@ class Head(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What the next head names this one by."""
+        """The digest by which the next head refers to this one."""
         return hashlib.sha256(self.line.encode()).hexdigest()
 
 
 class HeadMalformed(ValueError):
-    """A text is no head."""
+    """A text is not an audit head."""
 
 
 def sign_head(
@@ -126,10 +126,10 @@ def sign_head(
 
 
 def read_head(line: str) -> Head:
-    """The head in a line. Its signature is looked at by `verify_head`.
+    """The head in a line. `verify_head` verifies its signature.
 
     Raises:
-        HeadMalformed: the line is none.
+        HeadMalformed: the line is not a head.
     """
     try:
         body = json.loads(line)
@@ -142,7 +142,7 @@ def read_head(line: str) -> Head:
 
 
 def verify_head(head: Head, key: Ed25519PublicKey) -> bool:
-    """Whether a head was signed by the key."""
+    """Returns True if a head was signed by the key."""
     body = json.loads(head.line)
     try:
         signature = base64.b64decode(body.pop("signature"), validate=True)
@@ -153,6 +153,6 @@ def verify_head(head: Head, key: Ed25519PublicKey) -> bool:
 
 
 def call_signature(key: SigningKey, body: bytes) -> str:
-    """The header with which a head is posted to a webhook: who sends it, and a signature over the whole body."""
+    """The header of a head that is posted to a webhook: the sender's key id, and a signature over the whole body."""
     signature = base64.urlsafe_b64encode(key.private_key.sign(CALL_CONTEXT + body)).decode().rstrip("=")
     return f"{key.kid}.{signature}"

@@ -1,4 +1,4 @@
-"""Who may decide a hold: the rule, for the decider that enforces it and for the door that lists what is one's own."""
+"""Who can decide a hold: the rule that the decider enforces, and by which the APIs list a person's own holds."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,9 +15,9 @@ Requesters = Callable[[], frozenset[str]]
 
 
 class Delegation(Struct, frozen=True):
-    """A hold handed on: by which account, with which roles, and to whom it named.
+    """A delegation of a hold: the delegating account, its roles then, and the named recipient.
 
-    `person` is the principal whose account that was, empty where none was published.
+    `person` is the principal whose account it was, or empty if none was published.
     """
 
     by: str
@@ -30,22 +30,22 @@ _DECODER = msgspec.json.Decoder(tuple[Delegation, ...])
 
 
 def delegations_to_text(delegations: tuple[Delegation, ...]) -> str:
-    """The JSON of a hold's delegations, as a view's row has it."""
+    """The JSON of a hold's delegations, as in a row of the views."""
     return msgspec.json.encode(delegations).decode()
 
 
 @lru_cache(maxsize=1024)
 def delegations_from_text(text: str | None) -> tuple[Delegation, ...]:
-    """The delegations of a JSON text; none where there is no text.
+    """The delegations of a JSON text; none without a text.
 
     Raises:
-        msgspec.MsgspecError: it is none of `delegations_to_text`.
+        msgspec.MsgspecError: the text was not made by `delegations_to_text`.
     """
     return () if text is None else _DECODER.decode(text)
 
 
 class Asked(Struct, frozen=True):
-    """Whom a hold asks, as it stands; `delegations` are all that it had, the oldest first: the last one counts."""
+    """The people whom a hold asks now; `delegations` are all it had, the oldest first: only the last one counts."""
 
     roles: tuple[str, ...]
     reviewers: tuple[str, ...]
@@ -55,24 +55,23 @@ class Asked(Struct, frozen=True):
 
     @property
     def asked_roles(self) -> tuple[str, ...]:
-        """The roles by which it may be decided; none where only the reviewers that it names may."""
+        """The roles that can decide it; none if only its named reviewers can."""
         return roles_asked(self)
 
 
 def refusal_to_decide(
     asked: Asked, requesters: Requesters, actor: Actor, people: TenantPeople
 ) -> tuple[Refusal, str] | None:
-    """Why the actor may not decide a hold, or None.
+    """Why the actor cannot decide a hold, or None.
 
-    An agent's token never decides, and nobody whom the rule excludes. Where the hold names roles or reviewers,
-    exactly those count, or a delegation to this person by somebody who still may; being an admin is not being a
-    treasurer.
+    Agents' tokens and people whom the rule excludes never decide. If the hold names roles or reviewers, exactly those
+    count, or a delegation to this person by somebody who still can decide; an admin is not a treasurer.
 
     Args:
-        asked: whom the hold asks.
-        requesters: the people whose own request it is; looked up only where they may not decide it.
-        actor: who would decide, with the roles that count.
-        people: of the tenant.
+        asked: the people whom the hold asks.
+        requesters: the people whose own request it is; called only if they cannot decide it themselves.
+        actor: the person who would decide, with the roles that count.
+        people: the people of the tenant.
     """
     if actor.agent is not None:
         return Refusal.NOT_AUTHORISED, "an agent's token cannot decide"
@@ -94,29 +93,29 @@ def refusal_to_decide(
 
 
 def could_decide(asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople) -> bool:
-    """Whether an account with some roles may decide a hold by itself: it is named, or has a role that is asked."""
+    """Returns True if an account can decide a hold without a delegation: as a named reviewer or by its roles."""
     return people.is_among(by, asked.reviewers) or bool(set(asked.asked_roles) & set(had))
 
 
 def hands_to(
     asked: Asked, to: str, had: tuple[str, ...], people: TenantPeople, *, bars: bool = False
 ) -> tuple[Delegation, ...]:
-    """The delegations by which somebody speaks on a hold, back to that of one who could decide by themselves.
+    """The chain of delegations to an account, back to the delegator who could decide without a delegation.
 
     Args:
-        asked: whom the hold asks, with the delegations that it had when they spoke.
-        to: the account that speaks.
+        asked: the people whom the hold asks, with its delegations at the time of the decision.
+        to: the account that decides.
         had: its roles then.
-        people: of the tenant.
-        bars: whether it is asked for whom they spoke, to bar those: then whom a hold was handed to by the name of a
-            former account spoke for who handed it on.
+        people: the people of the tenant.
+        bars: true to find the people for whom the account decided, in order to exclude those: then a delegation to
+            the name of a former account counts as well.
 
     Returns:
-        None of them, where the account could decide by itself or nobody had handed the hold to it.
+        No delegations if the account could decide without one, or if the hold was not delegated to it.
     """
     hands: list[Delegation] = []
     for handed in reversed(asked.delegations):
-        # Each who could not decide by themselves had the delegation that was the last one then.
+        # Each delegator who could not decide without a delegation had the one that was the last at that time.
         if could_decide(asked, to, had, people) or not _is_handed_to(handed, to, people, bars):
             break
         hands.append(handed)
@@ -127,10 +126,10 @@ def hands_to(
 def still_hand_on(
     asked: Asked, requesters: Requesters, hands: tuple[Delegation, ...], people: TenantPeople
 ) -> bool:
-    """Whether everybody through whose hands a hold came is there, and the first could still decide by themselves.
+    """Returns True if every delegator of a chain still counts, and the first could still decide without a delegation.
 
-    Nobody among them may be one whose own request it is where another person is asked for, or whom the rule excludes.
-    Where that one is not published nobody can see a role lost: what the decider saw when they handed it on stands.
+    None of them may be excluded by the rule, or be a requester if the rule requires another person. If the first is
+    not published, a lost role cannot be seen: what the decider saw at the delegation stands.
     """
     if not all(may_still_speak(asked, requesters, one.by, one.person, people) for one in hands):
         return False
@@ -141,14 +140,14 @@ def still_hand_on(
 
 
 def may_still_speak(asked: Asked, requesters: Requesters, by: str, person: str, people: TenantPeople) -> bool:
-    """Whether an account is what it was, and not now known as one that may not decide this hold, whatever its role.
+    """Returns True if an account is unchanged, and is not known now to be excluded from deciding this hold.
 
     Args:
-        asked: whom the hold asks.
+        asked: the people whom the hold asks.
         requesters: the people whose own request it is, as far as is known now.
         by: the account.
         person: the principal whose account it was.
-        people: of the tenant, now.
+        people: the tenant's people now.
     """
     return not people.is_other(by, person) and _exclusion(asked, requesters, by, people) is None
 
@@ -156,14 +155,14 @@ def may_still_speak(asked: Asked, requesters: Requesters, by: str, person: str, 
 def keeps_role(
     asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople, *, is_proven: bool = False
 ) -> bool:
-    """Whether an account that could decide by itself then still could now by its role, where that can be seen.
+    """Returns True if an account that could decide then still could now by its role, as far as that can be seen.
 
     Args:
-        asked: whom the hold asks.
+        asked: the people whom the hold asks.
         by: the account.
         had: its roles then.
-        people: of the tenant, now.
-        is_proven: what counts for an account that is not published and whose roles then are not known.
+        people: the tenant's people now.
+        is_proven: the result for an unpublished account whose roles then are not known.
     """
     roles = people.roles_of(by)
     if people.is_among(by, asked.reviewers):
@@ -192,9 +191,9 @@ def _exclusion(
 
 
 def people_behind(agent: str, started_by: str, user: str, people: TenantPeople) -> frozenset[str]:
-    """For whom an agent acts: who started the run, its user, and the principals who have the agent among theirs.
+    """The people for whom an agent acts: who started the run, its user, and the principals that list the agent.
 
-    Whoever starts a run may name its user by an account, or as a policy names people.
+    The user of a run can be named by an account, or in the way that policies name people.
     """
     named = {people.name_of(name) for name in (started_by, user) if name}
     meant = {people.meant_by(user)} if user else set()

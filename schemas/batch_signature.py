@@ -16,12 +16,12 @@ from schemas import merkle
 CONTEXT = b"placet.command-batch.v1\x00"
 HASH_BYTES = 32
 COUNT_MAX_DIGITS = 9
-# Signatures that records of one batch share, and batches come side by side.
+# Cache size of the parts that records of one batch share; batches can be interleaved.
 SHARED_MAX = 256
 _TO_URL = bytes.maketrans(b"+/", b"-_")
-# What base64url does not have becomes what no base64 has.
+# Characters that base64url does not have become characters that no base64 has.
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
-# By the length of a text in fours: what pads it, and the characters whose bits beyond the last byte are all 0.
+# By the length of a text modulo 4: its padding, and the characters whose bits beyond the last byte are all 0.
 _ANY = frozenset(range(256))
 _PADDING = ((b"", _ANY), (b"!", _ANY), (b"==", frozenset(b"AQgw")), (b"=", frozenset(b"AEIMQUYcgkosw048")))
 
@@ -36,10 +36,10 @@ class BatchProof(NamedTuple):
     signature: bytes
 
     def signed_bytes(self, leaf: bytes, context: bytes = CONTEXT) -> bytes | None:
-        """What the signature must be over if the leaf hash belongs to the batch.
+        """The bytes that the signature must cover if the leaf hash belongs to the batch.
 
         Returns:
-            None where the path fits no tree of this size.
+            None if the path fits no tree of this size.
         """
         root = merkle.root_of_path(leaf, self.leaf_index, self.size, self.path)
         return None if root is None else _signed_bytes(context, self.size, root)
@@ -48,7 +48,7 @@ class BatchProof(NamedTuple):
 def sign_batch(
     kid: str, private_key: Ed25519PrivateKey, leaves: Sequence[bytes], context: bytes = CONTEXT
 ) -> list[bytes]:
-    """The proof text of each leaf hash, all under one signature; `context` says what the batch is good for."""
+    """The proof text of each leaf hash, all under one signature; `context` is the purpose of the batch."""
     if not leaves:
         return []
     root, paths = merkle.root_and_paths(leaves)
@@ -65,7 +65,7 @@ def parse_proof(text: bytes) -> BatchProof:
     Raises:
         ValueError: the text is not of that form.
     """
-    # A kid may have dots in it.
+    # A kid can contain dots.
     kid, size, index, path, signature = text.rsplit(b".", 4)
     return BatchProof(
         kid.decode("ascii"), _count(size), _count(index), _hashes(_unb64(path)), _shared(signature)
@@ -85,7 +85,7 @@ def _hashes(data: bytes) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=SHARED_MAX)
 def _count(text: bytes) -> int:
-    # int() would also take blanks, signs and thousands of digits.
+    # int() would also accept blanks, signs and thousands of digits.
     if len(text) > COUNT_MAX_DIGITS or not text.isdigit():
         raise ValueError("not a count")
     return int(text)

@@ -1,6 +1,6 @@
-"""Strict JSON at every door, RFC 8785 canonical JSON, and the digests made of it.
+"""Strict JSON for every API, RFC 8785 canonical JSON, and the digests made of it.
 
-Python's own reader takes duplicate keys, NaN, 1e400 and lone surrogates. None of them has one canonical
+Python's own reader accepts duplicate keys, NaN, 1e400 and lone surrogates. None of them has one canonical
 form, so all are refused here, before anything is digested.
 """
 
@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 from schemas.limits import JSON_MAX_DEPTH
 
 MAX_SAFE_INTEGER = 2**53 - 1
-# From here on ECMAScript, and so RFC 8785, writes a number with an exponent.
+# From this number on, ECMAScript, and so RFC 8785, writes an exponent.
 FIRST_EXPONENT = 1e21
-# 1e-6 is the least power of ten that it writes without one.
+# 1e-6 is the least power of ten that it writes without an exponent.
 LAST_PLAIN_POWER = -6
 
 _KEYS = "object keys must be strings"
@@ -24,18 +24,18 @@ _BEYOND = "beyond ±(2^53 − 1): send it as a string"
 
 
 class MalformedJson(ValueError):
-    """The text is not JSON that has one canonical form; the message says what to mend."""
+    """The text is not JSON that has one canonical form; the message says what to correct."""
 
 
 class TooDeep(MalformedJson):
-    """Objects and arrays stand in one another deeper than anyone here reads."""
+    """Objects and arrays are nested deeper than the limit."""
 
     def __init__(self) -> None:
         super().__init__(f"nested deeper than {JSON_MAX_DEPTH} levels")
 
 
 def parse_strict(text: str | bytes) -> Any:
-    """Parse JSON that has exactly one meaning, also of facts that were recorded before 1e21 was refused.
+    """Parse unambiguous JSON, including that of facts recorded before 1e21 was refused.
 
     Args:
         text: JSON text; bytes must be UTF-8 without a byte order mark.
@@ -45,17 +45,17 @@ def parse_strict(text: str | bytes) -> Any:
 
     Raises:
         MalformedJson: duplicate keys, NaN or Infinity, a number out of range, an integer beyond ±(2^53 − 1) whose
-            canonical form has no exponent, a lone surrogate, or no JSON at all.
+            canonical form has no exponent, a lone surrogate, or not JSON at all.
         TooDeep: nesting beyond 64 levels.
     """
     return _parsed(text, _STRICT)
 
 
 def parse_new(text: str | bytes) -> Any:
-    """Parse what somebody asks for now: as `parse_strict`, and no integer beyond ±(2^53 − 1) however it is written.
+    """Parse JSON of a new request: as `parse_strict`, and no integer beyond ±(2^53 − 1) however it is written.
 
     Raises:
-        MalformedJson: as `parse_strict`; also for 1e21 and all beyond it, which are integers as 1e20 is.
+        MalformedJson: as `parse_strict`; also for 1e21 and all beyond it, which are integers like 1e20.
         TooDeep: nesting beyond 64 levels.
     """
     return _parsed(text, _NEW)
@@ -63,7 +63,7 @@ def parse_new(text: str | bytes) -> Any:
 
 def _parsed(text: str | bytes, decoder: json.JSONDecoder) -> Any:
     try:
-        # json.loads would guess UTF-16 and UTF-32 from bytes, and let encoded surrogates pass.
+        # json.loads would guess UTF-16 and UTF-32 from bytes, and accept encoded surrogates.
         text = text if isinstance(text, str) else text.decode()
         value = decoder.decode(text)
     except MalformedJson:
@@ -73,7 +73,7 @@ def _parsed(text: str | bytes, decoder: json.JSONDecoder) -> Any:
     except ValueError as error:
         raise MalformedJson(f"not valid JSON: {error}") from error
     _no_surrogates(text)
-    # The reader's hooks saw every number and key; only depth and escaped surrogates can be wrong still.
+    # The reader's hooks checked every number and key; only depth and escaped surrogates remain to be checked.
     if text.count("[") + text.count("{") > JSON_MAX_DEPTH:
         _check_levels(value)
     if "\\ud" in text or "\\uD" in text:
@@ -85,8 +85,8 @@ def check_value(value: Any, depth: int = 0) -> None:
     """Refuse a parsed value that has no canonical form.
 
     Args:
-        value: what a JSON reader returned.
-        depth: how many objects and arrays the value already stands in.
+        value: the result of a JSON reader.
+        depth: the number of objects and arrays around the value.
 
     Raises:
         MalformedJson: see `parse_strict`.
@@ -130,16 +130,16 @@ def call_digest(tenant: str, agent: str, tool: str, tool_version: str, arguments
     SHA-256 of RFC 8785 JSON over {tenant, agent, tool, tool_version, arguments}.
 
     Args:
-        tenant: of the token.
-        agent: who asks.
-        tool: its name.
+        tenant: the token's tenant.
+        agent: the agent that proposes the call.
+        tool: the tool's name.
         tool_version: SHA-256 of its canonical definition; empty for an unknown tool.
-        arguments: canonical JSON already.
+        arguments: canonical JSON.
 
     Raises:
         MalformedJson: a name has a lone surrogate.
     """
-    # The keys stand in RFC 8785's order and `arguments` is canonical, so no second pass over it is needed.
+    # The keys are in RFC 8785's order and `arguments` is canonical, so no second pass over it is needed.
     text = (
         f'{{"agent":{encode_basestring(agent)},"arguments":{arguments},"tenant":{encode_basestring(tenant)},'
         f'"tool":{encode_basestring(tool)},"tool_version":{encode_basestring(tool_version)}}}'
@@ -175,8 +175,8 @@ def _write(value: Any, depth: int) -> str:
 
 
 def _write_float(value: float) -> str:
-    # Python and ECMAScript both write the shortest digits that round-trip. They differ in the sign of zero, and where
-    # an exponent begins.
+    # Python and ECMAScript both write the shortest digits that round-trip. They differ in the sign of zero, and in
+    # the numbers that have an exponent.
     if value == 0:
         return "0"
     text = float.__repr__(value)
@@ -184,7 +184,7 @@ def _write_float(value: float) -> str:
 
 
 def _with_exponent(text: str) -> str:
-    """A number of RFC 8785 from Python's, which has an exponent; none from 1e16 to 1e21 comes here."""
+    """An RFC 8785 number from Python's form with an exponent; numbers from 1e16 to 1e21 never get here."""
     mantissa, _, exponent = text.partition("e")
     power = int(exponent)
     if power < LAST_PLAIN_POWER or power > 0:
@@ -244,7 +244,7 @@ def _check_depth(depth: int) -> None:
 
 
 def _check_levels(value: Any) -> None:
-    """Refuse what the reader read too deep: level by level, which takes a fraction of a call for each value."""
+    """Refuse a parsed value that is too deep: level by level, which is much cheaper than a call for each value."""
     level = _containers([value])
     for _ in range(JSON_MAX_DEPTH):
         if not level:
@@ -259,7 +259,7 @@ def _containers(values: Iterable[Any]) -> list[Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text and key in what the reader read."""
+    """Every text and key in a parsed value."""
     pending = [value]
     while pending:
         one = pending.pop()
@@ -295,7 +295,7 @@ def _check_scalar(value: Any) -> None:
 def _check_float(value: float) -> None:
     if not math.isfinite(value):
         raise MalformedJson("a number is out of range")
-    # Canonical JSON writes such a float as an integer, which no door would let in again.
+    # Canonical JSON writes such a float as an integer, which `parse_strict` would then refuse.
     if MAX_SAFE_INTEGER < abs(value) < FIRST_EXPONENT:
         raise MalformedJson(f"an integer is {_BEYOND}")
 
@@ -312,7 +312,7 @@ _NEW = json.JSONDecoder(
 
 
 def as_json(text: str) -> str:
-    """A text that is JSON as it is, any other as a JSON string: defaults of earlier holds are of both kinds."""
+    """A JSON text unchanged, any other text as a JSON string: defaults of earlier holds are of both kinds."""
     try:
         parse_strict(text)
     except MalformedJson:

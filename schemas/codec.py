@@ -1,4 +1,4 @@
-"""Bytes to messages and back: Avro in Confluent framing (magic byte 0, schema id, body)."""
+"""Encoding and decoding of messages: Avro in Confluent framing (magic byte 0, schema id, body)."""
 
 import io
 import struct
@@ -26,7 +26,7 @@ SUBJECTS: dict[type[Message], str] = {model: subject for subject, model in MODEL
 
 
 class _Reader(NamedTuple):
-    """How records of one schema id are read; `newest` is None where the id is the newest itself."""
+    """How records of one schema id are read; `newest` is None if the id is the newest itself."""
 
     model: type[Message]
     validate: Callable[[Any], Message]
@@ -48,7 +48,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(value: bytes) -> Message:
-    """The message in framed bytes, whichever shipped version wrote them.
+    """The message in framed bytes that any shipped version wrote.
 
     Raises:
         UnreadableRecord: foreign bytes, an unknown schema id, or a body that is not of its schema.
@@ -67,10 +67,10 @@ def decode(value: bytes) -> Message:
 
 
 def type_of(value: bytes) -> type[Message] | None:
-    """The type that framed bytes say by their schema id that they are of; the body is not looked at.
+    """The type of framed bytes according to their schema id; the body is not read.
 
     Returns:
-        None where they are not ours.
+        None if they are not Placet's.
     """
     try:
         return (_READERS.get(value[: _FRAME.size]) or _reader_of(value)).model
@@ -79,12 +79,12 @@ def type_of(value: bytes) -> type[Message] | None:
 
 
 def is_of(value: bytes, model: type[Message]) -> bool:
-    """Whether framed bytes say by their schema id that they are of a type."""
+    """Returns True if framed bytes are of a type according to their schema id."""
     return type_of(value) is model
 
 
 def _reader_of(value: bytes) -> _Reader:
-    """The reader for a frame that was not met before; it is remembered, foreign frames are not."""
+    """The reader for a frame seen for the first time; it is cached, foreign frames are not."""
     if len(value) < _FRAME.size:
         raise UnreadableRecord("malformed", "shorter than a Confluent frame")
     magic, schema_id = _FRAME.unpack_from(value)
@@ -98,10 +98,10 @@ def _reader_of(value: bytes) -> _Reader:
     model = MODELS[entry.subject]
     reader = _READERS[value[: _FRAME.size]] = _Reader(
         model=model,
-        # What model_validate calls, without its checks of arguments that are never given here.
+        # The function behind model_validate, without its checks of arguments that are never passed here.
         validate=model.__pydantic_validator__.validate_python,
         writer=_parsed(schema_id),
-        # Resolution costs time, so it is asked for only where an older version wrote the record.
+        # Schema resolution costs time, so it is done only if an older version wrote the record.
         newest=None if newest.schema_id == schema_id else _parsed(newest.schema_id),
     )
     return reader

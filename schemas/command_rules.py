@@ -1,4 +1,4 @@
-"""What the fields of a command must be, whatever door it comes by: read from the annotations of its words."""
+"""The rules for a command's fields, the same for every API: read from the annotations of its model."""
 
 from functools import cache
 from typing import Any, NamedTuple, get_args
@@ -9,7 +9,7 @@ from schemas.refusals import Refusal
 
 
 class Rules(NamedTuple):
-    """What a field of a command must be."""
+    """The rules for one field of a command."""
 
     limit: Limit | None = None
     form: Form | None = None
@@ -21,7 +21,7 @@ def rules_of(command: type[Message]) -> dict[str, Rules]:
     """The limit and form of every text, and the range of every number of a command, by its field."""
     found = {}
     for name, field in command.model_fields.items():
-        # What may be left out has its rules inside the union.
+        # An optional field has its rules inside the union.
         parts = [*field.metadata, *(part for union in get_args(field.annotation) for part in get_args(union))]
         rules = Rules(*(_of_kind(parts, kind) for kind in (Limit, Form, Range)))
         if any(rules):
@@ -30,7 +30,7 @@ def rules_of(command: type[Message]) -> dict[str, Rules]:
 
 
 def limit_of(command: type[Message], name: str) -> int:
-    """How long a text of a command may be."""
+    """The maximal length of a text of a command."""
     limit = rules_of(command)[name].limit
     assert limit is not None, f"{command.__name__}.{name} has no limit"
     return limit.most
@@ -44,7 +44,7 @@ def form_of(command: type[Message], name: str) -> str:
 
 
 def unfit(command: Message) -> tuple[Refusal, str] | None:
-    """Why no state of things could take a command: a text too long, or a field in the wrong form; or None."""
+    """Why a command is refused in any state: a text too long, or a field in the wrong form; or None."""
     return _too_large(command) or _invalid(command)
 
 
@@ -68,7 +68,7 @@ def _invalid(command: Message) -> tuple[Refusal, str] | None:
 
 @cache
 def _limits_of(command: type[Message]) -> tuple[tuple[str, Limit], ...]:
-    """The limits of a command's texts, but for those that their forms bound."""
+    """The limits of a command's texts, without those whose forms include the limit."""
     return tuple(
         (name, rules.limit)
         for name, rules in rules_of(command).items()

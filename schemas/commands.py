@@ -1,6 +1,6 @@
-"""Every command: what a client, a person or the timer may ask of the decider.
+"""Every command: what a client, a person or the timer can request of the decider.
 
-Names are imperative. The aggregate a command is for is its record's key; who asks is in its signed envelope.
+Names are imperative. The record's key names the command's aggregate; its signed envelope names the sender.
 """
 
 from typing import Annotated, Literal, get_args
@@ -20,7 +20,8 @@ from schemas.limits import (
 )
 from schemas.message import Long, Message
 
-# An id that others chose is looked up, and not there if it has no form; one that is chosen here has a form.
+# An id of something existing is only looked up: a malformed one is not found. An id that a command chooses must be
+# well-formed.
 ChosenId = Annotated[str, Limit(ID_MAX_CHARS), Form(CHOSEN_ID, CHOSEN_ID_RULE, bounds=True)]
 AttemptId = Annotated[str, Limit(ID_MAX_CHARS), Form(CLIENT_ID, ID_RULE, bounds=True)]
 ToolName = Annotated[
@@ -35,7 +36,7 @@ Name = Annotated[str, Limit(NAME_MAX_CHARS)]
 Text = Annotated[str, Limit(TEXT_MAX_CHARS)]
 Json = Annotated[str, Limit(ARGUMENTS_MAX_BYTES, "bytes")]
 Request = Annotated[str, Limit(REQUEST_MAX_BYTES, "bytes")]
-# What a definition may be in particular is checked where it is read.
+# The content of a definition is checked where it is read.
 Document = Annotated[str, Limit(DECISION_MAX_BYTES, "bytes")]
 
 Decision = Literal["approve", "edit", "reject", "respond"]

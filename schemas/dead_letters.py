@@ -1,4 +1,4 @@
-"""The form of a dead letter, whoever writes it: where the original stands and what is wrong, in the headers."""
+"""The form of every dead letter: its headers say where the original record is and what is wrong with it."""
 
 from schemas.record import Headers
 
@@ -15,8 +15,8 @@ def letter_headers(topic: str, partition: int, offset: int, at_ms: int, reason: 
         partition: of the original.
         offset: of the original.
         at_ms: the original's time.
-        reason: a word.
-        detail: a sentence, of which so much is kept as fits.
+        reason: one word.
+        detail: a sentence, cut to `DETAIL_KEPT` characters.
     """
     return (
         ("ce_id", f"{topic}/{partition}/{offset}".encode()),

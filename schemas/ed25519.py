@@ -1,6 +1,6 @@
-"""Ed25519 (RFC 8032) where it is met with each batch: libsodium takes half of OpenSSL's time to verify.
+"""Ed25519 verification (RFC 8032) for each batch, with libsodium, which takes half of OpenSSL's time.
 
-Keys are `cryptography`'s everywhere else: it reads and writes their files.
+Everywhere else keys are objects of `cryptography`, which reads and writes their files.
 """
 
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from nacl.exceptions import BadSignatureError
 
 
 def verifies(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
-    """Whether a key made a signature, 64 bytes, over these bytes."""
-    # libsodium takes both as one text: of a shorter signature the first bytes of the text would be a part.
+    """Returns True if a key made a signature of 64 bytes over these bytes."""
+    # libsodium takes both as one text: it would complete a shorter signature with the first bytes of the text.
     if len(signature) != crypto_sign_BYTES:
         return False
     try:
@@ -24,17 +24,17 @@ def verifies(key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
 
 @dataclass(slots=True)
 class Verified:
-    """Signatures that were found good: what many records share is verified once. The oldest is forgotten first.
+    """A cache of valid signatures: one that many records share is verified once. The oldest is evicted first.
 
     Attributes:
-        most: how many are remembered.
+        most: the size of the cache.
     """
 
     most: int
     _good: dict[tuple[str, bytes, bytes], None] = field(default_factory=dict)
 
     def fits(self, kid: str, key: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
-        """Whether the key, which this kid names for ever, made a signature over these bytes."""
+        """Returns True if the key, the only one that this kid ever names, made a signature over these bytes."""
         named = (kid, signed, signature)
         if named in self._good:
             return True

@@ -1,18 +1,18 @@
-"""The signed envelope of a command: who asks, verifiably.
+"""The signed envelope of a command: a verifiable identity of its sender.
 
-A gateway signs what it forwards with Ed25519 (RFC 8032). Commands that leave together share one signature:
-it is over the size and root of an RFC 6962 tree whose leaves are the commands, and each record carries its
+A gateway signs the commands that it forwards with Ed25519 (RFC 8032). Commands that leave together share one
+signature: it is over the size and root of an RFC 6962 tree whose leaves are the commands, and each record carries its
 own audit path. One signature costs some 300 µs to make and check; shared by 64 commands it is 5 µs each.
 
 Headers: `placet_envelope` (JSON of the actor), `placet_signature` (`kid.size.index.path.signature`, the last
-two base64url without padding). Beside them, not signed, `placet_dwell_ms`: what a gateway has measured of
-a decision. It is no part of the body, since another gateway that is asked the same has measured something else.
+two base64url without padding), and, not signed, `placet_dwell_ms`: the time that a gateway measured for a decision.
+It is not part of the body, because another gateway that receives the same decision measures another time.
 
-A decider signs so, with a key of its own, what it carries from one partition to another; neither key is believed
-for what the other may ask.
+A decider signs in the same way, with a key of its own, the commands that it sends from one partition to another.
+Neither key is trusted for the other's commands.
 
-A service that produces by itself puts its agent's token into `placet_token` instead; it is checked by the
-decider, and may ask only for what an agent does. docs/log-contract.md says all of it byte for byte.
+A service that produces to Kafka itself puts its agent's token into `placet_token` instead. The decider checks it, and
+permits only an agent's commands. docs/log-contract.md specifies all of this byte for byte.
 """
 
 import hashlib
@@ -49,22 +49,22 @@ from schemas.message import Message
 from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRecord, headers_by_name
 
 VERIFIED_MAX = 4096
-# What a token on a record may ask for: all that an agent does of its own, and nothing that a person does.
+# The commands that a token on a record permits: all that an agent sends itself, and none that a person sends.
 BY_TOKEN = (ProposeToolCall, ConsumeGrant, RenewLease, ReportResult, RequestHumanInput)
-# What a decider carries between partitions, signed with a key of its own; that a rule rests people ask as well.
+# The commands that a decider sends between partitions, signed with its own key; people send SuspendRule as well.
 BY_DECIDER = (MakeRule, ReserveRuleUse, SettleReservation, SuspendRule)
 DECIDERS_ALONE = (MakeRule, ReserveRuleUse, SettleReservation)
 NUDGE_TYPE = codec.SUBJECTS[ExpireDue].encode()
 
-# A kid names one key for ever. A token check raises ValueError (or a subclass) for whatever it refuses.
+# A kid names one key for ever. A token check raises ValueError (or a subclass) for every token that it refuses.
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
-# Who a token speaks for at a time (ms): the broker's append time, so that a late reader decides the same.
+# The actor of a token at a time (ms): the broker's append time, so that a late reader decides the same.
 TokenCheck = Callable[[str, int], Actor]
 Signatory = Literal["gateway", "decider", ""]
 
 
 def no_keys(kid: str) -> Ed25519PublicKey | None:
-    """Where no key of a kind is believed."""
+    """Key lookup that trusts no key."""
     return None
 
 
@@ -76,8 +76,8 @@ _COUNT = re.compile(rb"[0-9]{1,16}")
 class Draft:
     """A command that is about to be signed.
 
-    `dwell_ms`: of a decision, how long its gateway had the hold on show; None where it does not know. `value` is the
-    body's framed bytes, of who has written them already.
+    `dwell_ms` is how long the gateway showed the hold before a decision; None if unknown. `value` is the body's
+    framed bytes, if the caller has encoded them already.
     """
 
     body: Message
@@ -90,7 +90,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A gateway's signing key and its name; with another source, a decider's."""
+    """A gateway's signing key and its id; with another source, a decider's."""
 
     kid: str
     private_key: Ed25519PrivateKey = field(repr=False)
@@ -109,12 +109,12 @@ class Signer:
 
 @dataclass(slots=True)
 class Verifier:
-    """Turns command records into commands whose sender is proved.
+    """Turns command records into commands whose sender is verified.
 
     Attributes:
         public_keys: the gateways' keys.
-        check_token: reads the token of a service that produces by itself.
-        decider_keys: the deciders' keys, which are believed for what deciders carry and for nothing else.
+        check_token: verifies the token of a service that produces to Kafka itself.
+        decider_keys: the deciders' keys, trusted only for commands that deciders send.
     """
 
     public_keys: PublicKeys
@@ -126,7 +126,7 @@ class Verifier:
         """The command in a record.
 
         Raises:
-            UnreadableRecord: unreadable bytes, or a sender that cannot be believed.
+            UnreadableRecord: unreadable bytes, or a sender that cannot be verified.
         """
         headers = headers_by_name(raw.headers)
         command_id = _command_id(headers)
@@ -166,7 +166,7 @@ class Verifier:
             signed = proof.signed_bytes(_leaf(raw.key, headers, raw.value))
         except (KeyError, ValueError) as error:
             raise UnreadableRecord("unbelievable", "the gateway's signature is malformed") from error
-        # Asked for each time: a key that was withdrawn is believed no longer.
+        # Looked up each time: a key that was withdrawn is no longer trusted.
         key, signatory = self._key_of(proof.kid)
         if key is None or signed is None:
             raise UnreadableRecord("unbelievable", "no gateway's key, or no place in its batch")
@@ -182,7 +182,7 @@ class Verifier:
 
 
 def with_token(draft: Draft, token: str) -> OutRecord:
-    """A command of a service that produces to Kafka itself, vouched for by its agent token."""
+    """A command of a service that produces to Kafka itself, authenticated by its agent token."""
     headers = (*_labels(draft, b"/placet/service"), ("placet_token", token.encode()))
     return OutRecord(draft.key, codec.encode(draft.body), headers)
 
@@ -190,8 +190,8 @@ def with_token(draft: Draft, token: str) -> OutRecord:
 def nudge(body: ExpireDue, name: str, key: bytes) -> OutRecord:
     """The timer's nudge, unsigned.
 
-    Nothing depends on who sent it, since nothing else can have its id: it only makes the writer look at the log's
-    time, and what is due at that time expires with any other command as well.
+    Nothing depends on its sender, since no other command can have its id: it only makes the writer look at the log's
+    time, and any other command expires what is due at that time as well.
     """
     headers: Headers = (
         ("ce_specversion", b"1.0"),
@@ -209,7 +209,7 @@ def command_digest(value: bytes) -> str:
 
 
 def _says_nudge(raw: RawRecord, headers: Mapping[str, bytes]) -> bool:
-    """Whether a record says that it is a nudge: by `ce_type`, or where that is left out by its schema id."""
+    """Returns True if a record is marked as a nudge: by `ce_type`, or without that header by its schema id."""
     said = headers.get("ce_type")
     return codec.is_of(raw.value, ExpireDue) if said is None else said == NUDGE_TYPE
 
@@ -269,7 +269,7 @@ def _actor_of(envelope: bytes) -> Actor:
 
 
 def _check_labels(raw: RawRecord, headers: Mapping[str, bytes], actor: Actor, body: Message) -> None:
-    """What others route and filter by must not say anything else than the record itself."""
+    """Refuse a record if the headers that others route and filter by contradict the record itself."""
     if type(body) not in _COMMAND_TYPES:
         raise UnreadableRecord("malformed", "an event stands on a commands topic")
     labels = {
@@ -283,9 +283,9 @@ def _check_labels(raw: RawRecord, headers: Mapping[str, bytes], actor: Actor, bo
 
 
 def _with_dwell(body: Message, headers: Mapping[str, bytes]) -> Message:
-    """A decision with what its gateway has measured; one of an earlier gateway has it in its body.
+    """A decision with the time that its gateway measured; earlier gateways wrote it into the body.
 
-    It is advice, so what is no such number is not known, and costs nobody a decision.
+    The time is advisory: a malformed one counts as unknown, and the decision is kept.
     """
     text = headers.get("placet_dwell_ms", b"")
     if not isinstance(body, DecideHold) or body.dwell_ms is not None or not _COUNT.fullmatch(text):
@@ -300,7 +300,7 @@ def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message, sign
         return
     if isinstance(body, DECIDERS_ALONE):
         raise UnreadableRecord("unbelievable", f"only a decider's key is believed for {type(body).__name__}")
-    # Not actor.has(): an admin has every role there, and is no timer.
+    # Not actor.has(), which gives an admin every role: an admin is not the timer.
     if "system" in actor.roles and not isinstance(body, ExpireDue):
         raise UnreadableRecord("unbelievable", "the timer asks for nothing but expiry")
     if "placet_signature" in headers or "placet_token" not in headers:
@@ -312,7 +312,7 @@ def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message, sign
 
 
 def _check_id(command_id: str, body: Message, signatory: Signatory) -> None:
-    """An id that is known beforehand must not be taken by others, whose trace would then be the answer to it."""
+    """Refuse a predictable id from another sender, whose trace would then be taken for the answer to that id."""
     if isinstance(body, ExpireDue) != command_id.startswith(TIMER_IDS):
         raise UnreadableRecord(
             "unbelievable", f"ids {TIMER_IDS}… are the timer's nudges', and they have no others"

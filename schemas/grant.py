@@ -1,8 +1,8 @@
-"""The signed grant: a release that a tool server believes without asking, and consumes once by asking.
+"""The signed grant: a release that a tool server verifies offline and consumes once, online.
 
-A JWT (RFC 7519) signed with Ed25519, made so that it and a bearer token can never be taken for each other: its
-type is `placet-grant+jwt`, its audience one tool, and its key one that signs nothing else. It says what may run; who
-may use it is for the gateway, where it is consumed under the token of whoever asks.
+A JWT (RFC 7519) signed with Ed25519. It and a bearer token can never be taken for each other: its type is
+`placet-grant+jwt`, its audience is one tool, and its key signs nothing else. It names the call that may run. Who may
+use it is decided by the gateway, where it is consumed under the caller's own token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AUDIENCE_PREFIX = "tool:"
 
 @dataclass(frozen=True, slots=True)
 class GrantClaims:
-    """What a grant says. The times are whole seconds since the epoch; the rest is as in the call's resource."""
+    """The claims of a grant. Times are whole seconds since the epoch; the rest is as in the call's resource."""
 
     grant_id: str
     tenant: str
@@ -61,7 +61,7 @@ class GrantClaims:
 
 @dataclass(frozen=True, slots=True)
 class GrantKey:
-    """The key that signs grants. The same claims always make the same token: Ed25519 signs without chance."""
+    """The key that signs grants. The same claims always make the same token: Ed25519 is deterministic."""
 
     kid: str
     private_key: Ed25519PrivateKey = field(repr=False)

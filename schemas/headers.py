@@ -58,10 +58,10 @@ def read_event(raw: RawRecord) -> Event:
 
 
 def read_meta(raw: RawRecord) -> EventMeta:
-    """What the headers of an event say, whether or not its body can be read.
+    """The contents of an event's headers, also if its body cannot be read.
 
     Raises:
-        UnreadableRecord: a header is missing or does not fit, or they are another record's.
+        UnreadableRecord: a header is missing or does not fit, or the headers belong to another record.
     """
     headers = headers_by_name(raw.headers)
     _check_subject(raw.key, headers)
@@ -82,7 +82,7 @@ def epoch_ms(text: str) -> int:
     Raises:
         ValueError: not such a time.
     """
-    # fromisoformat alone takes much that RFC 3339 does not: week dates, times without a zone.
+    # fromisoformat also accepts what RFC 3339 forbids: week dates, times without a zone.
     if _RFC3339.fullmatch(text) is None:
         raise ValueError(f"{text[:40]!r} is not a time like 2026-01-31T09:30:00Z")
     delta = datetime.fromisoformat(text) - EPOCH
@@ -121,7 +121,7 @@ def _check_subject(key: bytes, headers: dict[str, bytes]) -> None:
 
 @lru_cache(maxsize=4096)
 def _integer(text: bytes) -> int:
-    # int() would also take blanks, underscores and thousands of digits.
+    # int() would also accept blanks, underscores and thousands of digits.
     digits = text.removeprefix(b"-")
     if len(digits) > INTEGER_MAX_DIGITS or not digits.isdigit():
         raise ValueError(f"{text[:40]!r} is not an integer")

@@ -1,4 +1,4 @@
-"""Identifiers: what a client may choose, and how derived ids are made."""
+"""Identifiers: which ones a client can choose, and how derived ids are made."""
 
 import hashlib
 import hmac
@@ -8,24 +8,24 @@ from functools import lru_cache
 
 NAMESPACE = uuid.UUID("5b0a1f6e-2f0e-5c3b-9a44-70d1c2b0e6aa")
 
-# The third part of the key of a standing rule's uses, which has four.
+# The third of the four parts of the key of a standing rule's uses.
 RULE_USES = "rule"
 
-# In place of a project: all of them. A token or a definition of this "project" is its whole tenant's.
+# In place of a project: all projects. A token or a definition with this "project" is for the whole tenant.
 TENANT_WIDE = "*"
 # In place of a tenant, in keys of records about the log itself; no tenant has this name.
 LOG = "_log"
 LOG_KEYS = f"{LOG}/".encode()
-# Command ids of what deciders send: only a decider's signature may use the first, only the timer's nudges the second.
-# Nobody else can take them beforehand, though they are made of what others know.
+# Command ids of what deciders send: only a decider's signature can use the first, only the timer's nudges the second.
+# So nobody else can take such an id in advance, though it can be predicted.
 DECIDER_IDS = "placet:decider:"
 TIMER_IDS = "placet:timer:"
 
 ID_RULE = "must be 1 to 128 of A-Za-z0-9._:-"
 CLIENT_ID = r"[A-Za-z0-9._:-]{1,128}"
 _CLIENT_ID = re.compile(CLIENT_ID)
-# What is chosen anew becomes a part of addresses, where . and .. mean other places. Without a look-ahead, which not
-# every reader of the JSON Schemas has.
+# A newly chosen id becomes a part of URLs, where . and .. mean other places. The pattern has no look-ahead, which
+# not every reader of the JSON Schemas supports.
 CHOSEN_ID_RULE = f"{ID_RULE}, and neither . nor .."
 CHOSEN_ID = (
     r"(?:[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,127}|\.[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,126}"
@@ -35,12 +35,12 @@ _CHOSEN_ID = re.compile(CHOSEN_ID)
 
 
 def is_client_id(text: str) -> bool:
-    """Whether a client may choose this id: up to 128 of `A-Za-z0-9._:-`."""
+    """Returns True if a client can use this id: up to 128 of `A-Za-z0-9._:-`."""
     return _CLIENT_ID.fullmatch(text) is not None
 
 
 def is_chosen_id(text: str) -> bool:
-    """Whether a client may choose this id for something new. What earlier versions took is still found."""
+    """Returns True if a client can choose this id for something new. Ids of earlier versions are still found."""
     return _CHOSEN_ID.fullmatch(text) is not None
 
 
@@ -58,7 +58,7 @@ def derived_id(*parts: object) -> str:
 
 
 def secret_id(secret: bytes, public: str) -> str:
-    """An id that follows from a public one for whoever knows a secret: HMAC-SHA-256 as a UUIDv8 (RFC 9562, 5.8)."""
+    """An id derived from a public one with a secret: HMAC-SHA-256 as a UUIDv8 (RFC 9562, 5.8)."""
     h = hmac.digest(secret, public.encode(), "sha256").hex()
     variant = "89ab"[int(h[16], 16) & 3]
     return f"{h[:8]}-{h[8:12]}-8{h[13:16]}-{variant}{h[17:20]}-{h[20:32]}"
@@ -70,7 +70,7 @@ def event_id(command_id: str, term: int, index: int) -> str:
 
 
 def reuse_event_id(command_id: str, digest: str, term: int) -> str:
-    """The id of the event that refuses a body for a command id that was used for another one."""
+    """The id of the event that refuses a command id that was already used for another body."""
     return derived_id("event", derived_id("reused", command_id, digest), term, 0)
 
 
@@ -87,7 +87,7 @@ def definition_key(tenant: str, kind: str, name: str, project: str = TENANT_WIDE
 
 
 def project_of_definition(key: bytes) -> str:
-    """The project that the key of a definition names; `*` where it is the tenant's."""
+    """The project in the key of a definition; `*` if the definition is the tenant's."""
     parts = key.decode(errors="replace").split("/")
     return parts[1] if len(parts) == 4 else TENANT_WIDE
 

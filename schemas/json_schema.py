@@ -1,7 +1,7 @@
-"""JSON Schemas that others wrote: looked at in bounded time, and applied with patterns of linear time.
+"""Foreign JSON Schemas: checked in bounded time, and applied with patterns of linear time.
 
-No reference is ever fetched. A schema is compared with its draft's own by a compiled validator, since the work of one
-in Python is many seconds for a schema of 64 KiB.
+No reference is ever fetched. A compiled validator checks a schema against its draft's meta-schema, since a validator
+in Python takes many seconds for a schema of 64 KiB.
 """
 
 import json
@@ -23,7 +23,7 @@ from schemas.linear_patterns import PatternRefused, linear_pattern
 from schemas.plain_schema import NEWEST
 
 _OLD = "http://json-schema.org/draft-0"
-# The drafts that a schema is compared with; one that names another, or none, is compared with the newest.
+# The drafts against which schemas are checked; a schema that names another draft, or none, is checked by the newest.
 _DRAFTS = frozenset(
     {
         NEWEST,
@@ -32,13 +32,13 @@ _DRAFTS = frozenset(
     }
 )
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# What all patterns of one schema may be together, in RE2's instructions.
+# The maximal size of all patterns of one schema together, in RE2's instructions.
 PROGRAMS_MAX = 100_000
 MESSAGE_MAX_CHARS = 500
 
 
 class SchemaProblem(NamedTuple):
-    """Why a schema cannot be published: where (`.properties.a`), and what to mend."""
+    """Why a schema cannot be published: the place (`.properties.a`), and what to correct."""
 
     path: str
     message: str
@@ -64,7 +64,7 @@ def schema_problem(schema: Mapping[str, Any]) -> SchemaProblem | None:
 
 @lru_cache(maxsize=1024)
 def validator_of(schema_text: str) -> Validator:
-    """What applies a schema (JSON) to values. References to elsewhere, and patterns that are refused, fail then."""
+    """The validator of a schema (JSON). It fails on references to elsewhere and on refused patterns when applied."""
     schema = parse_strict(schema_text)
     if (nested := _nested_dialect(schema)) is not None:
         raise PatternRefused(nested.message)
@@ -75,7 +75,7 @@ def validator_of(schema_text: str) -> Validator:
 
 
 def first_misfit(schema_text: str, value: Any) -> jsonschema.ValidationError | None:
-    """What of a value fits a schema (JSON) least, or None. Whatever else it raises, nothing fits such a schema."""
+    """The most relevant misfit of a value with a schema (JSON), or None. If it raises, no value fits the schema."""
     error: jsonschema.ValidationError | None = jsonschema.exceptions.best_match(
         validator_of(schema_text).iter_errors(value)
     )
@@ -93,7 +93,7 @@ def _linear(draft: Any) -> Any:
 
 
 def _misformed(schema: Mapping[str, Any], draft: str) -> SchemaProblem | None:
-    # A draft that is not among these would be fetched.
+    # The meta-schema of any other draft would be fetched.
     compared = {**schema, "$schema": draft if draft in _DRAFTS else NEWEST}
     try:
         jsonschema_rs.meta.validate(compared)
@@ -113,7 +113,7 @@ def _no_object(schema: Mapping[str, Any]) -> SchemaProblem | None:
 
 
 def _leads_nowhere(schema: Mapping[str, Any]) -> SchemaProblem | None:
-    """A reference to what is not in the schema: nothing is ever fetched, so that no call would fit."""
+    """The problem of a reference to something outside the schema: nothing is fetched, so no call would fit."""
     if not any(word in part for _, part in _parts(schema) for word in _REFERENCES):
         return None
     whole = Resource.from_contents(schema, default_specification=DRAFT202012)
@@ -141,7 +141,7 @@ def _leads_nowhere(schema: Mapping[str, Any]) -> SchemaProblem | None:
 
 
 def _parts(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every object in a value, with where it stands."""
+    """Every object in a value, with its path."""
     if isinstance(value, Mapping):
         yield path, value
         for name, part in value.items():
@@ -152,7 +152,7 @@ def _parts(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]
 
 
 def _nested_dialect(schema: Any) -> SchemaProblem | None:
-    # A part in another dialect would be applied by that dialect's own rules for patterns.
+    # The validator would apply a part in another dialect with that dialect's own rules for patterns.
     for path, part in _parts(schema):
         if path and isinstance(part.get("$schema"), str):
             return SchemaProblem(f"{path}.$schema", "stands at the beginning of the whole schema only")

@@ -1,4 +1,4 @@
-"""Sizes and forms that every door and the writer agree on; sizes are in bytes unless said otherwise."""
+"""Sizes and forms on which every API and the writer agree; sizes are in bytes unless stated otherwise."""
 
 import re
 from functools import cache
@@ -6,75 +6,75 @@ from typing import NamedTuple
 
 ARGUMENTS_MAX_BYTES = 256 * 1024
 TEXT_MAX_CHARS = 16 * 1024
-# What a run was started for is shown with each of its holds: a long one would make each small call as costly.
+# The request of a run is shown with each of its holds: a long one would make each small call as costly.
 REQUEST_MAX_BYTES = 32 * 1024
 JSON_MAX_DEPTH = 64
 ID_MAX_CHARS = 128
-# Whom a token names, and what a run's scope is called.
+# Names in tokens, and the names of a run's scope.
 NAME_MAX_CHARS = 256
 
 # The options of a question, and its fields.
 ITEMS_MAX = 100
-# What every JSON reader holds exactly.
+# The largest integer that every JSON reader represents exactly.
 COUNT_MAX = 2**53 - 1
 
-# One command's events must fit one Kafka batch together; over it the command is refused as too_large.
+# One command's events must fit into one Kafka batch together; beyond this the command is refused as too_large.
 DECISION_MAX_BYTES = 1_000_000
 # A round of decisions is cut here, and only between two commands.
 ROUND_MAX_BYTES = 512 * 1024
 
-# What may be open in one execution: calls that have not ended, and requests that nobody has answered; one more is
-# refused as quota. An end of the execution ends them all in one decision. With every id at its 128 characters, that
-# of a held call takes two events of at most 1,700 bytes each, so
+# The number of open calls and unanswered requests in one execution; one more is refused as quota. The end of the
+# execution ends them all in one decision. With every id at its 128 characters, a held call ends with two events of at
+# most 1,700 bytes each, so
 #     200 × 3,400 = 680,000, and beside them
 #     the largest result, ARGUMENTS_MAX_BYTES = 262,144 (or an error, or a rejection's feedback twice, with
 #     TEXT_MAX_CHARS at 4 bytes each = 65,536) and its own event's 2,000,
-# together 944,144: under DECISION_MAX_BYTES. tests/domain/test_quota.py holds both figures.
+# together 944,144: under DECISION_MAX_BYTES. tests/domain/test_quota.py checks both figures.
 OPEN_MAX = 200
-# The calls that one execution may collect while it is paused, by their arguments, context, claims and reason.
+# The size of the calls that one execution can collect while it is paused: arguments, context, claims and reason.
 PARKED_MAX_BYTES = 4 * 1024 * 1024
-# What people may do to one held call as often as they like would grow without end, and with it what every further
-# word on it costs: one hold is handed on so often, and one call edited so often. One more is refused as quota.
+# How often one hold can be delegated, and one call edited; one more is refused as quota. Without these limits the
+# history of a held call, and with it the cost of every further decision on it, would grow without bound.
 DELEGATIONS_MAX = 100
 EDITS_MAX = 100
-# So far ahead a deadline may be set, in seconds, and moved by an extension.
+# How far ahead a deadline can be set, or moved by an extension, in seconds.
 DEADLINE_MAX_S = 366 * 86_400
-# Beyond this a decision leaves the rest of what is due, or was parked, to the next one.
+# Beyond this size a decision leaves the rest of the due expiries, or of the parked calls, to the next one.
 PART_MAX_BYTES = 256 * 1024
 
-# How long the attempt that was given sensitive values may ask for them again, in milliseconds.
+# How long the attempt that received sensitive values can request them again, in milliseconds.
 SECRETS_LEASE_MS = 5 * 60 * 1000
 
 # A tool's inputSchema as canonical JSON; publishing a larger one is refused.
 INPUT_SCHEMA_MAX_BYTES = 64 * 1024
-# The policies of one tenant that are in force, its projects' own among them: for each scope that calls come with, all
-# of them are looked through.
+# The policies in force of one tenant, including those of its projects: for each scope of calls, all of them are
+# searched.
 POLICIES_MAX = 1_000
-# How many definitions an adoption names; its offset covers the others too.
+# The number of definitions that an adoption names; its offset covers the others too.
 ADOPTED_NAMED_MAX = 1_000
 
-# How far the broker's clock, a decider's and the log's own time may differ before nothing is decided any more.
+# If the broker's clock, a decider's clock and the log's own time differ by more, nothing is decided.
 CLOCK_LEAD_MAX_MS = 2_000
 
 
 class Limit(NamedTuple):
-    """How long a text of a word may be; stands in its annotation, and every door and the decider read it there."""
+    """The maximal length of a message's text; part of the field's annotation, which the APIs and the decider read."""
 
     most: int
     unit: str = "characters"
 
     def allows(self, text: str) -> bool:
-        """Whether a text is no longer."""
+        """Returns True if a text is within the limit."""
         if len(text) * 4 <= self.most:
             return True
         return (len(text.encode()) if self.unit == "bytes" else len(text)) <= self.most
 
 
 class Form(NamedTuple):
-    """How a text of a word must be written; stands in its annotation, beside its limit.
+    """The form of a message's text; part of the field's annotation, beside its limit.
 
-    `pattern` is of the whole text and means the same in Python and in JSON Schema; `rule` continues a field's name.
-    `bounds` says that a text over its limit is told of this rule, which has the limit in it.
+    `pattern` matches the whole text and means the same in Python and in JSON Schema. `rule` continues the field's
+    name in an error message. `bounds` is true if the rule includes the limit, and so is the error of longer texts.
     """
 
     pattern: str
@@ -82,23 +82,23 @@ class Form(NamedTuple):
     bounds: bool = False
 
     def allows(self, text: str) -> bool:
-        """Whether a text is written so."""
+        """Returns True if a text has this form."""
         return _compiled(self.pattern).fullmatch(text) is not None
 
 
 class Range(NamedTuple):
-    """How small and how large a number of a word may be; stands in its annotation."""
+    """The smallest and largest value of a message's number; part of the field's annotation."""
 
     least: int
     most: int
 
     @property
     def rule(self) -> str:
-        """What a number out of it is told."""
+        """The error message for a number outside the range, without the field's name."""
         return f"must be {self.least} to {self.most}"
 
     def allows(self, number: int) -> bool:
-        """Whether a number is within."""
+        """Returns True if a number is within the range."""
         return self.least <= number <= self.most
 
 

@@ -1,9 +1,8 @@
-"""Patterns that others wrote, by an engine that never backtracks: matching takes time linear in the text.
+"""Foreign patterns, matched by an engine without backtracking in time linear in the text.
 
-Every pattern that comes from outside (a tool's schema, a policy's globs) is compiled and matched here and nowhere
-else, by RE2 with a bound on its memory. JSON Schema's patterns are ECMA-262's: what RE2 writes otherwise is
-translated, and what it cannot say without backtracking (look-around, references back), or would read as something
-else, is refused.
+Every pattern from outside (a tool's schema, a policy's globs) is compiled and matched only here, by RE2 with a bound
+on its memory. JSON Schema's patterns are those of ECMA-262: syntax that RE2 writes differently is translated; syntax
+that needs backtracking (look-around, back-references), or that RE2 would read differently, is refused.
 """
 
 import re
@@ -17,16 +16,16 @@ PATTERN_MAX_CHARS = 4_096
 _OPTIONS = re2.Options()
 _OPTIONS.max_mem = 1 << 18
 _OPTIONS.log_errors = False
-# Only whether a pattern matches is asked: following its groups would multiply the work by their number.
+# Only the fact of a match is needed: capturing groups would multiply the work by their number.
 _OPTIONS.never_capture = True
 # An escape, or the beginning of a class.
 _PART = re.compile(
     r"\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\c([A-Za-z])|\\(.)|\[(\^?\]|\[:)|\(\?(<?[=!])", re.DOTALL
 )
-# Escapes of other languages, which ECMA-262 reads as the letter itself or not at all, and RE2 as something else.
+# Escapes that ECMA-262 reads as the letter itself or not at all, but RE2 as something else.
 _FOREIGN_ESCAPES = frozenset("AaCEQZzGKRXh")
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
-# How the engine begins what it says of a pattern that outgrows its memory, and of no other.
+# RE2's error for a pattern that outgrows its memory, and for no other, begins with this.
 _TOO_LARGE = "pattern too large"
 _WILDCARD = re.compile(r"[*?\[]")
 _GLOB_PART = re.compile(r"\*+|\?|\[(!?)(\]?[^\]]*)\]|.", re.DOTALL)
@@ -37,7 +36,7 @@ class PatternRefused(ValueError):
 
 
 class PatternTooLarge(PatternRefused):
-    """It is a pattern, and the engine's memory is too small for what it means."""
+    """The pattern is valid, but too large for the engine's memory."""
 
 
 @lru_cache(maxsize=4096)
@@ -45,7 +44,7 @@ def linear_pattern(pattern: str) -> Any:
     """A pattern of JSON Schema, compiled: an object with `search(text)` and `programsize`.
 
     Raises:
-        PatternRefused: it is none, too large, or needs what a linear-time engine cannot do.
+        PatternRefused: it is invalid, too large, or needs what a linear-time engine cannot do.
     """
     if len(pattern) > PATTERN_MAX_CHARS:
         raise PatternRefused(f"a pattern has at most {PATTERN_MAX_CHARS} characters")
@@ -54,7 +53,7 @@ def linear_pattern(pattern: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def bounded_pattern(pattern: str) -> Any:
-    """A pattern that is written for RE2 itself, as CEL's are.
+    """A pattern written in RE2's own syntax, as in CEL.
 
     Raises:
         PatternRefused: as `linear_pattern`.
@@ -64,21 +63,21 @@ def bounded_pattern(pattern: str) -> Any:
 
 @lru_cache(maxsize=8192)
 def bounded_size(pattern: str) -> int:
-    """How large such a pattern is, in RE2's instructions.
+    """The size of a pattern in RE2's own syntax, in RE2's instructions.
 
     Raises:
         PatternRefused: as `linear_pattern`.
     """
-    # The program is not kept: it may be of a policy that is refused, and a large one takes a hundred kilobytes.
+    # The program is not kept: the policy may be refused, and a large program takes a hundred kilobytes.
     return int(_compiled(pattern).programsize)
 
 
 @lru_cache(maxsize=4096)
 def glob_matcher(pattern: str) -> Callable[[str], bool]:
-    """A test for a whole name by `*`, `?` and `[...]` (`[!...]`: none of them), case counting.
+    """A case-sensitive test for a whole name by `*`, `?` and `[...]` (`[!...]`: none of them).
 
     Raises:
-        PatternRefused: a class that is none, such as `[z-a]`.
+        PatternRefused: an invalid class, such as `[z-a]`.
     """
     if pattern == "*":
         return lambda _name: True
@@ -89,7 +88,7 @@ def glob_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def glob_size(pattern: str) -> int:
-    """How large such a pattern is, in RE2's instructions; 0 for a plain name and for `*`.
+    """The size of a glob pattern, in RE2's instructions; 0 for a plain name and for `*`.
 
     Raises:
         PatternRefused: as `glob_matcher`.
@@ -151,7 +150,7 @@ def _translated(pattern: str) -> str:
 def _escape(char: str) -> str:
     if char in _FOREIGN_ESCAPES:
         raise PatternRefused(f"\\{char} is no escape of JSON Schema's patterns")
-    # ECMA-262 counts all of Unicode's spaces; RE2's own \s are ASCII's.
+    # ECMA-262's \s includes all of Unicode's spaces; RE2's only ASCII's.
     return f"\\{char}"
 
 

@@ -27,7 +27,7 @@ def root_of_path(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> b
     """The root that an audit path leads to (RFC 9162, section 2.1.3.2).
 
     Returns:
-        None where the path does not fit the index and size.
+        None if the path does not fit the index and size.
     """
     if not 0 <= index < size:
         return None
@@ -35,7 +35,7 @@ def root_of_path(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> b
     for sibling in path:
         if last == 0:
             return None
-        # As `node_hash`, without a call for each step: every record of the log is verified by each reader.
+        # The same as `node_hash` without a call for each step: each reader verifies every record of the log.
         if node & 1 or node == last:
             hash_ = sha256(b"\x01" + sibling + hash_).digest()
             while not node & 1 and node:

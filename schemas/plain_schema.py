@@ -1,8 +1,8 @@
-"""JSON Schemas that a compiled validator reads as the one in Python does: whether values fit is told at once.
+"""JSON Schemas for which a fast compiled validator gives the same answer as the validator in Python.
 
-The validator in Python (`json_schema`) says why a value does not fit, and takes a hundred times as long. So it is
-asked where the compiled one says no, or is not asked itself: of keywords that the two may read differently (patterns
-have a dialect of their own here, references, `multipleOf`), and where the work could be more than little.
+The validator in Python (`json_schema`) also says why a value does not fit, and takes a hundred times as long. It is
+used if the compiled one finds a misfit, or cannot be used: for keywords that the two may read differently (patterns,
+which have a dialect of their own here, references, `multipleOf`), and if the work could be large.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from schemas.canonical import parse_strict
 
 NEWEST = "https://json-schema.org/draft/2020-12/schema"
-# Characters of a schema times those of a value; each keyword meets each part of the value once at most.
+# Characters of a schema times those of a value; each keyword is applied to each part of the value at most once.
 MAX_WORK = 1_000_000
 
-# What only describes, or is read the same by both; a name of an extension (x-…) describes.
+# Keywords that only describe; extensions (x-…) also only describe.
 _DESCRIBING = frozenset(
     {
         "title",
@@ -42,7 +42,7 @@ _SCHEMAS_BY_NAME = frozenset({"properties", "dependentSchemas"})
 
 
 class Compiled(NamedTuple):
-    """A schema that both read alike: how long its text is, and what tells whether a value fits."""
+    """A schema that both read alike: the length of its text, and a test of values."""
 
     chars: int
     fits: Callable[[Any], bool]
@@ -50,8 +50,8 @@ class Compiled(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def compiled(schema_text: str) -> Compiled | None:
-    """A schema (JSON) compiled; None where the two validators may differ, or it is no schema."""
-    # Loaded with the first schema: a decider that starts claims its partitions sooner without it.
+    """A compiled schema (JSON); None if the two validators may differ, or if it is not a schema."""
+    # Imported with the first schema, so that a starting decider claims its partitions sooner.
     import jsonschema_rs
 
     schema = parse_strict(schema_text)
@@ -63,7 +63,7 @@ def compiled(schema_text: str) -> Compiled | None:
 
 
 def surely_fits(schema_text: str, value: Any) -> bool:
-    """Whether a value is known with little work to fit a schema (JSON); where it is not, ask `json_schema`."""
+    """Returns True if a value surely fits a schema (JSON), found with little work; if false, use `json_schema`."""
     schema = compiled(schema_text)
     return schema is not None and schema.chars * len(repr(value)) <= MAX_WORK and schema.fits(value)
 

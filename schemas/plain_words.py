@@ -1,4 +1,4 @@
-"""What is wrong with a value, in the words of who wrote it: texts, numbers and lists, no language's types."""
+"""Validation errors in the terms of the document's author: texts, numbers and lists, not a language's types."""
 
 import difflib
 import json
@@ -40,14 +40,14 @@ _NEEDED = {
     "less_than": "a number below {lt}",
     "less_than_equal": "a number of at most {le}",
 }
-# In words, which a pattern of its length is not.
+# In words, because a pattern of this length is not readable.
 _OF_PATTERN = {f"^{CHOSEN_ID}$": "an id of 1 to 128 of A-Za-z0-9._:- (neither . nor ..)"}
 _NUMBER_ERRORS = ("int_", "float_", "finite_")
 _NUMBERS = ("a whole number", "a number")
 
 
 def needed(error: Mapping[str, Any]) -> str | None:
-    """What is needed where a validation error stands; None where it says so itself."""
+    """What is needed at the place of a validation error; None if the error's own message says it."""
     form, given = _NEEDED.get(error["type"]), error.get("ctx", {})
     if form is None:
         return None
@@ -55,7 +55,7 @@ def needed(error: Mapping[str, Any]) -> str | None:
 
 
 def sentence(errors: Iterable[Mapping[str, Any]]) -> str:
-    """One sentence on a value, from its validation errors: one for each form that it might have had."""
+    """One sentence on a value, from its validation errors: there is one for each allowed form."""
     every = list(errors)
     wanted = list(dict.fromkeys(need for error in every if (need := needed(error)) is not None))
     if not wanted:
@@ -66,7 +66,7 @@ def sentence(errors: Iterable[Mapping[str, Any]]) -> str:
 
 
 def by_place(errors: Iterable[Mapping[str, Any]]) -> dict[tuple[int | str, ...], list[Mapping[str, Any]]]:
-    """Validation errors by where they stand: those of each form of number that was tried are of one place."""
+    """Validation errors by place; the errors of both forms of a number are joined under one place."""
     found: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
     for error in errors:
         place = tuple(error["loc"])
@@ -76,7 +76,7 @@ def by_place(errors: Iterable[Mapping[str, Any]]) -> dict[tuple[int | str, ...],
 
 
 def shown(value: Any) -> str:
-    """A value as it is written in JSON, cut where it is long."""
+    """A value as JSON, cut if it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -85,7 +85,7 @@ def shown(value: Any) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """What is known and near a name, whatever its case; None where nothing is."""
+    """The known name most similar to a name, ignoring case; None if none is similar."""
     by_case = {one.casefold(): one for one in sorted(known, reverse=True)}
     near = difflib.get_close_matches(name.casefold(), list(by_case), n=1)
     return by_case[near[0]] if near else None

@@ -1,4 +1,4 @@
-"""The policy document: its models, its JSON Schema, and a reader that refuses whatever it does not know.
+"""The policy document: its models, its JSON Schema, and a reader that refuses every unknown field.
 
 Expressions are text here; `services.domain.policy` compiles them and refuses those that do not compile.
 """
@@ -38,7 +38,7 @@ Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
 Role = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,128}$")]
 Person = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
-# A union's bounds have no JSON Schema of their own.
+# Pydantic writes no JSON Schema for the bounds of a union.
 Seconds = Annotated[
     StrictInt | StrictFloat,
     Field(gt=0, le=DEADLINE_MAX_S),
@@ -63,7 +63,7 @@ class PolicyModel(BaseModel):
 
 
 class Scope(PolicyModel):
-    """Whom the policy is for, by patterns of `*`, `?` and `[...]`. Tenant `*` is the publisher's own."""
+    """The runs that the policy is for, by patterns of `*`, `?` and `[...]`. Tenant `*` is the publisher's own."""
 
     tenant: Pattern = "*"
     project: Pattern = "*"
@@ -73,7 +73,7 @@ class Scope(PolicyModel):
 
 
 class DefaultAnswer(PolicyModel):
-    """What the agent is told when nobody decided in time.
+    """The answer to the agent if nobody decides in time.
 
     A deadline never lets a call run: the call expires, and this text is its feedback.
     """
@@ -101,7 +101,7 @@ OnTimeout = Annotated[
 
 
 class Defaults(PolicyModel):
-    """What holds where a rule says nothing. An unknown tool and an error are never allowed."""
+    """Defaults for fields that a rule leaves out. An unknown tool and an error are never allowed."""
 
     unknown_tool: Literal["hold", "deny"] = "hold"
     error: Literal["hold", "deny"] = "hold"
@@ -110,7 +110,7 @@ class Defaults(PolicyModel):
 
 
 class MatchAnnotations(PolicyModel):
-    """MCP's tool annotations, as the operator published them. All that are named must agree."""
+    """MCP's tool annotations, as the operator published them. All named annotations must match."""
 
     readOnlyHint: StrictBool | None = None
     destructiveHint: StrictBool | None = None
@@ -119,7 +119,7 @@ class MatchAnnotations(PolicyModel):
 
 
 class Match(PolicyModel):
-    """Which calls the rule is about; all keys must agree.
+    """The calls that the rule is about; all keys must match.
 
     `tools` are patterns of the name itself, `tools_like` of the name however it is spelt: lower-case words with `_`
     between them (`send_money` for `sendMoney`, `Send-Money` and `mcp__bank__send_money`).
@@ -131,16 +131,16 @@ class Match(PolicyModel):
 
 
 class Escalate(PolicyModel):
-    """Who is asked when nobody has decided after a while."""
+    """The roles that are asked in addition if nobody has decided after a while."""
 
     after_seconds: Seconds
     roles: Annotated[tuple[Role, ...], Field(min_length=1, max_length=50)]
 
 
 class Remember(PolicyModel):
-    """What an approval may be remembered for, and for how long; a standing rule waits for a second person.
+    """What an approval can be remembered for, and for how long; a standing rule waits for a second person.
 
-    No roles: whoever may decide may also have it remembered.
+    Without roles, everybody who can decide can also have the decision remembered.
     """
 
     scopes: tuple[Literal["execution", "rule"], ...] = ("execution", "rule")
@@ -151,9 +151,10 @@ class Remember(PolicyModel):
 
 
 class Hold(PolicyModel):
-    """How a held call is decided. Neither roles nor reviewers: any reviewer.
+    """How a held call is decided. Without roles and reviewers, any reviewer can decide.
 
-    `reviewers` and `excluded` name principals, or subjects of nobody's; a delegation lets nobody in who is excluded.
+    `reviewers` and `excluded` name principals, or subjects without one. An excluded person cannot decide by a
+    delegation either.
     """
 
     kind: RequestKind = "permission"
@@ -188,7 +189,7 @@ class Adaptive(PolicyModel):
 
 
 class PolicyDocument(PolicyModel):
-    """A policy: for whom it is, and its rules in order."""
+    """A policy: its scope, and its rules in order."""
 
     policy: Name
     scope: Scope = Scope()
@@ -213,12 +214,12 @@ def parse_policy(text: str) -> PolicyDocument:
 
 
 def policy_value(text: str) -> Any:
-    """What a YAML (or JSON) text says, whatever its form is.
+    """The value of a YAML (or JSON) text, whatever its form is.
 
     Raises:
-        PolicyRefused: it is no YAML.
+        PolicyRefused: it is not YAML.
     """
-    # What is published is JSON: only what people write is YAML.
+    # Imported here because published documents are JSON; only documents that people write are YAML.
     from schemas.strict_yaml import MalformedYaml, load_yaml
 
     try:
@@ -242,7 +243,7 @@ def policy_from_value(value: Any) -> PolicyDocument:
         document = PolicyDocument.model_validate(value)
     except ValidationError as error:
         found = problems_of(error, PolicyDocument)
-        # An empty field that has another fault too is told of that one: of a misspelt name, say.
+        # An empty field with another fault, such as a misspelt name, is reported for that fault only.
         places = {problem.path for problem in found if problem.code == "unknown_field"}
         bare = {problem.path for problem in empty} - places
         said = [_of_cases(problem) for problem in found if problem.path not in bare]
@@ -255,12 +256,12 @@ def policy_from_value(value: Any) -> PolicyDocument:
 
 
 def policy_to_json(document: PolicyDocument) -> str:
-    """The document as canonical JSON with the fields that were written: what is published."""
+    """The document to publish, as canonical JSON with only the fields that were written."""
     return canonical(document.model_dump(mode="json", exclude_unset=True))
 
 
 def size_problems(document: PolicyDocument) -> tuple[Problem, ...]:
-    """What of a document is too much to be compiled, as every decider does. What is in force is not measured."""
+    """The limits that a document exceeds, since every decider must compile it. Policies in force are not checked."""
     conditions = sum(len(rule.when or "") for rule in document.rules)
     patterns = sum(
         len((*(rule.match.tools or ()), *(rule.match.tools_like or ()))) for rule in document.rules
@@ -301,7 +302,7 @@ def _document_problems(document: PolicyDocument) -> Iterator[Problem]:
 
 
 def _of_cases(problem: Problem) -> Problem:
-    """A policy's cases stand in a file of their own, which is commonly learnt by writing them here."""
+    """Explain an unknown field that belongs to the policy's test cases, which are in a file of their own."""
     if problem.code != "unknown_field" or problem.path not in ("tools", "cases"):
         return problem
     message = (
@@ -311,7 +312,7 @@ def _of_cases(problem: Problem) -> Problem:
 
 
 def _beside_form(value: dict[str, Any]) -> Iterator[Problem]:
-    """What else is wrong with a document whose form is: what stands in its faulty fields is left out."""
+    """The other problems of a document of wrong form: its faulty fields are left out."""
     rules = value.get("rules")
     defaults = readable(Defaults, value.get("defaults"))
     if not isinstance(rules, list):
@@ -331,14 +332,14 @@ def _beside_form(value: dict[str, Any]) -> Iterator[Problem]:
 
 
 def readable(model: type[ModelT], value: Any) -> ModelT:
-    """A part of a document without its fields that have a fault."""
+    """A part of a document without its faulty fields."""
     given = dict(value) if isinstance(value, dict) else {}
     try:
         return model.model_validate(given)
     except ValidationError as error:
         faulty = {str(item["loc"][0]) for item in error.errors(include_url=False)}
     if "escalate" in faulty:
-        # Whether what is missing stands in it nobody can say.
+        # `escalate` was given but cannot be read, so a missing one must not be reported.
         faulty.add("on_timeout")
     return model.model_validate({name: one for name, one in given.items() if name not in faulty})
 

@@ -1,4 +1,4 @@
-"""What is wrong with a policy document: problems with a path and a sentence that says what to do."""
+"""The problems of a policy document, each with a path and a sentence that says what to do."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -10,15 +10,15 @@ from schemas.actor import subject_fault
 from schemas.plain_words import did_you_mean, sentence, shown
 
 IN_FULL_MAX_CHARS = 2_000
-# Each costs a search for what is near it: a document of nothing but faults takes nobody's time for all of them.
+# Each problem costs a search for similar names: this bounds the time for a document full of faults.
 PROBLEMS_MAX = 100
 _NAMED_MAX = 12
-# What pydantic puts into a place to say which of several forms it tried.
+# The tags that pydantic adds to a location for each form of a union that it tried.
 _FORMS = frozenset({"word", "answer", "int", "float", "constrained-int", "constrained-float"})
 
 
 class Problem(BaseModel):
-    """One thing to mend: where it stands, what kind it is, and what to do."""
+    """One thing to correct: its place, its kind, and what to do."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -29,14 +29,14 @@ class Problem(BaseModel):
 
 
 def no_subjects(path: str, names: Iterable[str]) -> Iterator[Problem]:
-    """The names in a list that no token's subject can be: nobody would ever be the one who is meant."""
+    """The names in a list that cannot be a token's subject, and so would never match a person."""
     for index, name in enumerate(names):
         if (fault := subject_fault(name)) is not None:
             yield Problem(path=f"{path}[{index}]", code="no_subject", message=fault)
 
 
 def warning(path: str, code: str, message: str) -> Problem:
-    """What is doubtful, and keeps nobody from publishing."""
+    """A doubtful place that does not prevent publishing."""
     return Problem(path=path, code=code, message=message, severity="warning")
 
 
@@ -50,7 +50,7 @@ class PolicyRefused(ValueError):
         super().__init__(f"{first.path}: {first.message}{more}")
 
     def in_full(self) -> str:
-        """Every reason, for who hears nothing but one text; of very many the first ones."""
+        """Every reason in one text; of very many, only the first ones."""
         said: list[str] = []
         for count, problem in enumerate(self.problems):
             one = f"{problem.path}: {problem.message}"[:IN_FULL_MAX_CHARS]
@@ -65,7 +65,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> tuple[Problem
     by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
     for item in error.errors(include_url=False):
         by_place.setdefault(_place(item["loc"]), []).append(item)
-    # A list whose items are wrong counts as too short, which nobody can mend.
+    # Pydantic also reports a list with faulty items as too short, which is misleading.
     around = {place[:depth] for place in by_place for depth in range(len(place))}
     told = (
         (place, items)
@@ -103,7 +103,7 @@ def path_of(loc: Iterable[int | str]) -> str:
 
 
 def _unknown(place: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    """What to do about a field that is none: the near one of its place, or where the field belongs."""
+    """What to do about an unknown field: a similar field of its place, or the place where it belongs."""
     name = str(place[-1])
     here = {known for found in _models_at(model, place[:-1]) for known, _ in _fields_of(found)}
     near = did_you_mean(name, here)
@@ -117,7 +117,7 @@ def _unknown(place: tuple[int | str, ...], model: type[BaseModel]) -> str:
 
 
 def _models_at(model: type[BaseModel], place: Iterable[int | str]) -> list[type[BaseModel]]:
-    """The models that a mapping at a place may be of."""
+    """The models that a mapping at a place can have."""
     found = [model]
     for part in place:
         if not isinstance(part, int):
@@ -140,7 +140,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _everywhere(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, str]]:
-    """Every field of a document with the path of the mapping that it stands in."""
+    """Every field of a document, with the path of the mapping that contains it."""
     for name, kind in _fields_of(model):
         yield path or "the document", name
         for inner in _models_in(kind):

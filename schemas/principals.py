@@ -1,10 +1,11 @@
-"""Principals: the people and services of a tenant, with the accounts that are theirs and the roles that they have.
+"""Principals: the people and services of a tenant, with their accounts and roles.
 
-Where a principal is published, its roles are the ones that count, whatever a token of it says: so a role that was
-taken away is gone at once, also for decisions that rest on it. Of a subject that nobody has published, the token's
-roles count. One person may have several accounts (subjects), and counts once.
+If a principal is published, its published roles count, whatever its tokens say: so the withdrawal of a role takes
+effect at once, also for decisions that rest on it. For a subject without a published principal, the token's roles
+count. One person can have several accounts (subjects), and counts once.
 
-A principal is the tenant's, and then counts in each of its projects; or one project's, and then counts there only.
+A principal belongs to the tenant and counts in each of its projects, or it belongs to one project and counts there
+only.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ from schemas.policy_problems import PolicyRefused, Problem, problems_of
 Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Subject = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]+$", max_length=NAME_MAX_CHARS)]
 Place = tuple[str, str, str]  # tenant, project, and a name, an account or an agent
-# The timer's, and that of an agent's own token, which a principal never changes.
+# Roles of the timer and of an agent's own token, which no principal changes.
 NOT_PEOPLES = frozenset({RESERVED_ROLE, "agent"})
 
 
@@ -51,9 +52,9 @@ class Principal(Struct, frozen=True):
 
 
 class People(Struct, frozen=True):
-    """Every published principal; by tenant, project and name, and by tenant, project and subject.
+    """Every published principal, by tenant, project and name, and by tenant, project and subject.
 
-    The project is `*` where the principal is the tenant's.
+    The project is `*` if the principal is the tenant's.
     """
 
     by_name: Map[Place, Principal] = Map()
@@ -65,10 +66,10 @@ class People(Struct, frozen=True):
     def with_principal(
         self, tenant: str, document: PrincipalDocument, project: str = TENANT_WIDE
     ) -> "People":
-        """The people with a version of a principal in place of an earlier one.
+        """The people with a new version of a principal in place of its earlier one.
 
         Raises:
-            PolicyRefused: a subject is another principal's.
+            PolicyRefused: a subject belongs to another principal.
         """
         principal = Principal(
             document.principal, document.subjects, document.roles, document.agents, document.disabled
@@ -92,10 +93,10 @@ class People(Struct, frozen=True):
     def check_beside_tenant(self, tenant: str, project: str, document: PrincipalDocument) -> None:
         """Refuse a project's principal that takes an account from a person of the whole tenant, or gives them one.
 
-        Asked when one is published, and not of what was: the tenant may have published its own since.
+        Checked only when it is published, not for published ones: the tenant may have published its own since.
 
         Raises:
-            PolicyRefused: a subject is, or has to be, the tenant's to give.
+            PolicyRefused: only the tenant can assign a subject.
         """
         if project == TENANT_WIDE:
             return
@@ -111,10 +112,10 @@ class People(Struct, frozen=True):
             raise PolicyRefused((Problem(path=f"subjects[{index}]", code="taken", message=message),))
 
     def without_roles(self, tenant: str, name: str, project: str = TENANT_WIDE) -> "People":
-        """The people where the newest version of a principal cannot be read: it may do nothing.
+        """The people if the newest version of a principal cannot be read: the principal is disabled.
 
-        Whose accounts those are nobody knows, where no earlier version could be read: then nobody of the tenant, or
-        of the project, has any role but those who are published, until a version of Placet runs that can read it.
+        If no earlier version could be read either, its accounts are unknown: then no unpublished subject of the
+        tenant, or of the project, has any role until a version of Placet runs that can read it.
         """
         earlier = self.by_name.get((tenant, project, name))
         if earlier is None:
@@ -138,7 +139,7 @@ class People(Struct, frozen=True):
                 raise PolicyRefused((Problem(path=f"subjects[{index}]", code="taken", message=message),))
 
     def _former_after(self, tenant: str, project: str, principal: Principal) -> Map[Place, str]:
-        """Accounts that were taken from a principal, and are nobody's since: each with who it was of."""
+        """The accounts that were removed from a principal and belong to nobody since, each with that principal."""
         former, earlier = self.former, self.by_name.get((tenant, project, principal.name))
         for subject in () if earlier is None else earlier.subjects:
             former = former.set((tenant, project, subject), principal.name)
@@ -161,17 +162,18 @@ class People(Struct, frozen=True):
 
 
 class Person(NamedTuple):
-    """Whose account a subject is, and what says which roles it has; nothing says so: it has none."""
+    """The owner of an account, and the principals that give it roles; without any it has none."""
 
     name: str
     principals: tuple[Principal, ...]
 
 
 class TenantPeople(Struct, frozen=True):
-    """The people of one tenant, as a decision in one of its projects looks at them.
+    """The people of one tenant as they count in one of its projects.
 
-    A person of the whole tenant is that person in every project, where the project's own principal of the same name
-    adds roles and agents, or disables them there; it adds no accounts. Everybody else is whom the project says.
+    A person of the whole tenant is the same person in every project. The project's own principal of the same name
+    adds roles and agents there, or disables the person there; it adds no accounts. Everybody else is as the project's
+    principals define.
     """
 
     people: People
@@ -179,10 +181,10 @@ class TenantPeople(Struct, frozen=True):
     project: str = TENANT_WIDE
 
     def name_of(self, subject: str) -> str:
-        """Who a subject is: its principal's name, or the subject itself where no principal is published.
+        """The person of a subject: its principal's name, or the subject itself if no principal is published.
 
-        A subject that merely bears the name of a principal is not that principal. An account that was taken from its
-        principal becomes no second person: what it asked for is still that principal's own request.
+        A subject that merely has the name of a principal is not that principal. An account that was removed from its
+        principal does not become a second person: its requests are still that principal's own.
         """
         person = self._person(subject)
         if person is not None:
@@ -192,21 +194,21 @@ class TenantPeople(Struct, frozen=True):
         return f"subject/{subject}" if self._is_name(subject) else subject
 
     def names_of(self, subjects: Iterable[str]) -> frozenset[str]:
-        """Who several subjects are; each person once."""
+        """The persons of several subjects, each once."""
         return frozenset(map(self.name_of, subjects))
 
     def meant_by(self, name: str) -> str:
-        """Whom a policy or a person means by a name: the principal of that name, else whose account it is, or was.
+        """The person meant by a name: the principal of that name, else the owner or former owner of that account.
 
-        For what bars people. What gives them authority asks `is_among`.
+        For rules that exclude people. Rules that give authority use `is_among`.
         """
         return name if self._is_name(name) else self.name_of(name)
 
     def is_among(self, subject: str, names: Iterable[str]) -> bool:
-        """Whether a subject is somebody whom names give authority to: as a rule's reviewer, or by delegation.
+        """Returns True if names, of a rule's reviewers or of a delegation, give authority to a subject.
 
-        An account that was taken from its principal is nobody's: its name gives that principal nothing, and the
-        principal's names give it nothing.
+        An account that was removed from its principal belongs to nobody: its name gives that principal no authority,
+        and the principal's names give none to the account.
         """
         if self._is_taken(subject):
             return False
@@ -214,19 +216,19 @@ class TenantPeople(Struct, frozen=True):
         return any(self.meant_by(name) == person for name in names if not self._is_nobodys(name))
 
     def knows(self, name: str) -> bool:
-        """Whether a name may be somebody's: a principal's, an account of one, or anyone's where none is published."""
+        """Returns True if a name can be a person's: a principal's, an account's, or any if none is published."""
         if self._is_name(name) or self._person(name) is not None or self._is_anything_unread():
             return True
         places = {TENANT_WIDE, self.project}
         return not any(tenant == self.tenant and at in places for tenant, at, _ in self.people.by_name)
 
     def principal_of(self, subject: str) -> str:
-        """The name of the subject's principal, empty where none is published."""
+        """The name of the subject's principal, or empty if none is published."""
         person = self._person(subject)
         return "" if person is None else person.name
 
     def roles_of(self, subject: str) -> tuple[str, ...] | None:
-        """The roles that a subject has by its principals; None where none is published, and nobody can tell."""
+        """The roles that its principals give a subject; None if none is published and the roles are unknown."""
         person = self._person(subject)
         if person is None:
             return () if self._is_anything_unread() or self._was_of(subject) is not None else None
@@ -235,16 +237,16 @@ class TenantPeople(Struct, frozen=True):
         return tuple(dict.fromkeys(role for one in person.principals for role in one.roles))
 
     def is_disabled(self, subject: str) -> bool:
-        """Whether the subject may do nothing: its principal is disabled, or it was taken from its principal."""
+        """Returns True if the subject can do nothing: its principal is disabled, or no longer has this account."""
         person = self._person(subject)
         return self._is_taken(subject) if person is None else _may_nothing(person)
 
     def is_other(self, subject: str, person: str) -> bool:
-        """Whether an account is not what it was: it may do nothing, or is not of the principal that it was of."""
+        """Returns True if an account has changed: it is disabled, or no longer belongs to the recorded principal."""
         return self.is_disabled(subject) or bool(person and person != self.principal_of(subject))
 
     def accounts_of(self, name: str) -> tuple[str, ...]:
-        """The accounts of a principal, none where none of that name is published."""
+        """The accounts of a principal; none if no principal of that name is published."""
         found = self._named(TENANT_WIDE, name) or self._named(self.project, name)
         return () if found is None else found.subjects
 
@@ -255,7 +257,7 @@ class TenantPeople(Struct, frozen=True):
         return tuple(dict.fromkeys((*by_agent.get((tenant, TENANT_WIDE, agent), ()), *here)))
 
     def resolved(self, actor: Actor) -> Actor:
-        """The actor with the roles that count. An agent's token, and the system itself, have no roles of people."""
+        """The actor with the roles that count. An agent's token and the system itself keep their own roles."""
         is_person = actor.agent is None and RESERVED_ROLE not in actor.roles
         roles = self.roles_of(actor.subject) if is_person else None
         return actor if roles is None or roles == actor.roles else actor.model_copy(update={"roles": roles})
@@ -272,20 +274,20 @@ class TenantPeople(Struct, frozen=True):
         if here is None:
             return None
         if self._named(TENANT_WIDE, here.name) is not None or self.people.unread.get((tenant, TENANT_WIDE)):
-            # The tenant has a person of this name since, with other accounts; or one whose accounts nobody knows.
+            # The tenant has published a person of this name since, with other accounts or with unreadable ones.
             return Person(f"{project}/{here.name}", ())
         return Person(here.name, (here,))
 
     def _is_nobodys(self, name: str) -> bool:
-        """Whether a name is that of an account that was taken from its principal, and of nothing else."""
+        """Returns True if a name is only that of an account that was removed from its principal."""
         return not self._is_name(name) and self._is_taken(name)
 
     def _is_taken(self, subject: str) -> bool:
-        """Whether a subject is an account that was taken from its principal, and is nobody's now."""
+        """Returns True if a subject is an account that was removed from its principal and belongs to nobody now."""
         return self._person(subject) is None and self._was_of(subject) is not None
 
     def _was_of(self, subject: str) -> str | None:
-        """Whose account a subject was that is nobody's now."""
+        """The former owner of a subject that belongs to nobody now."""
         whole = self.people.former.get((self.tenant, TENANT_WIDE, subject))
         return whole or self.people.former.get((self.tenant, self.project, subject))
 
@@ -308,7 +310,7 @@ def principal_from_value(value: Any) -> PrincipalDocument:
     """Read a principal from parsed JSON.
 
     Raises:
-        PolicyRefused: with every problem of form.
+        PolicyRefused: with every problem of its form.
     """
     if not isinstance(value, dict):
         message = "a principal is an object with principal, subjects and roles"
@@ -323,7 +325,7 @@ def principal_from_value(value: Any) -> PrincipalDocument:
 
 
 def principal_to_json(document: PrincipalDocument) -> str:
-    """The document as canonical JSON with the fields that were written: what is published."""
+    """The document to publish, as canonical JSON with only the fields that were written."""
     return canonical(document.model_dump(mode="json", exclude_unset=True))
 
 

@@ -1,4 +1,4 @@
-"""Records: bytes as the log carries them, and what a reader makes of them."""
+"""Records: the bytes that the log carries, and the events and commands read from them."""
 
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ class OutRecord(NamedTuple):
     headers: Headers
 
     def size_bytes(self) -> int:
-        """An upper bound of its size inside a Kafka batch (record format v2, every varint at its longest)."""
+        """An upper bound of the record's size in a Kafka batch (record format v2, every varint at its longest)."""
         size = 36 + len(self.key) + len(self.value)
         for name, value in self.headers:
             size += len(name) + len(value) + 10
@@ -24,7 +24,7 @@ class OutRecord(NamedTuple):
 
 
 class RawRecord(NamedTuple):
-    """A record as read from a partition. `timestamp_ms` is the broker's where the topic says so.
+    """A record as read from a partition. `timestamp_ms` is the broker's if the topic is configured so.
 
     Kafka's null key or value is empty bytes here.
     """
@@ -38,10 +38,10 @@ class RawRecord(NamedTuple):
 
 
 def raw_record(record: Any) -> RawRecord:
-    """A consumer's record as every reader of the log takes it: what a foreign producer left out is empty.
+    """A consumer's record in the form that every reader of the log uses; parts that a producer left out are empty.
 
     Args:
-        record: an `aiokafka.ConsumerRecord`; this room knows no client.
+        record: an `aiokafka.ConsumerRecord`; not imported, as this package depends on no client.
     """
     headers: Any = record.headers
     if None in [value for _, value in headers]:
@@ -52,12 +52,12 @@ def raw_record(record: Any) -> RawRecord:
 
 
 class EventMeta(NamedTuple):
-    """What every event's headers say.
+    """The contents of every event's headers.
 
-    `version` counts the aggregate's events from 1; `term` is the offset of the claim that the writer held;
-    `command_digest` names the body of the command that caused it, so that a repeat can be told from a reuse.
-    `command_offset` is where that command stands on its topic (−1: no command caused it), so that a writer
-    that recovers knows from where commands are still to be decided.
+    `version` counts the aggregate's events from 1. `term` is the offset of the claim that the writer held.
+    `command_digest` is the digest of the body of the command that caused the event; it distinguishes a repeat from a
+    reuse. `command_offset` is that command's offset on its topic (−1: no command caused it); from it a recovering
+    writer derives which commands are still undecided.
     """
 
     event_id: str
@@ -71,7 +71,7 @@ class EventMeta(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A recorded fact: body, headers, and where it stands in the log."""
+    """A recorded fact: body, headers, and its place in the log."""
 
     body: Message
     meta: EventMeta
@@ -86,10 +86,10 @@ class Event(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command that was read and whose sender is proved.
+    """A command that was read and whose sender is verified.
 
-    `at_ms` is the broker's append time; `digest` names the body. `by_token` tells that its sender produces to the log
-    itself, and chose its id.
+    `at_ms` is the broker's append time; `digest` is the digest of the body. `by_token` is true if the sender produced
+    to the log itself and chose the command id.
     """
 
     body: Message
@@ -104,7 +104,7 @@ class Command(NamedTuple):
 
 
 class UnreadableRecord(ValueError):
-    """A record that cannot be read or believed; it goes to the dead letters with `reason`."""
+    """A record that cannot be read or verified; it goes to the dead letters with `reason`."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -116,7 +116,7 @@ def headers_by_name(headers: Headers) -> dict[str, bytes]:
     """The headers of a record; those without a value (Kafka's null) are left out.
 
     Raises:
-        UnreadableRecord: one of CloudEvents' or ours stands there twice, so that two readers could differ.
+        UnreadableRecord: a header of CloudEvents or Placet occurs twice, so that two readers could differ.
     """
     found = dict(headers)
     if len(found) != len(headers):

@@ -1,4 +1,4 @@
-"""Every reason for which Placet refuses a request: its code, its HTTP status, and what a client can do about it."""
+"""Every reason for which Placet refuses a request: the code, the HTTP status, and what a client can do about it."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -31,7 +31,7 @@ class Refusal(StrEnum):
     EDIT_DENIED = "edit_denied"
     QUOTA = "quota"
     UNAVAILABLE = "unavailable"
-    # Log only: the same request under another command id. A door answers it with the resource as it stands.
+    # Log only: the same request under another command id. An API answers it with the current resource.
     DUPLICATE = "duplicate"
 
 
@@ -186,5 +186,5 @@ PRECEDENCE: Mapping[str, int] = {code: place for place, code in enumerate(Refusa
 
 
 def first_in_precedence(codes: Iterable[Refusal]) -> Refusal | None:
-    """The refusal that is answered where several apply; None for none."""
+    """The refusal that is answered if several apply; None for none."""
     return min(codes, key=PRECEDENCE.__getitem__, default=None)

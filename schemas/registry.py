@@ -1,4 +1,4 @@
-"""The schemas of the wire: which id stands for which version of which record.
+"""The schemas of the wire format, and the id of each version of each record.
 
 `avro/manifest.json` lists every version ever shipped with its id, file and SHA-256. A shipped file is never
 edited: a change is a new version, with the next free id.
@@ -17,7 +17,7 @@ AVRO_DIR = Path(__file__).parent / "avro"
 
 
 class ManifestError(Exception):
-    """The manifest contradicts itself; the message says where and what to do."""
+    """The manifest contradicts itself; the message names the place and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def load(directory: Path) -> Registry:
     """The registry in a directory: its `manifest.json` and the schema files that it names.
 
     Raises:
-        ManifestError: an id stands for two schemas, or the versions of a subject are not 1, 2, 3, …
+        ManifestError: two schemas have one id, or the versions of a subject are not 1, 2, 3, …
     """
     by_subject = {
         subject: tuple(_entry(directory, subject, row) for row in rows)
@@ -83,7 +83,7 @@ def load(directory: Path) -> Registry:
 
 
 def edited_files(directory: Path = AVRO_DIR) -> tuple[str, ...]:
-    """The schema files that are not, byte for byte, what the manifest says was shipped."""
+    """The schema files that differ in any byte from what was shipped according to the manifest."""
     manifest = _manifest(directory)
     rows = [row for rows in manifest.values() for row in rows]
     return tuple(row["file"] for row in rows if _sha256(directory / row["file"]) != row["sha256"])

@@ -1,7 +1,7 @@
-"""What each of several rules asks for, where one hold must satisfy them all.
+"""The requirements of several rules that one hold must satisfy together.
 
-A hold names everybody who may decide it and how many people must approve; its requirements say beside that of whom
-they must be. They travel as JSON text, in HoldOpened and in the views' rows.
+A hold names everybody who can decide it and how many people must approve. Its requirements also say how many of them
+must be of which group. They are JSON text in HoldOpened and in the views' rows.
 """
 
 from collections.abc import Iterable
@@ -10,37 +10,37 @@ from typing import Protocol
 
 import msgspec
 
-# Whom a hold without roles and reviewers of its own asks.
+# The roles that a hold without its own roles and reviewers asks.
 ANY_REVIEWER = ("reviewer", "operator", "admin")
 
 
 class NamesPeople(Protocol):
-    """What says who may decide."""
+    """Anything that names the people who can decide."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """By role."""
+        """The people named by role."""
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """By name."""
+        """The people named one by one."""
 
 
 def roles_asked(one: NamesPeople) -> tuple[str, ...]:
-    """The roles by which somebody may decide; none where only those may who are named."""
+    """The roles whose members can decide; none if only named people can."""
     return one.roles if one.roles or one.reviewers else ANY_REVIEWER
 
 
 def widened(one: NamesPeople, escalate_roles: Iterable[str]) -> tuple[str, ...]:
-    """Whom an escalated hold asks: more people, never fewer; one that any reviewer could decide stays so."""
+    """The roles that an escalated hold asks: never fewer than before; any reviewer can still decide if any could."""
     return tuple(dict.fromkeys((*roles_asked(one), *escalate_roles)))
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """So many different people must approve who have one of the roles or are one of the reviewers.
+    """`quorum` different people must approve who have one of the roles or are one of the reviewers.
 
-    `rules` are those that ask for it (`policy@version/rule`). Once the hold has escalated, whoever has one of the
-    `escalate_roles` counts too.
+    `rules` are the rules that require it (`policy@version/rule`). Once the hold has escalated, people with one of the
+    `escalate_roles` count too.
     """
 
     rules: tuple[str, ...]
@@ -51,7 +51,7 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class AskedOfEdit(msgspec.Struct, frozen=True):
-    """What an edited call asked for where its editor's own word released it, so that no hold was opened for it."""
+    """The authority that an edited call required, if its editor's own approval released it and no hold was opened."""
 
     roles: tuple[str, ...]
     reviewers: tuple[str, ...]
@@ -68,21 +68,21 @@ _EDIT_DECODER = msgspec.json.Decoder(AskedOfEdit)
 
 
 def asked_of_edit_to_text(asked: AskedOfEdit) -> str:
-    """The JSON of what an edit asked for."""
+    """The JSON of what an edited call required."""
     return msgspec.json.encode(asked).decode()
 
 
 def asked_of_edit_from_text(text: str) -> AskedOfEdit:
-    """What an edit asked for.
+    """What an edited call required.
 
     Raises:
-        msgspec.MsgspecError: it is none of `asked_of_edit_to_text`.
+        msgspec.MsgspecError: the text was not made by `asked_of_edit_to_text`.
     """
     return _EDIT_DECODER.decode(text)
 
 
 def requirements_to_text(requirements: Iterable[Requirement]) -> str | None:
-    """The JSON of requirements; None where there are none."""
+    """The JSON of requirements; None if there are none."""
     found = tuple(requirements)
     return msgspec.json.encode(found).decode() if found else None
 
@@ -92,13 +92,13 @@ def requirements_from_text(text: str | None) -> tuple[Requirement, ...]:
     """The requirements of a JSON text.
 
     Raises:
-        msgspec.MsgspecError: it is none of `requirements_to_text`.
+        msgspec.MsgspecError: the text was not made by `requirements_to_text`.
     """
     return () if text is None else _DECODER.decode(text)
 
 
 def escalated(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """The requirements once their hold has escalated: each asks also those whom its own rules escalate to."""
+    """The requirements once their hold has escalated: each also asks the roles that its own rules escalate to."""
     return tuple(
         msgspec.structs.replace(
             one, roles=tuple(dict.fromkeys((*one.roles, *one.escalate_roles))), escalate_roles=()

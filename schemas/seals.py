@@ -1,17 +1,18 @@
-"""The deciders' signature on what they record: who may only produce to an events topic forges nothing.
+"""The deciders' signatures on the events that they record: write access to an events topic does not allow forgery.
 
-A decider signs each batch once (`batch_signature`), for the very place where it must land: topic, partition and the
+A decider signs each batch once (`batch_signature`), for the exact place where it must land: topic, partition and the
 offset of its first record, which a single writer knows beforehand. So a record that was changed, copied to another
-place, or made by anybody else, counts for nobody. A claim is signed for its partition alone, since rivals race for
-it; the claim in force that it names makes a copy of it worthless.
+place, or made by anyone else counts for no reader. A claim is signed for its partition alone, since rivals race for
+it; it names the claim in force, so a copy of it is worthless.
 
-A leaf is the MessagePack array of key, headers (but the last, which is the proof) and value, as in the audit trees.
+A leaf is the MessagePack array of key, headers (except the last, which is the proof) and value, as in the audit
+trees.
 
-From where on signatures are owed stands beside the keys in `signed-from.json`: for a log that an earlier version
-began unsigned, where it ended when signing began. It is not in the log, where a forger could say anything. A
-partition whose log ran with `log_signatures` off for a while has several places there: owed from the first on, no
-longer from the second on, again from the third on. So what was forged while they were owed never counts, nor while
-they are off, nor later.
+The offsets from which signatures are required are stored beside the keys in `signed-from.json`. For a log that an
+earlier version began unsigned, that is its end when signing began. They are not in the log, where a forger could
+write anything. A partition whose log ran with `log_signatures` off for a while has several offsets: signatures are
+required from the first on, not from the second on, again from the third on. So a record forged where they are
+required never counts: not while signatures are off, and not later.
 """
 
 import hashlib
@@ -52,10 +53,10 @@ CLAIM_TYPE = ("ce_type", b"placet.events.WriterClaimed")
 TERM, TERM_MAX_DIGITS = "placet_term", 18
 # A claim is signed for any offset of its partition.
 ANYWHERE = -1
-# An audit path of more records is longer than another signature is worth.
+# Of more records together, the audit paths would cost more than another signature.
 TOGETHER_MAX = 16
-# Rivals' claims may land between a decider's claim and its first batch, which then stands so much later: what is
-# tried for a reader that does not know which place the batch was meant for.
+# Claims of rivals can land between a decider's claim and its first batch, which then lands that many offsets later.
+# A reader that does not know the intended place tries up to this many.
 DISPLACED_MAX = 3
 # The header at its longest: a key id, two numbers, four hashes and the signature.
 SEAL_MAX_BYTES = 320
@@ -70,14 +71,14 @@ logger = logging.getLogger(__name__)
 
 
 class SignedText(NamedTuple):
-    """A text, and who signed it; the signature is in hex."""
+    """A text with its signer's key id; the signature is in hex."""
 
     text: str
     kid: str
     signature: str
 
     def is_good(self, context: bytes, keys: PublicKeys) -> bool:
-        """Whether one of these keys signed it for this purpose."""
+        """Returns True if one of these keys signed it for this purpose."""
         key = keys(self.kid)
         try:
             return key is not None and verifies(
@@ -89,16 +90,16 @@ class SignedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """A decider's pen."""
+    """Signs a decider's batches and texts with its key."""
 
     key: SigningKey
 
     def seal(self, topic: str, partition: int, base: int, records: Sequence[OutRecord]) -> list[OutRecord]:
-        """The records with their proofs, for this place and no other.
+        """The records with their proofs, which are valid for this place only.
 
         Args:
-            topic: of events.
-            partition: of it.
+            topic: the events topic.
+            partition: its partition.
             base: the offset of the first record; `ANYWHERE` for a claim.
             records: a batch, in its order.
         """
@@ -115,23 +116,23 @@ class Sealer:
         return sealed
 
     def sign_text(self, context: bytes, text: str) -> SignedText:
-        """A text of the decider's that is no event, for one purpose."""
+        """Sign a text that is not an event, for one purpose."""
         signature = self.key.private_key.sign(context + text.encode())
         return SignedText(text, self.key.kid, signature.hex())
 
 
 @dataclass(slots=True)
 class TopicSeals:
-    """Tells which records of one events topic a decider signed.
+    """Verifies which records of one events topic a decider signed.
 
     Attributes:
         topic: its name.
         keys: the deciders' public keys.
-        since: per partition, from where on records must be signed; from 0 for one that is not named.
-        forged: how many records were refused, apart from a decider's own that were displaced.
-        displaced: how many of those there were. A writer signs its next batch for the place behind its last one, or
-            behind its claim. Where a backlog of a deposed writer lands there first, the batch lands behind that,
-            however long it is. So few places are tried that a forger gains nothing by it.
+        since: per partition, the offset from which records must be signed; 0 for a partition that is not named.
+        forged: the number of refused records, not counting a decider's own displaced ones.
+        displaced: the number of the latter. A writer signs its next batch for the place after its last batch, or
+            after its claim. If a backlog of a deposed writer lands there first, the batch lands after that backlog,
+            however long it is. Only a few places are tried, so that a forger gains nothing.
     """
 
     topic: str
@@ -139,13 +140,13 @@ class TopicSeals:
     since: Sequence[Since] = ()
     forged: int = 0
     displaced: int = 0
-    # Per partition: the last record that counted, and how far what came after it has been displaced.
+    # Per partition: the last record that counted, and the displacement of the records after it.
     _last: dict[int, int] = field(default_factory=dict)
     _shifts: dict[int, int] = field(default_factory=dict)
     _verified: Verified = field(default_factory=lambda: Verified(VERIFIED_MAX))
 
     def vouches(self, raw: RawRecord) -> bool:
-        """Whether a record is a decider's, and stands where it was signed for; one that is not is reported."""
+        """Returns True if a decider signed the record for its place or need not have; other records are logged."""
         if not self._is_owed(raw) or self._is_signed(raw):
             self._last[raw.partition] = raw.offset
             self._shifts.pop(raw.partition, None)
@@ -164,7 +165,7 @@ class TopicSeals:
         return False
 
     def doubt(self, raw: RawRecord) -> str:
-        """Why a record would not count for who knows these keys, in a few words; empty where it counts."""
+        """Why a record does not count for a reader with these keys, in a few words; empty if it counts."""
         if not self._is_owed(raw) or self._is_signed(raw):
             return ""
         proof = _proof_of(raw)
@@ -178,7 +179,7 @@ class TopicSeals:
         return raw.partition >= len(self.since) or owes(self.since[raw.partition], raw.offset)
 
     def _likely_shifts(self, raw: RawRecord) -> Iterable[int]:
-        """How far a record may stand behind the place that it was signed for, what is likely first."""
+        """By how many offsets a record may be behind the place that it was signed for; the likely ones first."""
         proof = _proof_of(raw)
         if proof is None:
             return ()
@@ -187,13 +188,13 @@ class TopicSeals:
         likely = [self._shifts.get(raw.partition, 0), *range(1, DISPLACED_MAX + 1)]
         if behind is None:
             return dict.fromkeys(shift for shift in likely if shift > 0)
-        # Nothing is displaced from a place where something of its writer counted: that would be a copy.
+        # A record is never displaced from a place where a record of its writer counted: it would be a copy.
         longest = raw.offset - proof.leaf_index - behind - 1
         return dict.fromkeys(shift for shift in (*likely, longest) if 0 < shift <= longest)
 
     def _tell_displaced(self, raw: RawRecord, shift: int) -> None:
         self.displaced += 1
-        # Once for all that landed together.
+        # One warning for all records that landed together.
         if self._shifts.get(raw.partition) == shift:
             return
         self._shifts[raw.partition] = shift
@@ -217,7 +218,7 @@ class TopicSeals:
         base = ANYWHERE if is_claim else raw.offset - proof.leaf_index - shift
         leaf = _leaf(raw.key, labels, raw.value)
         signed = proof.signed_bytes(leaf, _context(self.topic, raw.partition, base))
-        # Asked for each time: a key that was withdrawn is believed no longer.
+        # Looked up each time: a key that was withdrawn is no longer trusted.
         key = self.keys(proof.kid)
         return (
             signed is not None
@@ -228,30 +229,30 @@ class TopicSeals:
 
 @dataclass(frozen=True, slots=True)
 class LogSeals:
-    """From where on each events topic of a log is signed, and by which keys. Goes to other processes as it is.
+    """The offsets from which each events topic of a log is signed, and the keys. It can be sent to other processes.
 
     Attributes:
         keys: the deciders' public keys.
-        since: topic → per partition, from where on records must be signed.
+        since: topic → per partition, the offset from which records must be signed.
     """
 
     keys: PublicKeyFile
     since: Mapping[str, tuple[Since, ...]]
 
     def of(self, topic: str) -> TopicSeals:
-        """The seals of one topic; of one that is not known, every record must be signed."""
+        """The seals of one topic; for an unknown topic every record must be signed."""
         return TopicSeals(topic, self.keys, self.since.get(topic, ()))
 
 
 def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
-    """How a role knows authentic records, by its settings `keys_dir` and `log_signatures`.
+    """How a role verifies records, by its settings `keys_dir` and `log_signatures`.
 
     Returns:
-        None where `log_signatures` is `off` and never was anything else: by the operator's word, anything that may be
-        produced counts. What stands where signatures were owed must be signed whatever came later.
+        None if `log_signatures` is `off` and always was: the operator decided that unsigned records count. At offsets
+        for which signatures were required, records must be signed whatever was set later.
 
     Raises:
-        SealsUnreadable: the setting is another word, or the file beside the keys is missing or damaged.
+        SealsUnreadable: the setting has an unknown value, or the file beside the keys is missing or damaged.
     """
     if not signs(settings) and not _was_signed(settings):
         return None
@@ -263,7 +264,7 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
 
 
 def _check_switched(path: Path, since: Mapping[str, Sequence[Since]], *, on: bool) -> None:
-    """Refuse a setting that says otherwise than the file: what is recorded would count unsigned, or not at all."""
+    """Refuse a setting that contradicts the file: new records would count unsigned, or not count at all."""
     if all(is_on(entry) == on for entries in since.values() for entry in entries):
         return
     raise SealsUnreadable(
@@ -273,15 +274,15 @@ def _check_switched(path: Path, since: Mapping[str, Sequence[Since]], *, on: boo
 
 
 def _was_signed(settings: Mapping[str, str]) -> bool:
-    # Who never signs may do without a directory of keys.
+    # An installation that never signs needs no directory of keys.
     return "keys_dir" in settings and is_installed(Path(settings["keys_dir"]) / SIGNED_FROM)
 
 
 def signs(settings: Mapping[str, str]) -> bool:
-    """Whether a decider signs what it records, by its setting `log_signatures`.
+    """Returns True if a decider signs what it records, by its setting `log_signatures`.
 
     Raises:
-        SealsUnreadable: it is another word.
+        SealsUnreadable: the setting has an unknown value.
     """
     wanted = settings.get("log_signatures") or REQUIRED
     if wanted not in (REQUIRED, OFF):
@@ -290,7 +291,7 @@ def signs(settings: Mapping[str, str]) -> bool:
 
 
 def sealer_of(settings: Mapping[str, str]) -> Sealer:
-    """A decider's pen, with its key in `keys_dir`.
+    """The sealer of a decider, with its key in `keys_dir`.
 
     Raises:
         KeysUnreadable: the key is damaged.
@@ -308,7 +309,7 @@ def _proof_of(raw: RawRecord) -> BatchProof | None:
 
 
 def _claim_of(raw: RawRecord) -> int | None:
-    """The place of the claim under which a record says that it was written."""
+    """The offset of the claim under which a record was written, according to its header."""
     text = dict(raw.headers).get(TERM, b"")
     return int(text) if text.isdigit() and len(text) <= TERM_MAX_DIGITS else None
 

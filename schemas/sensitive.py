@@ -1,8 +1,8 @@
-"""Sensitive arguments: which a tool's schema marks, and what stands for them wherever they are written down.
+"""Sensitive arguments: the ones that a tool's schema marks, and the placeholders that replace them in every record.
 
 A property with `"x-placet-sensitive": true` in its schema is marked. It is reached from the top of the inputSchema by
-`properties` and `items` alone, so that every reader finds the same ones; a mark anywhere else, or a schema under it
-whose work nobody bounds, cannot be published. In the log stands in its place
+`properties` and `items` alone, so that every reader finds the same ones. A mark anywhere else, or a schema under it
+of unbounded work, cannot be published. The log has in its place
 
     {"handle": "sec_…", "commitment": SHA-256(32-byte random nonce ‖ canonical JSON of the value), as hex}
 """
@@ -19,10 +19,10 @@ HANDLE_PREFIX = "sec_"
 HANDLE_CHARS = len(HANDLE_PREFIX) + 32
 COMMITMENT_CHARS = 64
 NONCE_BYTES = 32
-# Characters of a marked schema times the values that it is applied to; few milliseconds of work.
+# Characters of a marked schema times the values that it is applied to: a few milliseconds of work.
 MAX_WORK = 1_000_000
 
-# What may stand under a mark: keywords whose work grows with the value and the schema and with nothing else.
+# The keywords allowed under a mark: their work grows with the value and the schema and with nothing else.
 BOUNDED = frozenset(
     {
         MARK,
@@ -44,7 +44,7 @@ PLACEHOLDER: Mapping[str, Any] = {
 }
 _HANDLE = re.compile(r"sec_[0-9a-f]{32}")
 _HEX = re.compile(r"[0-9a-f]{64}")
-# What may hold a placeholder.
+# Types that can contain a placeholder.
 _HOLDING = (dict, list)
 
 Step = str | int
@@ -52,7 +52,7 @@ Path = tuple[Step, ...]
 
 
 class Marked(NamedTuple):
-    """A value that is to be sealed: where it stands, and the schema that it must fit."""
+    """A value to be sealed: its path, and the schema that it must fit."""
 
     path: Path
     value: Any
@@ -60,17 +60,17 @@ class Marked(NamedTuple):
 
 
 def may_have_placeholder(arguments: str | None) -> bool:
-    """Whether anything in canonical JSON could stand for a sealed value."""
+    """Returns True if canonical JSON could contain a placeholder of a sealed value."""
     return arguments is not None and '"commitment":' in arguments
 
 
 def has_marks(schema: Any) -> bool:
-    """Whether anything in a schema is marked."""
+    """Returns True if anything in a schema is marked."""
     return any(True for _ in _marks(schema, reached=True))
 
 
 def marking_problem(schema: Any) -> str | None:
-    """Why a schema's marks cannot be kept to, or None. The marks of a schema without one can."""
+    """Why a schema's marks cannot be honoured, or None, also for a schema without marks."""
     if not _mentions(schema):
         return None
     if isinstance(schema, Mapping) and MARK in schema:
@@ -93,7 +93,7 @@ def marked_values(schema: Any, arguments: Any) -> list[Marked]:
 
 
 def astray(schema: Any, arguments: Any) -> Path | None:
-    """Where something stands that is of no type which leads to the marked values below, which then are not found."""
+    """The path of a value whose wrong type hides the marked values below it, or None."""
     return next(_astray(schema, arguments, ()), None)
 
 
@@ -113,12 +113,12 @@ def public_schema(schema: Any) -> Any:
 
 
 def replaced(arguments: Any, values: Mapping[Path, Any]) -> Any:
-    """Arguments with other values at some paths; what was given is left as it is."""
+    """A copy of arguments with other values at some paths; the original is not changed."""
     return _replaced(arguments, values, ())
 
 
 def at_path(arguments: Any, path: Path) -> Any:
-    """The value at a path; None where there is none."""
+    """The value at a path; None if there is none."""
     found = arguments
     for step in path:
         if isinstance(step, str):
@@ -129,7 +129,7 @@ def at_path(arguments: Any, path: Path) -> Any:
 
 
 def is_placeholder(value: Any) -> bool:
-    """Whether a value is what stands for a sealed one."""
+    """Returns True if a value is the placeholder of a sealed one."""
     return (
         isinstance(value, Mapping)
         and value.keys() == {"handle", "commitment"}
@@ -141,7 +141,7 @@ def is_placeholder(value: Any) -> bool:
 
 
 def looks_like_placeholder(value: Any) -> bool:
-    """Whether a value was made to look like one, whatever stands in it."""
+    """Returns True if a value has a placeholder's fields, whatever they contain."""
     return isinstance(value, Mapping) and "handle" in value and "commitment" in value
 
 
@@ -154,7 +154,7 @@ def placeholders(value: Any) -> list[tuple[Path, str, str]]:
 
 
 def commitment_of(nonce: bytes, value: str) -> str:
-    """What is written down of a value (canonical JSON): it binds to it and tells nothing of it."""
+    """The commitment to a value (canonical JSON): it binds to the value and reveals nothing about it."""
     return hashlib.sha256(nonce + value.encode()).hexdigest()
 
 
@@ -174,13 +174,13 @@ def misfit_of(marked: Marked) -> str | None:
     where = json_path(marked.path)
     if len(text) * _nodes(marked.value) > MAX_WORK:
         return f"{where}: the sensitive value is too large to be checked"
-    # Only where there are sensitive values, which a process that starts need not wait for.
+    # Imported only when there are sensitive values, so that starting processes do not wait for it.
     from schemas.json_schema import first_misfit
 
     try:
         error = first_misfit(text, marked.value)
     except Exception as broken:
-        # Its own words could quote the value; what cannot be checked does not fit.
+        # The exception's text could quote the value. A value that cannot be checked does not fit.
         return f"{where}: the sensitive value cannot be checked ({type(broken).__name__})"
     if error is None:
         return None
@@ -188,7 +188,7 @@ def misfit_of(marked: Marked) -> str | None:
 
 
 def unsealed(schema: Any, arguments: Any) -> str | None:
-    """Where arguments have a marked value as it is: `path: reason`, or None. The value is not quoted."""
+    """The first marked value in arguments that is not sealed: `path: reason`, or None. The value is not quoted."""
     for marked in marked_values(schema, arguments):
         if not is_placeholder(marked.value):
             return (
@@ -214,7 +214,7 @@ def _mentions(schema: Any) -> bool:
 
 
 def _marks(schema: Any, *, reached: bool) -> Iterator[Mapping[str, Any]]:
-    """The marked schemas, the outermost of several; only those that `properties` and `items` lead to, or all."""
+    """The marked schemas, of nested ones the outermost: those that `properties` and `items` reach, or all."""
     if isinstance(schema, list) and not reached:
         for part in schema:
             yield from _marks(part, reached=False)
@@ -273,7 +273,7 @@ def _astray(schema: Any, value: Any, path: Path) -> Iterator[Path]:
 
 
 def _is_of_type(value: Any, types: Any) -> bool:
-    """Whether a value is of a type that a schema names; any is where it names none."""
+    """Returns True if a value is of a type that a schema names; true for any value if the schema names none."""
     names = [types] if isinstance(types, str) else types
     if not isinstance(names, list):
         return True
@@ -293,8 +293,7 @@ def _replaced(value: Any, values: Mapping[Path, Any], path: Path) -> Any:
 
 
 def _find_placeholders(value: Any, path: Path, found: list[tuple[Path, str, str]]) -> None:
-    # Nothing is called for what holds nothing, and no generator stands in a generator for each level: that is most of
-    # what it takes to look at arguments of a hundred thousand values.
+    # No call for each scalar and no nested generators: they are most of the cost for arguments of 100,000 values.
     if not isinstance(value, Mapping):
         for index, part in enumerate(value):
             if isinstance(part, _HOLDING):
@@ -311,11 +310,11 @@ Check = Callable[[str, Any], str | None]
 
 
 def public_check(schema_text: str, check: Check) -> Callable[[Any], str | None]:
-    """How arguments are checked where sensitive ones were replaced: sealed first, then the public schema.
+    """A check for arguments whose sensitive values were replaced: first that they are sealed, then the public schema.
 
     Args:
         schema_text: the published inputSchema, canonical JSON.
-        check: applies a schema (canonical JSON) to arguments: `path: reason`, or None.
+        check: applies a schema (canonical JSON) to arguments; returns `path: reason`, or None.
     """
     schema = parse_strict(schema_text)
     if not has_marks(schema):
@@ -327,7 +326,7 @@ def public_check(schema_text: str, check: Check) -> Callable[[Any], str | None]:
             return refusal
         if (misfit := check(public, arguments)) is None:
             return None
-        # The check's own words quote values, and a sensitive one may stand where it should not.
+        # The check's own message quotes values, and a sensitive value can be at a wrong place.
         path, colon, _ = misfit.partition(": ")
         return f"{path if colon else '$'}: this does not fit the tool's inputSchema"
 

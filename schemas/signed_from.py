@@ -1,8 +1,8 @@
-"""From where on the log is signed: `signed-from.json` beside the keys, and its copy.
+"""The offsets from which the log is signed: `signed-from.json` beside the keys, and its copy.
 
-The file says for each partition of a topic of events from which offset on a decider's signature is owed (`seals`). It
-cannot be made again from nothing: with a place behind the true one, what was forged before it would be believed. So
-the installation writes everything twice, and neither of the two changes without a word.
+The file has, for each partition of an events topic, the offset from which a decider's signature is required
+(`seals`). It cannot be made again from nothing: with an offset after the true one, records forged before that offset
+would be trusted. So the installation writes everything twice, and no change of either file goes unreported.
 """
 
 import json
@@ -15,44 +15,44 @@ from host.json_files import read_json_file
 from host.key_files import KeysUnreadable, write_private
 
 SIGNED_FROM = "signed-from.json"
-# Not in `published.json`: a process of an earlier version reads that one as keys only.
+# Not in `published.json`, which processes of earlier versions read as keys only.
 COPY = "signed-from.copy.json"
 
-# From which offset on a partition is signed; or where that changed, in turns: signed, not signed, signed …
+# The offset from which a partition is signed; or the offsets where that changed, in turns: signed, unsigned, signed …
 Since = int | tuple[int, ...]
 Places = Mapping[str, Sequence[Since]]
 
 
 class SealsUnreadable(KeysUnreadable):
-    """From where on the log is signed is not known; the message says what to do."""
+    """The offsets from which the log is signed are not known; the message says what to do."""
 
 
 def owes(since: Since, offset: int) -> bool:
-    """Whether what stands at an offset of a partition must be signed."""
+    """Returns True if the record at an offset of a partition must be signed."""
     return offset >= since if isinstance(since, int) else bisect_right(since, offset) % 2 == 1
 
 
 def is_on(since: Since) -> bool:
-    """Whether what comes next in a partition must be signed."""
+    """Returns True if the next record of a partition must be signed."""
     return isinstance(since, int) or len(since) % 2 == 1
 
 
 def switched(since: Since, end: int, *, on: bool) -> Since:
-    """From where on a partition is signed once signing is switched on or off where it ends; the same if it was so.
+    """The offsets of a partition once signing is switched on or off at its end; unchanged if it already was so.
 
     Args:
-        since: up to now.
+        since: the offsets until now.
         end: one past its last record.
-        on: whether what comes must be signed.
+        on: true if the next records must be signed.
     """
     if is_on(since) == on:
         return since
-    # A log that was restored shorter than it was.
+    # A restored log can be shorter than it was.
     return (*(min(place, end) for place in _turns(since)), end)
 
 
 def read_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
-    """What `signed-from.json` says.
+    """The contents of `signed-from.json`.
 
     Raises:
         SealsUnreadable: it is missing or damaged.
@@ -71,19 +71,19 @@ def read_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
 
 
 def installed_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
-    """What the installation wrote into `signed-from.json`: the file, or its copy where it is missing.
+    """What the installation wrote into `signed-from.json`: the file, or its copy if the file is missing.
 
     Returns:
-        Nothing where both are missing.
+        An empty mapping if both are missing.
 
     Raises:
-        SealsUnreadable: one of the two is damaged, or they do not say the same.
+        SealsUnreadable: one of the two is damaged, or they differ.
     """
     copied = _copy(path)
     if not path.exists():
         return copied
     found = read_signed_from(path)
-    # Of a write that was cut short the file is the newer one.
+    # After a write that was cut short, the file is newer than its copy.
     if lost := [topic for topic, places in copied.items() if not _goes_on(found.get(topic, ()), places)]:
         raise SealsUnreadable(
             f"{path} says otherwise of {lost[0]} than {path.with_name(COPY)}: copy that over it, or, where the "
@@ -93,12 +93,12 @@ def installed_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
 
 
 def is_installed(path: Path) -> bool:
-    """Whether the installation wrote the file, also where only its copy is left."""
+    """Returns True if the installation wrote the file, also if only its copy is left."""
     return path.exists() or path.with_name(COPY).exists()
 
 
 def write_signed_from(path: Path, since: Places) -> None:
-    """Keep from where on each topic is signed, and then the copy; the caller holds the directory of keys."""
+    """Write the offsets of each topic to the file, then to the copy; the caller holds the keys directory's lock."""
     data = json.dumps({topic: list(places) for topic, places in since.items()}, indent=1).encode()
     for target in (path, path.with_name(COPY)):
         if not target.exists() or target.read_bytes() != data:
@@ -123,7 +123,7 @@ def _copy(path: Path) -> dict[str, tuple[Since, ...]]:
 
 
 def _way_back(path: Path) -> str:
-    """What to do about a damaged file, which deletes nothing that stands nowhere else."""
+    """What to do about a damaged file without deleting information that is stored nowhere else."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         if _read(path.with_name(COPY)):
             return f"copy {path.with_name(COPY)} over it, which has what the installation wrote"
@@ -142,7 +142,7 @@ def _since(entry: object) -> Since:
 
 
 def _goes_on(found: Sequence[Since], before: Sequence[Since]) -> bool:
-    """Whether each partition's places begin as they were before."""
+    """Returns True if each partition's offsets begin with the earlier ones."""
     if len(found) < len(before):
         return False
     turns = [(_turns(now), _turns(then)) for now, then in zip(found, before, strict=False)]

@@ -1,7 +1,7 @@
 """The document of a standing rule: what was decided once, for which calls, until when, and on what evidence.
 
-Canonical JSON of it travels in RuleAsked, MakeRule and RuleMade. Every argument of a covered call is named in
-`arguments` with a test; an argument without a test is one too many.
+RuleAsked, MakeRule and RuleMade contain it as canonical JSON. `arguments` has a test for every argument of a covered
+call; a call with an argument that has no test is not covered.
 """
 
 from functools import lru_cache
@@ -29,7 +29,7 @@ DOCUMENT_MAX_BYTES = 16 * 1024
 TESTS_MAX = 200
 VALUES_MAX = 100
 RULE_KIND = "rule"
-# What a run remembers of its own decisions is named so, and is no rule of the definitions.
+# Prefix of the ids of decisions that a run remembers itself, which are not rules of the definitions.
 IN_EXECUTION = "execution:"
 
 Number = StrictInt | StrictFloat
@@ -37,7 +37,7 @@ RiskMax = Literal["low", "medium"]
 
 
 class RuleRefused(ValueError):
-    """The document, or what it is to be made of, is no standing rule; the message says what to mend."""
+    """The document, or the request for one, is not a valid standing rule; the message says what to correct."""
 
 
 class RuleModel(BaseModel):
@@ -47,13 +47,13 @@ class RuleModel(BaseModel):
 
 
 def _no_number(value: Any) -> Any:
-    """The value of `any`, unless it only equals `true`: 1 does, and says something else."""
+    """The value of `any`, which must be `true` itself: 1 equals it in Python, but is another JSON value."""
     if value is not True and value is not None:
         raise ValueError("write true")
     return value
 
 
-# Clients that are generated take a constant for a text, and could not send a boolean one.
+# Generated clients treat a constant as a text, and could not send a boolean one.
 AnyValue = Annotated[
     Literal[True] | None,
     BeforeValidator(_no_number),
@@ -64,10 +64,10 @@ AnyValue = Annotated[
 
 
 class ArgumentTest(RuleModel):
-    """What one argument must be: one of the tests, or bounds for a number.
+    """The test of one argument: exactly one of these fields, or bounds for a number.
 
-    `equals` and `one_of` compare as JSON, so 1 and 1.0 are the same. `prefix` is of a text; a text with a step back
-    (`..` between slashes) has no prefix.
+    `equals` and `one_of` compare as JSON, so 1 and 1.0 are the same. `prefix` applies to texts; a text with a step
+    back (`..` between slashes) never matches.
     """
 
     any: AnyValue = None
@@ -94,7 +94,7 @@ Tests = Annotated[dict[str, ArgumentTest], Field(max_length=TESTS_MAX)]
 
 
 class Terms(RuleModel):
-    """Whom the hold asked that the rule was made under: what a later hold may not exceed."""
+    """The people whom the hold asked under which the rule was made; a covered hold may not require more."""
 
     roles: tuple[str, ...] = ()
     reviewers: tuple[str, ...] = ()
@@ -104,9 +104,10 @@ class Terms(RuleModel):
 
 
 class Maker(RuleModel):
-    """Somebody whose approval a rule was made of.
+    """A person whose approval contributed to a rule.
 
-    `roles` are those by which their word counted. `voice` is whose voice it was, where they spoke by delegation.
+    `roles` are the roles by which the approval counted. `voice` is the delegator, if the person approved by
+    delegation.
     """
 
     by: StrictStr
@@ -115,7 +116,7 @@ class Maker(RuleModel):
 
 
 class Evidence(RuleModel):
-    """The decision that the rule was made of, and what it was about."""
+    """The decision from which the rule was made, and its subject."""
 
     execution_id: str
     call_id: str
@@ -128,10 +129,10 @@ class Evidence(RuleModel):
 class StandingRuleDocument(RuleModel):
     """One standing rule.
 
-    `policy_rules` are the rules, `policy/rule` without a version, that held the call: others are not overruled.
-    `uses` is None for no limit. `requesters` are the people whose request the call was; `made_with` are the roles by
-    which `made_by`, the last who approved, could decide. `makers` are all who approved; it is left out where the
-    last one was alone and spoke for nobody else, as in documents of before.
+    `policy_rules` are the rules that held the call, as `policy/rule` without a version; no other rule is overruled.
+    `uses` is None for no limit. `requesters` are the people whose request the call was. `made_with` are the roles by
+    which `made_by`, the last approver, could decide. `makers` are all approvers; it is left out if the last approver
+    was the only one and did not act by delegation, as in documents of earlier versions.
     """
 
     rule_id: StrictStr
@@ -154,12 +155,12 @@ class StandingRuleDocument(RuleModel):
 
     @property
     def all_makers(self) -> tuple[Maker, ...]:
-        """Everybody who made it; of a document without `makers` only who asked for it is known."""
+        """All approvers of the rule; for a document without `makers` only `made_by` is known."""
         return self.makers or (Maker(by=self.made_by, roles=self.made_with),)
 
 
 class Asked(RuleModel):
-    """What a client asks to be remembered, beside the scope of its decision. Without `uses` there is the default."""
+    """What a client wants remembered, beside the scope of its decision. Without `uses` the default applies."""
 
     arguments: Tests = Field(default_factory=dict)
     expires_seconds: Annotated[StrictInt, Field(ge=1)] | None = None
@@ -167,7 +168,7 @@ class Asked(RuleModel):
 
 
 def asked_form(text: str | None) -> str:
-    """What a decision asks to be remembered as canonical JSON, the same for the same question.
+    """The request of a decision to be remembered, as canonical JSON: equal requests have equal texts.
 
     Raises:
         RuleRefused: it cannot be read.
@@ -181,7 +182,7 @@ def standing_rule_from_text(text: str) -> StandingRuleDocument:
     """Read a rule's document.
 
     Raises:
-        RuleRefused: it is none.
+        RuleRefused: it is not one.
     """
     try:
         return StandingRuleDocument.model_validate(parse_strict(text))
@@ -190,7 +191,7 @@ def standing_rule_from_text(text: str) -> StandingRuleDocument:
 
 
 def asked_from_text(text: str) -> Asked:
-    """Read what a decision asks to be remembered.
+    """Read what a decision wants remembered.
 
     Raises:
         RuleRefused: it cannot be read.
@@ -205,7 +206,7 @@ def standing_rule_to_text(document: StandingRuleDocument) -> str:
     """The document as canonical JSON.
 
     Raises:
-        RuleRefused: it is too large to be sent to every decider, or too deep to be read again.
+        RuleRefused: the document is too large to be sent to every decider, or too deep to be read again.
     """
     left_out = {"arguments"} if document.makers else {"arguments", "makers"}
     value = document.model_dump(mode="json", exclude=left_out)
@@ -215,7 +216,7 @@ def standing_rule_to_text(document: StandingRuleDocument) -> str:
     try:
         text = canonical(value | {"arguments": tests})
     except MalformedJson as error:
-        # What fits into a call may be too deep where it stands in a rule.
+        # Arguments that are not too deep in a call can be too deep inside a rule.
         raise RuleRefused(f"these arguments cannot be remembered ({error}): decide once") from error
     if len(text.encode()) > DOCUMENT_MAX_BYTES:
         detail = f"the rule would have more than {DOCUMENT_MAX_BYTES} bytes"

@@ -1,7 +1,7 @@
-"""YAML with one meaning: no duplicate keys, no aliases, no tags, and only JSON's types (YAML 1.2 core words).
+"""Unambiguous YAML: no duplicate keys, no aliases, no tags, and only JSON's types (YAML 1.2 core words).
 
-YAML 1.1 reads `no` as false, `010` as eight and `1:30` as ninety; a rule must not change its meaning by such
-accidents. Aliases are refused because a few lines of them can expand to gigabytes.
+YAML 1.1 reads `no` as false, `010` as eight and `1:30` as ninety; such accidents must not change a rule's meaning.
+Aliases are refused because a few lines of them can expand to gigabytes.
 """
 
 import re
@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 MAX_CHARS = 256 * 1024
-# What PyYAML says where a file has more than one.
+# PyYAML's error for a file with more than one document.
 _SECOND_DOCUMENT = "but found another document"
 
 
 class MalformedYaml(ValueError):
-    """The text is not YAML with one meaning; `line` and `column` count from 1."""
+    """The text is not unambiguous YAML; `line` and `column` count from 1."""
 
     def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
         super().__init__(message)
@@ -25,12 +25,12 @@ class MalformedYaml(ValueError):
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A safe loader that knows no implicit types but those added below."""
+    """A safe loader with only the implicit types added below."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 (PyYAML's interface)
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Refuse aliases and explicit tags where they stand."""
+        """Refuse aliases and explicit tags, with their position."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
             raise _at(event.start_mark, "aliases (*name) are not read; write the value out")
@@ -79,7 +79,7 @@ def load_yaml(text: str) -> Any:
         Values of JSON's types; None for an empty text.
 
     Raises:
-        MalformedYaml: not YAML, or YAML that this module's description refuses.
+        MalformedYaml: not YAML, or YAML that this module refuses as described above.
     """
     if len(text) > MAX_CHARS:
         raise MalformedYaml(f"longer than {MAX_CHARS} characters; split the document")

@@ -17,21 +17,21 @@ NO_CLAIM = -1
 
 @dataclass(slots=True)
 class TermRule:
-    """Reads one partition in offset order and tells which records count.
+    """Reads one partition in offset order and decides which records count.
 
-    A reader that starts in the middle of a partition must start with the claim that was in force there,
-    which is why every stored offset is stored together with it.
+    A reader that starts in the middle of a partition must start with the claim that was in force there.
+    Therefore every stored offset is stored together with that claim.
     """
 
     claim: int = NO_CLAIM
     seals: TopicSeals | None = None
 
     def admits(self, event: Event, raw: RawRecord | None = None) -> bool:
-        """Whether the event counts; a counting claim becomes the one in force.
+        """Returns True if the event counts; a counting claim becomes the one in force.
 
         Args:
-            event: the next one of the partition.
-            raw: the record that it was read from; without it nothing counts where signatures are owed.
+            event: the partition's next event.
+            raw: the record that it was read from; without it, nothing counts where signatures are required.
         """
         if isinstance(event.body, WriterClaimed):
             after = event.body.after
@@ -39,11 +39,11 @@ class TermRule:
         return self._is_in_term(event.meta) and self.vouches(raw)
 
     def admits_unread(self, meta: EventMeta, raw: RawRecord) -> bool:
-        """Whether a record counts whose headers alone can be read."""
+        """Returns True if a record counts of which only the headers can be read."""
         return self._is_in_term(meta) and self.vouches(raw)
 
     def admits_claim(self, after: int, offset: int) -> bool:
-        """Whether a claim that lands at `offset` wins; if so, it is in force from here on."""
+        """Returns True if a claim that lands at `offset` wins; if it does, it is put in force."""
         if after != self.claim:
             return False
         self.claim = offset
@@ -53,16 +53,16 @@ class TermRule:
         return meta.term == self.claim and self.claim != NO_CLAIM
 
     def vouches(self, raw: RawRecord | None) -> bool:
-        """Whether a decider signed the record, where signatures are owed."""
+        """Returns True if a decider signed the record, or no signature is required there."""
         return self.seals is None or (raw is not None and self.seals.vouches(raw))
 
 
 def rule_of(seals: LogSeals | None, topic: str, claim: int = NO_CLAIM) -> TermRule:
-    """The rule for a partition of an events topic, from where a claim is in force.
+    """The rule for a partition of an events topic, starting with a claim in force.
 
     Args:
-        seals: of the log; None where nothing is signed.
-        topic: of events.
-        claim: in force where reading begins.
+        seals: the log's; None if nothing is signed.
+        topic: the events topic.
+        claim: the claim in force where reading begins.
     """
     return TermRule(claim, seals.of(topic) if seals else None)

@@ -1,6 +1,6 @@
-"""A question that only the broker's clock answers: what time is it on a partition of the commands?
+"""A record that yields the broker's time on a partition of the commands.
 
-It is the timer's nudge of an execution that does not exist. It leaves no event; its append time is the answer.
+It is the timer's nudge of an execution that does not exist. It leaves no event; its append time is the result.
 """
 
 from functools import lru_cache
@@ -13,11 +13,11 @@ from schemas.topics import partition_of
 
 
 def time_question(partition: int, partitions: int) -> OutRecord:
-    """The question for a partition of the commands.
+    """The record for a partition of the commands.
 
     Args:
         partition: its number.
-        partitions: their count.
+        partitions: the number of partitions.
     """
     key = _key_on(partition, partitions)
     body = ExpireDue(subject_id="", deadline_at_ms=0, attempt=0)

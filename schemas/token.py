@@ -1,6 +1,6 @@
-"""Bearer tokens: what one must say to be believed. EdDSA (RFC 8037) JWTs and nothing else (RFC 8725).
+"""Bearer tokens: how they are verified. Only EdDSA (RFC 8037) JWTs are accepted (RFC 8725).
 
-The gateway checks them at its doors, and the decider on commands that a service produced by itself.
+The gateway verifies them at its APIs, and the decider on commands that a service produced to Kafka itself.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ TOKEN_MAX_CHARS = 8 * 1024
 ROLES_MAX = 32
 CLOCK_SKEW_S = 60
 
-# What reading a token of anybody's making may raise.
 # Header, payload and signature of a compact JWS.
 PARTS = 3
+# The errors that reading a foreign token can raise.
 UNREADABLE = (jwt.PyJWTError, UnicodeError, RecursionError)
 
 PublicKeys = Callable[[str], Ed25519PublicKey | None]
 
 
 class TokenRefused(ValueError):
-    """The token is not believed; the message says why, and never quotes the token."""
+    """The token is refused; the message says why, and never quotes the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a believed token says.
+    """The contents of a verified token.
 
-    `user` and `workspace` are the only ones in whose scope the subject may start executions: a name, `*` for
-    any, or None where the token is silent. `expires_at_s` is in seconds since the epoch. `token_actor` is the actor
-    as the token itself says it, where `actor` has the roles of a published principal, or the project that was asked
-    for with a token of the whole tenant. With such a token `wide` is who asks for the tenant, and `asked` the project
-    that was asked for, empty for none.
+    `user` and `workspace` are the only scopes in which the subject can start executions: a name, `*` for any, or None
+    if the token has no such claim. `expires_at_s` is in seconds since the epoch. `token_actor` is the actor exactly
+    as in the token, if `actor` differs: by the roles of a published principal, or by the project that was requested
+    with a token of the whole tenant. With such a token, `wide` is the actor for the whole tenant, and `asked` is the
+    requested project, or empty.
     """
 
     actor: Actor
@@ -61,31 +61,31 @@ class Claims:
 
     @property
     def publisher(self) -> Actor:
-        """Who asks where it is about definitions: for the whole tenant, where the token is of it."""
+        """The actor for requests about definitions: the whole tenant's if the token is for the whole tenant."""
         return self.wide or self.actor
 
     @property
     def definitions_project(self) -> str:
-        """Whose definitions are meant: the project's, or `*`, the tenant's, with a token of it that names none."""
+        """The project whose definitions are meant; `*`, the tenant's, for a tenant's token without a project."""
         return (self.asked or TENANT_WIDE) if self.wide else self.actor.project
 
 
 def verify(token: str, public_keys: PublicKeys, now: float) -> Actor:
-    """Who a token speaks for.
+    """The actor that a token authenticates.
 
     Args:
         token: a compact JWS.
-        public_keys: the issuers' key of a key id, None for an unknown one.
+        public_keys: returns the issuer's key of a key id, None for an unknown one.
         now: seconds since the epoch.
 
     Raises:
-        TokenRefused: wrong algorithm, key, signature, issuer or audience; a claim missing or wrong; expired.
+        TokenRefused: wrong algorithm, key, signature, issuer or audience; missing or wrong claim; expired.
     """
     return read_claims(token, public_keys, now).actor
 
 
 def read_claims(token: str, public_keys: PublicKeys, now: float) -> Claims:
-    """Everything that a token says; arguments and errors as `verify`."""
+    """The contents of a token; arguments and errors as in `verify`."""
     payload = _signed_payload(token, public_keys)
     refuse_bound(payload)
     expires_at_s = _moment(payload, "exp")
@@ -105,7 +105,7 @@ def read_claims(token: str, public_keys: PublicKeys, now: float) -> Claims:
 
 
 def refuse_bound(payload: Mapping[str, Any]) -> None:
-    """Refuse a token that is bound to a key (RFC 7800): nobody here checks that whoever sends it has that key.
+    """Refuse a token that is bound to a key (RFC 7800): Placet does not check that the sender has that key.
 
     Raises:
         TokenRefused: it has the claim `cnf`, of DPoP (`jkt`), of mutual TLS (`x5t#S256`) or of anything else.
@@ -117,7 +117,7 @@ def refuse_bound(payload: Mapping[str, Any]) -> None:
 
 
 def unverified_issuer(token: str) -> str:
-    """Whose keys to verify a token with. Nothing of it is believed yet.
+    """The issuer named in a token, to select the keys that verify it. The token is not verified yet.
 
     Raises:
         TokenRefused: it cannot be read.
@@ -132,7 +132,7 @@ def unverified_issuer(token: str) -> str:
 
 
 def check_actor(actor: Actor) -> None:
-    """Refuse an identity that no token may carry; used when issuing and when reading.
+    """Refuse an identity that no token can have; used when issuing and when reading.
 
     Raises:
         TokenRefused: a reserved name, no role, or an agent role without its agent.
@@ -181,7 +181,7 @@ def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
             algorithms=[ALGORITHM],
             audience=AUDIENCE,
             issuer=ISSUER,
-            # The moments are compared with the caller's clock, not with PyJWT's.
+            # Times are compared with the caller's clock, not with PyJWT's.
             options={
                 "require": list(REQUIRED),
                 "verify_exp": False,
@@ -197,10 +197,10 @@ def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
 
 
 def check_text(payload: Mapping[str, Any]) -> None:
-    """Refuse claims that hold what no header, log or page could carry: JSON can escape half of a character.
+    """Refuse claims with text that no header, log or page can carry: JSON can escape a lone surrogate.
 
     Raises:
-        TokenRefused: a name or value, however deep, is no Unicode text.
+        TokenRefused: a name or value, however deep, is not Unicode text.
     """
     try:
         json.dumps(payload, ensure_ascii=False).encode()

@@ -1,4 +1,4 @@
-"""Bearer tokens as text: found wherever they stand, so that no URL is served and no log written with one in it."""
+"""Finds bearer tokens in text, so that no URL with one is served and no log line with one is written."""
 
 import re
 
@@ -12,10 +12,10 @@ HIDDEN = "[token]"
 
 
 def holds_token(text: str) -> bool:
-    """Whether a text has a token in it, or what looks like one."""
+    """Returns True if a text contains a token, or text that looks like one."""
     return _FORM.search(text) is not None
 
 
 def without_tokens(text: str) -> str:
-    """The text with `[token]` in the place of each."""
+    """The text with `[token]` in place of each token."""
     return _FORM.sub(HIDDEN, text)

@@ -1,6 +1,6 @@
-"""A tool's definition: MCP's `Tool` with fields of Placet's own, as doors and deciders read it at publishing.
+"""A tool's definition: MCP's `Tool` with fields of Placet's own, as APIs and deciders read it at publishing.
 
-What was published is read by `services.domain.tools`: by the same model, and no more strictly than on its day.
+`services.domain.tools` reads published definitions: by the same model, and no more strictly than at publishing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,17 +26,17 @@ from schemas.sensitive import marking_problem
 RUN_TIMEOUT_S = 15 * 60
 LEASE_S = 60
 RUN_TIMEOUT_MAX_S = 24 * 60 * 60
-# A shorter one would take a sign of life every other second, and each of them stands in the log.
+# A shorter lease would need a renewal every other second, and each renewal is recorded in the log.
 LEASE_MIN_S = 5
 PATH_MAX_CHARS = 500
-# Members of MCP that say nothing of what a call does. Kept, they would make a version of every new picture, and each
-# new version asks people again.
+# Members of MCP that do not affect what a call does. If they were kept, each new icon would be a new version, and
+# each new version asks people again.
 NOT_KEPT = frozenset({"icons", "execution", "_meta"})
 
 Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Text = Annotated[StrictStr, Field(max_length=TEXT_MAX_CHARS)]
 JsonObject = dict[str, Any]
-# A union's bounds have no JSON Schema of their own.
+# Pydantic writes no JSON Schema for the bounds of a union.
 RunTimeout = Annotated[
     StrictInt | StrictFloat,
     Field(gt=0, le=RUN_TIMEOUT_MAX_S),
@@ -50,7 +50,7 @@ Lease = Annotated[
 
 
 class ToolAnnotations(BaseModel):
-    """MCP's hints. One that is missing or null means the worse: not read-only, destructive, open world."""
+    """MCP's hints. A missing or null hint counts as the worse value: not read-only, destructive, open world."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -64,8 +64,8 @@ class ToolAnnotations(BaseModel):
 class ToolDefinition(BaseModel):
     """MCP's `Tool`, with `idempotent`, `run_timeout_seconds` and `lease_seconds` of Placet.
 
-    A member of MCP that is null counts as left out. `icons`, `execution` and `_meta` are taken and not kept: they are
-    no part of what is published, nor of its version. A field that is not named here is refused.
+    A member of MCP that is null counts as left out. `icons`, `execution` and `_meta` are accepted and dropped: they
+    are not part of the published definition, nor of its version. A field that is not named here is refused.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,10 +85,10 @@ class ToolDefinition(BaseModel):
 
 
 def tool_to_publish(name: str, given: Any) -> JsonObject:
-    """What is published of a definition that somebody gives: all of it but what is null or not kept.
+    """The definition to publish: the given one without what is null or not kept.
 
     Args:
-        name: under which; a definition without a name takes it.
+        name: the tool's name; a definition without a name gets it.
         given: parsed JSON.
 
     Raises:
@@ -105,7 +105,7 @@ def tool_to_publish(name: str, given: Any) -> JsonObject:
 
 
 def form_problems(definition: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """What of a definition does not fit the model; each with its path."""
+    """The fields of a definition that do not fit the model, each with its path."""
     try:
         ToolDefinition.model_validate(definition)
     except ValidationError as error:
@@ -114,7 +114,7 @@ def form_problems(definition: Mapping[str, Any]) -> tuple[Problem, ...]:
 
 
 def kept(definition: Mapping[str, Any]) -> JsonObject:
-    """A definition without what is not kept, and without what says nothing."""
+    """A definition without the members that are not kept, and without null members."""
     found = {name: value for name, value in definition.items() if value is not None and name not in NOT_KEPT}
     if isinstance(annotations := found.get("annotations"), dict):
         found["annotations"] = {name: value for name, value in annotations.items() if value is not None}
@@ -129,7 +129,7 @@ def _problems_beside_form(name: str, definition: Mapping[str, Any]) -> Iterator[
     schema = definition.get("inputSchema")
     if not isinstance(schema, dict):
         return
-    # Loaded where a definition is read: a decider that starts need not wait for it.
+    # Imported only when a definition is read, so that a starting decider does not wait for it.
     from schemas.json_schema import schema_problem
 
     if (found := schema_problem(schema)) is not None:

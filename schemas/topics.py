@@ -1,4 +1,4 @@
-"""The topics of the log: their names, keys, clean-up and how a key finds its partition."""
+"""The topics of the log: their names, keys and clean-up, and the partition of a key."""
 
 import struct
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * 60 * 60 * 1000
 FOREVER_MS = -1
 
-# Largest batch that a broker must take: one command's events stay under schemas.limits' ceiling.
+# The largest batch that a broker must accept: one command's events stay under the ceiling in schemas.limits.
 MAX_MESSAGE_BYTES = 2 * 1024 * 1024
 
 
 def begins_late(where: str, first: int) -> str:
-    """What is wrong with a partition of facts that begins behind offset 0, and what to do about it.
+    """The error text for a partition of facts that begins after offset 0: what is wrong and what to do.
 
     Args:
         where: the partition, as `topic/number`.
@@ -33,8 +33,8 @@ def begins_late(where: str, first: int) -> str:
 class TopicSpec:
     """One topic as it must exist on the broker.
 
-    `partitions` is None where the installation's own partition count applies, `segment_ms` where the broker's own
-    does: only whole segments are deleted.
+    `partitions` is None if the installation's partition count applies. `segment_ms` is None if the broker's own
+    setting applies; only whole segments are deleted.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Topics:
 
     @property
     def commands(self) -> str:
-        """What was asked, by aggregate."""
+        """The commands, by aggregate."""
         return f"{self.prefix}.commands"
 
     @property
     def executions(self) -> str:
-        """The facts, by aggregate: the product's truth."""
+        """The facts, by aggregate: the source of truth."""
         return f"{self.prefix}.executions"
 
     @property
@@ -68,7 +68,7 @@ class Topics:
 
     @property
     def definition_commands(self) -> str:
-        """Publishing asked for, by tenant/kind/name."""
+        """Commands on definitions, by tenant/kind/name."""
         return f"{self.prefix}.{DEFINITION_COMMANDS}"
 
     @property
@@ -78,7 +78,7 @@ class Topics:
 
     @property
     def snapshots(self) -> str:
-        """Folded partitions, only to start faster."""
+        """Folded partitions, so that deciders start faster."""
         return f"{self.prefix}.snapshots"
 
     @property
@@ -93,12 +93,12 @@ class Topics:
 
     @property
     def dead_letters(self) -> str:
-        """What cannot be read or believed, with the reason."""
+        """Records that cannot be read or trusted, with the reason."""
         return f"{self.prefix}.dead-letters"
 
     @property
     def heartbeats(self) -> str:
-        """What every process says of itself each second; nothing is decided by it."""
+        """Every process's heartbeat of each second; no decision depends on it."""
         return f"{self.prefix}.heartbeats"
 
     def specs(self) -> tuple[TopicSpec, ...]:
@@ -140,6 +140,7 @@ def murmur2(data: bytes) -> int:
 def partition_of(key: bytes, partitions: int) -> int:
     """The partition of a key: murmur2 modulo the count, the same for commands and events.
 
-    It is Kafka's (Java's) default partitioner; librdkafka's default differs, so producers say the partition.
+    This is the default partitioner of Kafka's Java client. librdkafka's default differs, so producers set the
+    partition.
     """
     return murmur2(key) % partitions

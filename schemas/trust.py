@@ -1,14 +1,14 @@
-"""What stands on `placet.trust`: statistics of one source partition, and how far they reach.
+"""The records on `placet.trust`: statistics of one source partition, and the offset that they reach.
 
 Two kinds of record, both compacted by key, on the partition of the same number as their source:
 
-* `TrustPart`, key `{tenant}/{project}/{agent}/{tool}/{partition}`: what one partition of the log says of how an
-  agent of a project uses a tool;
-* `TrustCheckpoint`, key `_log/{partition}`: written after the parts of its round, and closing it. The parts
-  of its partition are whole when none reaches beyond it and their evidence adds up to its own.
+* `TrustPart`, key `{tenant}/{project}/{agent}/{tool}/{partition}`: the statistics of one partition of the log on how
+  an agent of a project uses a tool;
+* `TrustCheckpoint`, key `_log/{partition}`: written after the parts of its round, which it closes. The parts
+  of its partition are complete if none reaches beyond it and their evidence adds up to its own.
 
-Values are canonical JSON (RFC 8785), because they are statistics that anyone may read, not facts of the log.
-Readers ignore fields that they do not know.
+Values are canonical JSON (RFC 8785), because they are statistics that anyone can read, not facts of the log.
+Readers ignore unknown fields.
 """
 
 from typing import Literal
@@ -32,16 +32,16 @@ class TrustPart(_Statistics):
     """Counts of one agent's calls of one tool in one source partition.
 
     Attributes:
-        project: In which they were made. Empty in parts of before trust was a project's: they count for nobody, and
-            only add up to the evidence of their checkpoint.
+        project: The project of the calls. Empty in parts of earlier versions, which had no trust per project: these
+            count for nobody, and only add up to the evidence of their checkpoint.
         successes: Calls that ran and succeeded; likewise `failures`.
-        unknowns: Calls of which nobody knew whether they had run.
+        unknowns: Calls with an unknown outcome.
         approvals: Holds that people resolved by approving as proposed; likewise `edits` and `rejections`.
-        last_evidence_at_ms: The log's time of the newest one, from which its weight decays.
-        through_offset: Offset of the newest one; nothing up to it is counted again.
+        last_evidence_at_ms: The log's time of the newest fact, from which its weight decays.
+        through_offset: Offset of the newest fact; nothing up to it is counted again.
         record_id: Identity of that record.
         term: The claim in force there.
-        topic_id: What names the very topic of the facts; one recreated under the same name has another.
+        topic_id: The id of the topic of the facts; a topic recreated under the same name has another.
     """
 
     type: Literal["TrustPart"] = "TrustPart"
@@ -64,7 +64,7 @@ class TrustPart(_Statistics):
 
     @property
     def evidence(self) -> int:
-        """How many facts it counts."""
+        """The number of facts that it counts."""
         outcomes = self.successes + self.failures + self.unknowns
         return outcomes + self.approvals + self.edits + self.rejections
 
@@ -75,7 +75,7 @@ class TrustPart(_Statistics):
 
 
 class TrustCheckpoint(_Statistics):
-    """How far a source partition has been counted, and from where the count can be taken up again.
+    """How far a source partition has been counted, and where counting can resume.
 
     Attributes:
         through_offset: Offset of the last record read.
@@ -85,7 +85,7 @@ class TrustCheckpoint(_Statistics):
         at_ms: The log's time of the newest record that counted, of the types that trust follows.
         evidence: Facts counted up to there, over all parts of the partition.
         unreadable: Records that could not be read, up to there.
-        resume_offset: Where reading must begin so that every call still open is known: the proposal of the
+        resume_offset: Where reading must resume so that it covers every call still open: the proposal of the
             oldest one, or the offset after `through_offset`.
         resume_term: The claim in force before the record at `resume_offset`.
     """
@@ -116,9 +116,9 @@ _MODELS: dict[object, type[TrustPart] | type[TrustCheckpoint]] = {
 
 
 def part_key(tenant: str, project: str, agent: str, tool: str, partition: int) -> bytes:
-    """`{tenant}/{project}/{agent}/{tool}/{partition}`, each percent-encoded so that no two places share a key.
+    """`{tenant}/{project}/{agent}/{tool}/{partition}`, each percent-encoded so that keys are unique.
 
-    Without a project it is the key of before: `{tenant}/{agent}/{tool}/{partition}`.
+    Without a project it is the key of earlier versions: `{tenant}/{agent}/{tool}/{partition}`.
     """
     names = (tenant, project, agent, tool) if project else (tenant, agent, tool)
     return "/".join([*(quote(name, safe=":") for name in names), str(partition)]).encode()
@@ -169,7 +169,7 @@ def read_trust(raw: RawRecord) -> TrustRecord:
     """The statistics in a record of `placet.trust`.
 
     Raises:
-        UnreadableRecord: see `decode`; or it stands under another key or on another partition than its own.
+        UnreadableRecord: see `decode`; or the record has another key or partition than its value says.
     """
     record = decode(raw.value)
     if (record.key, record.partition) != (raw.key, raw.partition):

@@ -1,6 +1,6 @@
-"""Damage of a SQLite file: how it is told from other failures, and how it is looked for.
+"""Damage of a SQLite file: how to distinguish it from other failures, and how to check for it.
 
-SQLite keeps no checksums. A look finds pages that no longer fit together and cuts, not a value that became another.
+SQLite keeps no checksums. The check finds inconsistent pages and truncation, but not a changed value.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import sqlite3
 
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-# Of Python's own module, without a code: a text that SQLite wrote is UTF-8.
+# An error of Python's own module, without a code. It means damage, since SQLite wrote the text as UTF-8.
 _NOT_TEXT = "Could not decode to UTF-8"
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether an error, or what it was raised from, says that a file does not hold what SQLite wrote."""
+    """Returns True if an error, or one of its causes, means that a file is not as SQLite wrote it."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, sqlite3.Error) and _says_damage(cause):
@@ -28,10 +28,10 @@ def told(what: str, error: BaseException, mend: str) -> str:
 
 
 def look_over(connection: sqlite3.Connection) -> None:
-    """Read every page of a file, which takes 1 s to 4 s a gigabyte on a quick disk.
+    """Check every page of a file, which takes 1 s to 4 s per gigabyte on a fast disk.
 
     Raises:
-        sqlite3.DatabaseError: it is damaged, as `is_damage` tells; or another error where it cannot be read.
+        sqlite3.DatabaseError: the file is damaged (see `is_damage`), or cannot be read.
     """
     ((found, *_), *_) = connection.execute("PRAGMA quick_check(1)").fetchall()
     if found != "ok":
@@ -41,6 +41,6 @@ def look_over(connection: sqlite3.Connection) -> None:
 
 
 def _says_damage(error: sqlite3.Error) -> bool:
-    # The lowest byte is the kind, the others say more of it.
+    # The lowest byte is the primary code, the others are details.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in _DAMAGE or str(error).startswith(_NOT_TEXT)

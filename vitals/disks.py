@@ -1,4 +1,4 @@
-"""How much room the disks have that a process writes to. Paths are left out: who may not know them reads it, too."""
+"""The free space of the disks that a process writes to. Its texts have no paths, which not all readers may see."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-# With less a file of a few kilobytes may not fit any more.
+# With less, a file of a few kilobytes may not fit any more.
 FULL_BYTES = 1024 * 1024
-# Below this an operator is warned, while there is time.
+# Below this an operator is warned, while there is still time to act.
 LOW_BYTES = 64 * 1024 * 1024
 FULL = "full: free space"
 LOW = f"nearly full: less than {LOW_BYTES // 1024 // 1024} MB are free"
@@ -21,7 +21,7 @@ DATA, VIEWS, HEADS = "the data directory", "the views", "the audit heads"
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What is kept on a disk, where, and whether a process can do nothing without it."""
+    """Data of a process, its path, and whether the process can do nothing without it."""
 
     what: str
     path: Path
@@ -30,14 +30,14 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What is wrong with some disks: `warning` is all of it, `hindrance` what keeps the process from its work."""
+    """The problems of disks: `warning` has all of them, `hindrance` those that prevent the process from working."""
 
     hindrance: str = ""
     warning: str = ""
 
 
 class Short(NamedTuple):
-    """What is wrong with one disk, as the end of a sentence about it."""
+    """The problem of one disk, as the end of a sentence about it."""
 
     told: str
     is_full: bool = False
@@ -55,7 +55,7 @@ def disks_of(settings: Mapping[str, str], *, writes_views: bool) -> tuple[Disk, 
 
 
 def room_on(disks: tuple[Disk, ...]) -> Room:
-    """What is wrong with them now; a disk that holds several things is told of once."""
+    """The present problems of disks; each physical disk is reported once."""
     hindrances, warnings = [], []
     for number, short in short_of_room([disk.path for disk in disks]):
         disk = disks[number]
@@ -66,7 +66,7 @@ def room_on(disks: tuple[Disk, ...]) -> Room:
 
 
 def short_of_room(paths: Sequence[Path]) -> Iterator[tuple[int, Short]]:
-    """What is wrong with the disks of some paths, by the number of the path; of one disk once."""
+    """The problems of the disks of paths, each with the path's number; each physical disk is reported once."""
     seen = set()
     for number, path in enumerate(paths):
         try:
@@ -81,7 +81,7 @@ def short_of_room(paths: Sequence[Path]) -> Iterator[tuple[int, Short]]:
 
 
 def shortage(path: Path) -> str:
-    """`FULL` or `LOW` where the disk that holds a path, or will hold it, is; empty otherwise."""
+    """`FULL` or `LOW` if the disk of an existing or future path is; empty otherwise."""
     status = os.statvfs(existing(path))
     free = status.f_bavail * status.f_frsize
     if free < FULL_BYTES or (status.f_files and not status.f_favail):
@@ -90,5 +90,5 @@ def shortage(path: Path) -> str:
 
 
 def existing(path: Path) -> Path:
-    """The path, or the nearest directory above it that is there."""
+    """The path, or its nearest parent directory that exists."""
     return next((one for one in (path, *path.parents) if one.exists()), Path("/"))

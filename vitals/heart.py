@@ -1,7 +1,7 @@
-"""The heart of a process: every second its status file and a heartbeat in the log, from a thread of its own.
+"""The heartbeat sender of a process: every second it writes the status file and a heartbeat to the log, in a thread.
 
-A thread, so that a loop that is busy or hangs is told of instead of falling silent, and so that nothing here is on
-the way of what the process is for. A process that is stopped as a whole falls silent, and the others say so.
+The thread makes a busy or hanging event loop visible in the heartbeats instead of stopping them, and keeps this work
+off the process's own loop. If the whole process is stopped, its heartbeats stop, and the others report it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from vitals.word import BEAT_S, SILENT_AFTER_S, encode
 logger = logging.getLogger(__name__)
 
 JOIN_WITHIN_S = 6.0
-# Less than the process waits for the thread: its event loop cannot work on once the interpreter ends.
+# Less than the process waits for the thread, whose event loop cannot continue once the interpreter ends.
 FAREWELL_WITHIN_S = 4.0
 LAST_BEAT_WITHIN_S = 0.5
 
 
 class Heart:
-    """Beats for one pulse, from `start` to `stop`."""
+    """Sends the heartbeats of one pulse, from `start` to `stop`."""
 
     def __init__(self, pulse: Pulse, voice: KafkaVoice | None, status_file: Path | None) -> None:
-        """Prepare it.
+        """Prepare the sender.
 
         Args:
-            pulse: what is told.
-            voice: the way into the log; None for the status file alone.
+            pulse: the process's status.
+            voice: sends heartbeats to the log; None for the status file alone.
             status_file: the file; None for the log alone.
         """
         self._pulse = pulse
@@ -45,17 +45,17 @@ class Heart:
         self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
 
     def start(self) -> None:
-        """Begin to beat."""
+        """Begin to send."""
         self.write()
         self._thread.start()
 
     def stop(self) -> None:
-        """Say once more how it is, and end."""
+        """Send a last heartbeat and end."""
         self._ended.set()
         self._thread.join(JOIN_WITHIN_S)
 
     def write(self) -> None:
-        """Write the status file now: a change need not wait for the next beat."""
+        """Write the status file now, so that a change does not wait for the next heartbeat."""
         word = self._pulse.word()
         write_status(
             self._file,
@@ -81,7 +81,7 @@ class Heart:
         speaking: asyncio.Task[None] | None = None
         while not self._ended.is_set():
             self.write()
-            # A broker that does not answer must not keep the status file from telling so.
+            # In a task, because a broker that does not answer must not delay the status file, which reports that.
             if self._voice is not None and (speaking is None or speaking.done()):
                 speaking = asyncio.create_task(self._speak(self._voice))
             await asyncio.to_thread(self._ended.wait, BEAT_S)
@@ -93,7 +93,7 @@ class Heart:
                 logger.info("the last heartbeat took longer than %g s: given up", FAREWELL_WITHIN_S)
 
     async def _farewell(self, voice: KafkaVoice, speaking: asyncio.Task[None] | None) -> None:
-        """Say that it stops, where anybody can be expected to take it."""
+        """Send the last heartbeat, if Kafka has answered recently."""
         if speaking is not None:
             await asyncio.wait({speaking}, timeout=LAST_BEAT_WITHIN_S)
             speaking.cancel()
@@ -109,7 +109,7 @@ class Heart:
 
 
 def heart_of(settings: Mapping[str, str], pulse: Pulse) -> Heart:
-    """The heart of the process that a role's settings start.
+    """The heartbeat sender of the process that a role's settings start.
 
     Raises:
         SettingsRefused: the Kafka settings cannot be used.

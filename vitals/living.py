@@ -1,4 +1,4 @@
-"""Everything that tells of a process, put together: its pulse, its heart and its probe, while it works."""
+"""A running process with its health reporting: its pulse (the status), heartbeat sender and probe."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from vitals.word import BEAT_S, STOPPING
 
 @dataclass(frozen=True, slots=True)
 class Living:
-    """A process that tells how it is.
+    """A process that reports its status.
 
     Attributes:
-        pulse: what its own work moves.
+        pulse: the status, which the process's own work updates.
         registry: its metrics; the role adds its own.
     """
 
@@ -30,13 +30,13 @@ class Living:
     heart: Heart
 
     def tell(self, state: str, address: str | None = None) -> None:
-        """Say how the process is, at once where somebody waits for it."""
+        """Set the state, and write it to the status file at once if it has changed."""
         if (state, address or self.pulse.address) != (self.pulse.state, self.pulse.address):
             self.pulse.tell(state, address)
             self.heart.write()
 
     async def feel(self, look: Callable[[], None]) -> None:
-        """Let `look` tell the pulse how far the work has come, twice in each beat, until cancelled."""
+        """Call `look`, which updates the pulse's progress, twice per heartbeat until cancelled."""
         while True:
             look()
             self.pulse.touch()
@@ -45,14 +45,14 @@ class Living:
 
 @contextmanager
 def living(settings: Mapping[str, str], role: str) -> Iterator[Living]:
-    """A heart and a probe for the process that a role's settings start.
+    """Run a heartbeat sender and a probe for the process that a role's settings start.
 
     Args:
-        settings: of the role; `probe_host` and `probe_port` say where the probe listens.
+        settings: the role's; the probe listens on `probe_host` and `probe_port`.
         role: its name.
 
     Raises:
-        AddressTaken: the probe's address is held by another program.
+        AddressTaken: another program uses the probe's address.
         SettingsRefused: the Kafka settings cannot be used.
     """
     pulse = pulse_of(settings, role)
@@ -68,7 +68,7 @@ def living(settings: Mapping[str, str], role: str) -> Iterator[Living]:
         yield Living(pulse, registry, heart)
         pulse.reason = ""
     except Exception as error:
-        # The last heartbeat says why, for whoever cannot read the log of this machine.
+        # The last heartbeat has the reason, for people who cannot read this machine's log files.
         pulse.reason = str(error) or type(error).__name__
         raise
     finally:

@@ -1,4 +1,4 @@
-"""How a process writes its log: one form for every role, no bearer token in a line, no flood of one sentence."""
+"""The log lines of a process: one form for every role, no bearer tokens, no flood of one message."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SENTENCES_KNOWN = 1000
 
 
 class TokenlessFormatter(logging.Formatter):
-    """Formats a record without the tokens that its message, arguments or traceback hold, whoever logged it."""
+    """Formats every record without the tokens in its message, arguments or traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         return without_tokens(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line, and how often it was kept back (`OnceInAWhile`)."""
+        """The line, with the number of suppressed repetitions (`OnceInAWhile`)."""
         times = getattr(record, "kept_back", 0)
         said = super().formatMessage(record)
         return f"{said} (and {times} times more since it was last said)" if times else said
@@ -36,27 +36,27 @@ class _Said:
 
 
 class OnceInAWhile(logging.Filter):
-    """Lets a Kafka client say the same again only after a while, and then how often it was meant to be said.
+    """Suppresses repeated messages of Kafka clients for a while, and then adds the number of repetitions.
 
-    A role has many clients, and each tries many times a second to reach a broker that is away: together thousands of
-    lines in which nothing else is found.
+    A role has many clients, and each tries many times a second to reach a broker that is down: together thousands of
+    lines that hide all others.
     """
 
     def __init__(self, while_s: float = REPEATED_AFTER_S) -> None:
         super().__init__("aiokafka")
         self._while_s = while_s
         self._said: OrderedDict[tuple[str, str, int], _Said] = OrderedDict()
-        # A handler filters before it takes its own lock.
+        # Needed because a handler filters before it takes its own lock.
         self._lock = threading.Lock()
 
     @property
     def remembered(self) -> int:
-        """How many sentences are remembered."""
+        """The number of remembered messages."""
         return len(self._said)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written; it carries how many like it were not."""
-        # What is said below a warning may be as long as a request; nobody repeats it to be heard.
+        """Returns True if a record is written; a written record gets the number of suppressed ones like it."""
+        # Messages below a warning can be as long as a request, and are not repeated in floods.
         if record.levelno < logging.WARNING or not super().filter(record):
             return True
         with self._lock:
@@ -77,7 +77,7 @@ class OnceInAWhile(logging.Filter):
 
 
 def log_to_stderr(level: str) -> None:
-    """Write every logger's records of a level and above to the standard error."""
+    """Write every logger's records of a level and above to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(OnceInAWhile())
     handler.setFormatter(TokenlessFormatter(FORM))

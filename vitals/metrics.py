@@ -1,4 +1,4 @@
-"""What Prometheus reads of every role alike, beside what each counts of its own work."""
+"""The Prometheus metrics that all roles export, beside those of their own work."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from vitals.pulse import Pulse
 
 
 class PulseCollector(Collector):
-    """A pulse as metrics, read when they are asked for."""
+    """A pulse as metrics, computed at each scrape."""
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The pulse of this moment."""
+        """The metrics of this moment."""
         word = self._pulse.word()
         rows: list[tuple[str, str, float | None]] = [
             ("placet_role_ready", "1 while the role does its work.", float(not word.problems())),
@@ -43,7 +43,7 @@ class PulseCollector(Collector):
 
 
 def role_registry(pulse: Pulse) -> CollectorRegistry:
-    """A registry with what every role tells: its pulse, its process, its garbage collector."""
+    """A registry with the metrics of every role: its pulse, its process, its garbage collector."""
     registry = CollectorRegistry()
     registry.register(PulseCollector(pulse))
     ProcessCollector(registry=registry)

@@ -1,7 +1,7 @@
 """A role's own small HTTP server: `/healthz`, `/readyz` and `/metrics`, in a thread of its own.
 
-For liveness and readiness probes and for Prometheus. It tells nothing of tenants, takes nothing, and listens on the
-loopback address unless told otherwise.
+For liveness and readiness probes and for Prometheus. It reveals nothing about tenants, accepts no input, and listens
+on the loopback address by default.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
 class _Handler(WSGIRequestHandler):
-    # Of a connection that says nothing.
+    # The timeout of an idle connection.
     timeout = IDLE_S
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing: a probe comes every few seconds."""
+        """Log nothing: probes come every few seconds."""
 
 
 class Probe:
-    """Answers for one pulse until `stop`."""
+    """Serves the status of one pulse until `stop`."""
 
     def __init__(
         self, pulse: Pulse, registry: CollectorRegistry, host: str = LOOPBACK, port: int = 0
@@ -41,13 +41,13 @@ class Probe:
         """Listen.
 
         Args:
-            pulse: what is told.
+            pulse: the process's status.
             registry: the role's metrics.
             host: the address to listen on.
             port: its port; 0 for any free one.
 
         Raises:
-            AddressTaken: it is held by another program, or the host is none of this machine.
+            AddressTaken: another program uses the address, or it is not an address of this machine.
         """
         self._pulse = pulse
         self._registry = registry
@@ -62,11 +62,11 @@ class Probe:
         self._thread = threading.Thread(target=self._server.serve_forever, name="probe", daemon=True)
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Begin to serve."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer no more."""
+        """Stop serving."""
         self._server.shutdown()
         self._thread.join(IDLE_S)
         self._server.server_close()

@@ -1,7 +1,7 @@
-"""What a process knows of itself: its state, how far its work has come, and who has given a sign of life when.
+"""A process's status: its state, the progress of its work, and the times of its last signs of life.
 
-Its own loop writes here, its heart and its probe read, each from a thread of its own: every attribute is replaced as
-a whole.
+The process's own loop writes it; its heartbeat sender and its probe read it in threads of their own. So every
+attribute is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ PROJECTOR = "projector"
 
 
 class Pulse:
-    """One process's state, moved by its own work."""
+    """The status of one process, updated by its own work."""
 
     def __init__(self, role: str, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin as starting.
+        """Begin in the state starting.
 
         Args:
             role: the name of its role.
@@ -47,21 +47,21 @@ class Pulse:
         self._moved_at = clock()
 
     def tell(self, state: str, address: str | None = None) -> None:
-        """Say how the process is from now on; an address, once told, stays."""
+        """Set the state; an address, once set, stays unless another is given."""
         self.state = state
         self.address = address or self.address
         self.touch()
 
     def touch(self) -> None:
-        """Say that the work goes on. Called by what does it, at least every second."""
+        """Record a sign of life. The working loop calls this at least every second."""
         self._touched_at = self._clock()
 
     def progress(self, position: int, behind: int) -> None:
-        """Say how far the work has come.
+        """Record the progress of the work.
 
         Args:
-            position: moves with every progress.
-            behind: records that are left; 0 when there is nothing to do.
+            position: a number that changes with every progress.
+            behind: the number of remaining records; 0 if there is nothing to do.
         """
         now = self._clock()
         if behind <= 0 or position != self._position:
@@ -70,7 +70,7 @@ class Pulse:
         self._touched_at = now
 
     def acknowledged(self) -> None:
-        """Kafka has taken a heartbeat."""
+        """Record that Kafka has acknowledged a heartbeat."""
         self._acknowledged_at = self._clock()
 
     def word(self) -> Word:
@@ -78,7 +78,7 @@ class Pulse:
         now = self._clock()
         answered = self._acknowledged_at
         room = room_on(self.disks)
-        # While it starts, its own loop is not asked for signs: reading a long log may keep it busy.
+        # While the process starts, its loop need not give signs of life: reading a long log can keep it busy.
         loop_age_s = 0.0 if self.state == STARTING else now - self._touched_at
         return Word(
             role=self.role,

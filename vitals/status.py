@@ -1,4 +1,4 @@
-"""Heartbeats in status files: what the processes of this machine say of themselves."""
+"""Reads the heartbeats in the status files of this machine's processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vitals.word import SILENT_AFTER_S, Word, WordUnreadable, word_of
 
 
 def read_word(path: Path) -> tuple[Word, float] | None:
-    """The heartbeat in a status file and its age in seconds; None where there is none."""
+    """The heartbeat in a status file and its age in seconds; None if there is none."""
     status = read_status(path)
     if status is None:
         return None
@@ -25,7 +25,7 @@ def read_word(path: Path) -> tuple[Word, float] | None:
 
 
 def _as_old_as_it_is(word: Word, age_s: float) -> Word:
-    """A word whose file was only touched since: that the process lives is all that is known of it now."""
+    """A heartbeat, marked as outdated if its file was only touched since: then only the process's life is known."""
     old_s = _since_s(word.at) - age_s
     if old_s <= SILENT_AFTER_S:
         return word
@@ -34,7 +34,7 @@ def _as_old_as_it_is(word: Word, age_s: float) -> Word:
 
 
 def _since_s(at: str) -> float:
-    """Seconds since a moment; 0 where none is told."""
+    """Seconds since a time; 0 if it is missing or malformed."""
     try:
         return time.time() - epoch_ms(at) / 1000
     except ValueError:

@@ -1,4 +1,4 @@
-"""A role's own word on how it is: a small JSON file for the supervisor and for people, replaced whole."""
+"""A role's status file: a small JSON file for the supervisor and for people, replaced as a whole."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ from schemas.headers import rfc3339
 
 logger = logging.getLogger(__name__)
 
-# It runs and is connected, but does not do its work; `reason` says why.
+# The role runs and is connected, but does not do its work; `reason` says why.
 STALLED = "stalled"
 READ_AGAIN_S = 0.01
 
@@ -22,15 +22,15 @@ READ_AGAIN_S = 0.01
 def write_status(path: str | Path | None, state: str, address: str | None = None, **facts: Any) -> None:
     """Write `{"pid", "state", "address", "at", …}`; does nothing without a path.
 
-    A file that cannot be replaced (a full disk) ends nobody's work: the old one is written over, which takes no more
-    room. Where even that is refused it is touched, so that its age still says that the process lives, and `at` that
-    what it says is old.
+    A file that cannot be replaced (on a full disk) does not end the process: the old file is overwritten, which needs
+    no more space. If even that fails, the file is touched, so that its age shows that the process lives, and `at`
+    that the contents are old.
 
     Args:
-        path: the status file; None or "" where nobody asks.
+        path: the status file; None or "" for none.
         state: starting, ready, stalled or stopping.
-        address: where the role listens, if it does.
-        facts: more of what people may want to know; `reason` says why it is stalled.
+        address: the address on which the role listens, if it does.
+        facts: more fields; `reason` says why the role is stalled.
     """
     if not path:
         return
@@ -54,7 +54,7 @@ def write_status(path: str | Path | None, state: str, address: str | None = None
 def _write_over(target: Path, text: str) -> None:
     descriptor = os.open(target, os.O_WRONLY)
     try:
-        # In one piece and never shorter than it was: who reads meanwhile finds no end of the text before.
+        # In one write and never shorter than before, so that a concurrent reader finds no rest of the old text.
         os.pwrite(descriptor, text.encode().ljust(os.fstat(descriptor).st_size), 0)
     except OSError:
         os.utime(descriptor)
@@ -63,7 +63,7 @@ def _write_over(target: Path, text: str) -> None:
 
 
 def read_status(path: Path) -> dict[str, Any] | None:
-    """What a status file says, and its age as `age_s`; None where it is gone, is being replaced, or is none."""
+    """The contents of a status file, and its age as `age_s`; None if it is missing, being replaced, or invalid."""
     try:
         status = _json(path)
         age_s = time.time() - path.stat().st_mtime
@@ -78,6 +78,6 @@ def _json(path: Path) -> Any:
     try:
         return read_json_file(path)
     except ValueError:
-        # It may be just being written over.
+        # It may be being overwritten at this moment.
         time.sleep(READ_AGAIN_S)
         return read_json_file(path)

@@ -1,4 +1,4 @@
-"""A heartbeat: what a process says of itself every second, in its status file and in the log."""
+"""A heartbeat: the status that a process reports every second, in its status file and in the log."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from typing import Any
 from vitals.status_file import STALLED
 
 STARTING, READY, STOPPING = "starting", "ready", "stopping"
-# Said of a process by others: its heartbeats have stopped, or tell of something that keeps it from its work.
+# A state that others assign to a process: its heartbeats have stopped, or report something that prevents its work.
 SILENT = "silent"
 
 BEAT_S = 1.0
-# Whoever was not heard for so long is taken to be frozen, dead or cut off. Case 39 owes that word within 5 s.
+# A process without a heartbeat for this long is treated as frozen, dead or cut off. Case 39 requires this within 5 s.
 SILENT_AFTER_S = 3.5
-# So long may a role be behind without any progress before it no longer counts as ready.
+# A role that is behind for this long without any progress no longer counts as ready.
 STALLED_AFTER_S = 10.0
-# No process is called hung before this: a long recovery or transaction keeps a loop busy, too.
+# A process counts as hung only after this, since a long recovery or transaction also keeps a loop busy.
 HUNG_AFTER_S = 60.0
 
 
 class WordUnreadable(ValueError):
-    """Bytes that are no heartbeat."""
+    """Bytes that are not a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What one process says.
+    """The heartbeat of one process.
 
     Attributes:
-        role: the name of its role.
+        role: The name of its role.
         name: Its worker id, the role's name by default.
         host: The machine's name.
         pid: Its process id there.
         state: starting, ready or stopping.
-        address: Where it is asked: the gateway's address, the other roles' probe.
-        at: When it said so, RFC 3339.
-        lag_records: Records that it has still to read; None where it does not know yet.
-        stalled_ms: For how long it has been behind without progress.
-        loop_age_ms: How long its own work has not given a sign of life.
-        kafka_age_ms: How long ago Kafka last acknowledged a heartbeat; None before the first.
-        partitions: Of the executions, those that a decider writes.
+        address: The gateway's address; for other roles, the probe's.
+        at: The time of the heartbeat, RFC 3339.
+        lag_records: The number of records still to read; None if unknown.
+        stalled_ms: How long it has been behind without progress.
+        loop_age_ms: The time since its own work last gave a sign of life.
+        kafka_age_ms: The time since Kafka last acknowledged a heartbeat; None before the first.
+        partitions: The partitions of the executions that a decider writes.
         terms: The claim under which it writes each of them, in their order.
-        reason: What hinders it, in its own words, although it runs and is connected; of one that stops, which
-            error ended it.
-        disk: Which of its disks has (nearly) no room left.
-        clock: How far its machine's clock is off Kafka's, where that is too far and keeps it from nothing else.
+        reason: What prevents its work although it runs and is connected; of a process that stops, the error that
+            ended it.
+        disk: Which of its disks are full or nearly full.
+        clock: The difference of its machine's clock from Kafka's, if it is too large but prevents nothing else.
     """
 
     role: str
@@ -68,11 +68,11 @@ class Word:
 
     @property
     def key(self) -> str:
-        """What tells its process from others, before and after a restart."""
+        """The identity of the process, the same after a restart."""
         return f"{self.role}/{self.name}@{self.host}"
 
     def problems(self) -> list[str]:
-        """What keeps the process from doing its work, by its own word; empty when nothing does."""
+        """What prevents the process from working, according to its heartbeat; empty if nothing does."""
         found = []
         if self.state != READY:
             found.append(f"it is {self.state}")
@@ -90,22 +90,22 @@ class Word:
 
 
 def standing(word: Word, age_s: float) -> str:
-    """The state of a process whose last heartbeat came so many seconds ago."""
+    """The state of a process whose last heartbeat is `age_s` old."""
     if age_s > SILENT_AFTER_S and word.state != STOPPING:
         return SILENT
     return STALLED if word.state == READY and word.problems() else word.state
 
 
 def encode(word: Word) -> bytes:
-    """A heartbeat as the record's value: JSON."""
+    """A heartbeat as a record's value: JSON."""
     return json.dumps(asdict(word)).encode()
 
 
 def decode(value: bytes | None) -> Word:
-    """A heartbeat from a record's value; fields of a newer version are passed over.
+    """A heartbeat from a record's value; fields of newer versions are ignored.
 
     Raises:
-        WordUnreadable: it is none.
+        WordUnreadable: the value is not a heartbeat.
     """
     try:
         return word_of(json.loads(value or b""))
@@ -114,7 +114,7 @@ def decode(value: bytes | None) -> Word:
 
 
 def word_of(read: Any) -> Word:
-    """A heartbeat from its JSON; errors as `decode`."""
+    """A heartbeat from its JSON; errors as in `decode`."""
     try:
         known = {field.name: read[field.name] for field in fields(Word) if field.name in read}
         several = {name: tuple(known.get(name, ())) for name in ("partitions", "terms")}

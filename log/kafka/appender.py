@@ -1,15 +1,15 @@
-"""Batches into Kafka: one record batch an append, acknowledged by every replica, or an unknown outcome.
+"""Appends batches to Kafka: one record batch per append, acknowledged by every replica, or its outcome is unknown.
 
 What aiokafka 0.14 does, and what this module does about it:
 
-* `BatchBuilder.append` returns None for a record that does not fit and forgets it, but takes the first record
-  whatever its size: both are checked, before anything is sent.
-* One produce request a broker is in flight at a time. It carries a batch of each partition that has one
+* `BatchBuilder.append` returns None for a record that does not fit and drops it, but accepts the first record
+  whatever its size: both are checked before anything is sent.
+* One produce request per broker is in flight at a time. It carries a batch of each partition that has one
   waiting, so appends to several partitions travel together and none overtakes another on its partition.
-* An idempotent batch is retried for ever, and may be stuck behind a lost one (issue 1017): hence a timeout.
+* An idempotent batch is retried for ever, and can be stuck behind a lost one (issue 1017): hence the timeout.
 * A duplicate sequence number is reported as success at offset −1: hence the check of the base offset.
-* `send_batch` shields the delivery: cancelling the wait does not stop the batch. Sequence numbers are counted
-  when a batch is taken for sending and never rolled back. So after any failure the producer is given up.
+* `send_batch` shields the delivery: cancelling the wait does not stop the batch. Sequence numbers advance when a
+  batch is taken for sending, and are never rolled back. So after any failure the producer is abandoned.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ SENDER_CANCELS = 10
 
 
 class Landed(NamedTuple):
-    """Where a batch begins, and the time of its topic: the broker's on one with LogAppendTime."""
+    """The base offset of a batch and its timestamp, which is the broker's on a topic with LogAppendTime."""
 
     offset: int
     at_ms: int
@@ -52,7 +52,7 @@ class KafkaAppender:
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether it refuses every further append."""
+        """Returns True if the appender refuses every further append."""
         return bool(self._spoiled)
 
     async def append(self, tp: TopicPartition, records: Sequence[OutRecord]) -> int:
@@ -60,7 +60,7 @@ class KafkaAppender:
         return (await self.land(tp, records)).offset
 
     async def land(self, tp: TopicPartition, records: Sequence[OutRecord]) -> Landed:
-        """Append as `append` does; where the batch stands, and the broker's time."""
+        """Append as `append` does; returns the batch's offset and the broker's time."""
         if self._spoiled:
             raise AppendFailed(tp, self._spoiled)
         batch = _batch_of(self._producer, tp, records)
@@ -72,7 +72,7 @@ class KafkaAppender:
         except TimeoutError as error:
             raise self._spoil(tp, f"not acknowledged within {self._timeout_ms} ms") from error
         except Exception as error:
-            # Not only KafkaError: a partition that does not exist is an AssertionError.
+            # Not only KafkaError: a partition that does not exist raises an AssertionError.
             said = failure(str(tp), error) if is_failure(error) else f"{type(error).__name__} {error}".strip()
             raise self._spoil(tp, said) from error
         if landed.offset < 0:
@@ -108,12 +108,12 @@ async def open_appender(
     """A connected appender with a producer id of its own.
 
     Args:
-        settings: where the cluster is.
-        forget: told when the appender is abandoned.
+        settings: the cluster's address and credentials.
+        forget: called when the appender is abandoned.
 
     Raises:
-        LogUnreachable: nobody answers.
-        LogRefused: the broker does not let it write.
+        LogUnreachable: the cluster does not answer.
+        LogRefused: the broker does not permit writing.
     """
     producer = settings.producer()
     await start(producer, settings)
@@ -139,11 +139,11 @@ def _too_large(tp: TopicPartition, records: Sequence[OutRecord]) -> BatchTooLarg
 
 
 async def _give_up(producer: AIOKafkaProducer) -> None:
-    """Stop a spoiled producer without sending what it still holds.
+    """Stop a spoiled producer without sending the batches that it still has.
 
     `AIOKafkaProducer.stop` first waits until everything is delivered, which may be never, and would retry the
-    lost batch for as long as that takes. So 1 fail what is held, so that nobody waits for it · 2 end the sender,
-    so that nothing more is sent and no request is waited for · 3 close the connections.
+    lost batch all that time. So: 1 fail these batches, so that nothing waits for them · 2 end the sender, so that
+    nothing more is sent and no request is awaited · 3 close the connections.
     """
     accumulator, sender = producer._message_accumulator, producer._sender.sender_task
     batches = [*chain.from_iterable(accumulator._batches.values()), *accumulator._pending_batches]
@@ -152,7 +152,7 @@ async def _give_up(producer: AIOKafkaProducer) -> None:
         batch.future.exception()
         batch._drain_waiter.exception()
     for _ in range(SENDER_CANCELS):
-        # The first ends its loop, each further one a request that it then waits for.
+        # The first cancellation ends the sender's loop, each further one a request that it then awaits.
         sender.cancel()
         await asyncio.sleep(0)
     await producer.stop()

@@ -1,7 +1,7 @@
-"""What every client of Kafka here shares: safe settings, typed errors, and a close that ends.
+"""The common parts of every Kafka client: safe settings, typed errors, and a close in bounded time.
 
-aiokafka's defaults are unsafe: acks=1, no idempotence, auto-commit, `latest` for an offset that is gone, and
-a 16 KB batch. Everything that matters is set here by name, for aiokafka 0.14.
+aiokafka's defaults are unsafe: acks=1, no idempotence, auto-commit, `latest` for a deleted offset, and a 16 KB batch.
+Every setting that matters is set here explicitly, for aiokafka 0.14.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 START_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 2.0
 MAX_RECORDS = 1000
-# A member that died is missed after this long, and learns of others' coming and going this often.
+# A dead member is removed from its group after the session timeout; live members notice a rebalance by a heartbeat.
 SESSION_TIMEOUT_MS = 6_000
 HEARTBEAT_INTERVAL_MS = 500
-# No retry makes these go away.
+# Errors that no retry resolves.
 REFUSALS = (
     kafka_errors.AuthenticationFailedError,
     kafka_errors.AuthenticationMethodNotSupported,
@@ -49,18 +49,18 @@ REFUSALS = (
     kafka_errors.UnsupportedVersionError,
 )
 
-# Tasks that are still closing something after their time was up; the loop itself keeps only weak references.
+# Close tasks that run past their timeout; the event loop itself keeps only weak references to tasks.
 _closing: set[asyncio.Task[None]] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """Where the cluster is and how to sign in.
+    """The cluster's address and credentials.
 
     Attributes:
-        bootstrap_servers: host:port, several by comma.
+        bootstrap_servers: host:port, several separated by commas.
         security: extra settings of every client (`security_protocol`, `sasl_…`, `ssl_context`).
-        append_timeout_ms: how long one append may take, retries included.
+        append_timeout_ms: the maximal time of one append, retries included.
     """
 
     bootstrap_servers: str
@@ -68,13 +68,13 @@ class KafkaSettings:
     append_timeout_ms: int = 10_000
 
     def client(self) -> AIOKafkaClient:
-        """A bare client, for metadata and offsets."""
+        """A plain client, for metadata and offsets."""
         return AIOKafkaClient(
             bootstrap_servers=self.bootstrap_servers, request_timeout_ms=10_000, **self.security
         )
 
     def producer(self) -> AIOKafkaProducer:
-        """An idempotent producer that is told of a batch only when every replica has it."""
+        """An idempotent producer, whose batches are acknowledged only when every replica has them."""
         return AIOKafkaProducer(
             bootstrap_servers=self.bootstrap_servers,
             enable_idempotence=True,
@@ -94,19 +94,19 @@ class KafkaSettings:
             "enable_auto_commit": False,
             "auto_offset_reset": "none",
             "isolation_level": "read_committed",
-            # Answer at the first byte. A fetch in flight names fixed partitions, so that one that is resumed
-            # meanwhile waits for it to end: hence not aiokafka's 500 ms.
+            # Answer at the first byte. A fetch in flight names fixed partitions, so a partition that is resumed
+            # meanwhile waits for its end: hence less than aiokafka's 500 ms.
             "fetch_min_bytes": 1,
             "fetch_max_wait_ms": 200,
             "max_partition_fetch_bytes": 2 * MAX_MESSAGE_BYTES,
-            # Longer than a group may take to gather: the broker answers a join only then.
+            # Longer than a rebalance can take, since the broker answers a join only at its end.
             "request_timeout_ms": 15_000,
             "max_poll_records": MAX_RECORDS,
         }
         return AIOKafkaConsumer(**{**defaults, **settings, **self.security})
 
     def group_consumer(self, group: str, instance: str, assignor: type) -> AIOKafkaConsumer:
-        """A consumer for which a group chooses the partitions; see `kafka_member` for what its name does."""
+        """A consumer whose partitions a group assigns; `log.kafka.member` explains the use of its name."""
         return self.consumer(
             group_id=group,
             group_instance_id=instance,
@@ -115,15 +115,15 @@ class KafkaSettings:
             session_timeout_ms=SESSION_TIMEOUT_MS,
             rebalance_timeout_ms=SESSION_TIMEOUT_MS,
             heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
-            # A worker that folds a long partition does not poll meanwhile; that it hangs is for its
-            # supervisor to see.
+            # A worker that folds a long partition does not poll meanwhile; its supervisor detects a worker
+            # that hangs.
             max_poll_interval_ms=2**31 - 1,
         )
 
     def translate(
         self, error: Exception, topic: str = "", consumer: AIOKafkaConsumer | None = None
     ) -> LogError:
-        """The typed error for what aiokafka raised; of a damaged record, where the consumer met it."""
+        """The typed error for an error of aiokafka; for a damaged record, with its place in the consumer."""
         reason = f"{type(error).__name__} {error}".strip()
         if isinstance(error, LogError):
             return error
@@ -141,11 +141,11 @@ class KafkaSettings:
 
 
 async def start(client: AIOKafkaConsumer | AIOKafkaProducer, settings: KafkaSettings) -> None:
-    """Start a client, or close it and say why it did not start.
+    """Start a client; if it does not start, close it and raise the reason.
 
     Raises:
-        LogUnreachable: nobody answered in time.
-        LogRefused: the broker did not let it in.
+        LogUnreachable: the cluster did not answer in time.
+        LogRefused: the broker refused the connection.
     """
     try:
         async with asyncio.timeout(START_TIMEOUT_S):
@@ -158,13 +158,13 @@ async def start(client: AIOKafkaConsumer | AIOKafkaProducer, settings: KafkaSett
 
 
 async def stop(client: AIOKafkaConsumer | AIOKafkaProducer) -> None:
-    """Stop a client within about two seconds; what is then left ends by itself in the background."""
+    """Stop a client within about two seconds; the rest ends by itself in the background."""
     connections = client.client if isinstance(client, AIOKafkaProducer) else client._client
     await finish(_stop_and_disconnect(client, connections))
 
 
 async def finish(closing: Coroutine[Any, Any, None]) -> None:
-    """Give a close its bounded time; it goes on in the background when that is over or we are cancelled."""
+    """Wait a bounded time for a close; it continues in the background after that, or if the caller is cancelled."""
     task = asyncio.ensure_future(closing)
     _closing.add(task)
     task.add_done_callback(_closed)
@@ -180,7 +180,7 @@ def _closed(task: asyncio.Task[None]) -> None:
 async def _stop_and_disconnect(
     client: AIOKafkaConsumer | AIOKafkaProducer, connections: AIOKafkaClient
 ) -> None:
-    # aiokafka's fetcher awaits tasks that it cancelled, and one that sleeps after an error ends stop() with a
+    # aiokafka's fetcher awaits tasks that it cancelled; a task that sleeps after an error then ends stop() with a
     # CancelledError before the sockets are closed.
     try:
         async with asyncio.timeout(CLOSE_TIMEOUT_S * 0.75):

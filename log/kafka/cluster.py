@@ -1,4 +1,4 @@
-"""What Kafka says about its topics: ids, partition counts, first offsets and high watermarks."""
+"""Metadata of Kafka's topics: ids, partition counts, first offsets and high watermarks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,9 +16,9 @@ from log.places import Bounds, TopicPartition
 READ_COMMITTED = 1
 EARLIEST, LATEST = -2, -1
 RETRY_FOR_S = 10.0
-# A topic that was created just now may not be known to every broker yet.
+# Some brokers may not have the metadata of a newly created topic yet.
 MISSING_FOR_S = 1.0
-# A broker that answers so elects leaders: after its start, or for new topics, on a busy machine for long.
+# Leaders are being elected, after a broker's start or for new topics; on a busy machine that can take long.
 LEADERLESS_FOR_S = 60.0
 LEADERLESS = (kafka_errors.NotLeaderForPartitionError, kafka_errors.LeaderNotAvailableError)
 RETRY_EVERY_S = 0.1
@@ -29,14 +29,14 @@ AskBounds = Callable[[TopicPartition], Awaitable[Bounds]]
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic as the cluster knows it; `leaders` has the broker of each partition, -1 for none."""
+    """A topic's metadata; `leaders` has the leading broker of each partition, -1 for none."""
 
     topic_id: str
     leaders: Mapping[int, int]
 
 
 class Cluster:
-    """Asks the cluster about its topics; connects at the first question."""
+    """Reads the metadata of the cluster's topics; connects at the first request."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -44,11 +44,11 @@ class Cluster:
         self._connecting = asyncio.Lock()
 
     async def topic(self, name: str) -> TopicInfo:
-        """One topic, as it is now.
+        """The current metadata of one topic.
 
         Raises:
-            TopicMissing: there is none.
-            LogUnreachable: nobody answers.
+            TopicMissing: there is no such topic.
+            LogUnreachable: the cluster does not answer.
         """
         return await self._retried(name, lambda client: _ask_topic(client, name))
 
@@ -56,22 +56,22 @@ class Cluster:
         """The first offset and the high watermark of a partition.
 
         Raises:
-            TopicMissing: there is none.
-            LogUnreachable: nobody answers.
+            TopicMissing: there is no such partition.
+            LogUnreachable: the cluster does not answer.
         """
         return await self._retried(tp.topic, lambda client: _ask_bounds(client, tp))
 
     async def brokers(self) -> list[str]:
-        """The brokers as the cluster named them when it was first asked, as `host:port`.
+        """The brokers in the cluster's first metadata, as `host:port`.
 
         Raises:
-            LogUnreachable: nobody answers.
+            LogUnreachable: the cluster does not answer.
         """
         client = await self._connected()
         return [f"{broker.host}:{broker.port}" for broker in sorted(client.cluster.brokers())]
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         client, self._client = self._client, None
         if client is not None:
             await finish(client.close())
@@ -94,7 +94,7 @@ class Cluster:
             return self._client
 
     async def _connect(self) -> AIOKafkaClient:
-        # Not retried: whoever has never been connected wants to hear at once that the address is wrong.
+        # Not retried, so that a wrong address is reported at once at the first connection.
         client = self._settings.client()
         try:
             await client.bootstrap()

@@ -1,7 +1,7 @@
-"""Damage of Kafka's own files: how it is told from a Kafka that is away, and where in the log it lies.
+"""Damage of Kafka's own files: how to distinguish it from an unreachable Kafka, and where in the log it is.
 
-A batch has a checksum, which the client looks at as it reads. Of what the broker itself cannot read or write it only
-says that it failed; the client raises that for a batch that is sent, and tries again without end where one is read.
+A batch has a checksum, which the client verifies when it reads. If the broker itself cannot read or write, it only
+answers that it failed: the client raises that for a batch that is sent, but retries for ever when it reads.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ _RESTORE = (
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether a batch was read that is not as it was written."""
+    """Returns True if a damaged batch was read."""
     return isinstance(error, CorruptRecordException)
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether the broker answers, but fails by itself: its files may be damaged or its disk may be broken."""
+    """Returns True if the broker answers but fails internally: its files or its disk may be damaged."""
     return isinstance(error, CorruptRecordException | KafkaStorageError | UnknownError)
 
 
 def damage(consumer: AIOKafkaConsumer, error: BaseException) -> str:
-    """One sentence on the batch that a consumer could not read: where it is, and what to do."""
+    """One sentence on the batch that a consumer could not read: its place, and what to do."""
     where = _where(consumer)
     said = f"A record of the log{f' in {where}' if where else ''} is damaged"
     return f"{said} ({_words(error)}): {_RESTORE}."
 
 
 def failure(where: str, error: BaseException) -> str:
-    """One sentence on a broker that answers and fails, and what to do."""
+    """One sentence on a broker that answers but fails, and what to do."""
     said = f"Kafka answers but fails at {where} ({_words(error)})"
     return f"{said}: read its own log; where a file of it is damaged, {_RESTORE}."
 
 
 def stalled(where: str, after_s: float) -> str:
-    """One sentence on a broker from which nothing comes: it hangs, or cannot read and the client tells nobody."""
+    """One sentence on a broker that sends nothing: it hangs, or it cannot read and the client does not report it."""
     said = f"Nothing came from {where} for {after_s:.0f} s"
     return f"{said}: see that Kafka runs, and read its own log; where a file of it is damaged, {_RESTORE}."
 
 
 def _where(consumer: AIOKafkaConsumer) -> str:
-    """The partition whose batches the consumer has just given up to read, and the offset after what it could read."""
+    """The partition that the consumer has just failed to read, and the offset after its last readable batch."""
     for tp, fetched in consumer._fetcher._records.items():
-        # There are none in an error that the broker told, and none left once everything was handed out.
+        # An error of the broker has no batches, and none are left once all records were handed out.
         batches = getattr(fetched, "_partition_records", None)
         if batches is None or batches._records_iterator is None:
             continue

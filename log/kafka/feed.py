@@ -1,15 +1,15 @@
-"""Commands by consumer group: the group assigns partitions, nothing is committed, the log fences.
+"""Commands by consumer group: the group assigns partitions, nothing is committed, the log fences writers.
 
 What aiokafka 0.14 does, and what this module does about it:
 
 * A rebalance revokes everything and makes new positions for all partitions, also for those that stay. So the
-  listener puts each that stays back to where the feed was and holds each new one until `start_from`. It does
-  so without awaiting, so that no fetch comes in between.
-* `getmany` hands out records in its last step, without awaiting after it. So cancelling it loses none; but when
-  it has just ended and the poll is cancelled, or a partition is placed elsewhere, its records are void.
+  listener moves each partition that stays back to the feed's position, and pauses each new one until `start_from`.
+  It does so without awaiting, so that no fetch comes in between.
+* `getmany` hands out records in its last step, without awaiting after it. So cancelling it loses none; but if it has
+  just ended and the poll is cancelled, or a partition is moved to another offset, its records are void.
 * During a rebalance `getmany` waits without a timeout for the assignment: hence a timeout of our own.
-* The sticky assignor keeps what it was assigned in class attributes, shared by all consumers of a process:
-  hence a class for each feed. Sticky, because every partition that moves costs a claim and a fold.
+* The sticky assignor keeps its assignment in class attributes, shared by all consumers of a process: hence a class
+  for each feed. It is sticky because every partition that moves costs a claim and a fold.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from schemas.record import RawRecord, raw_record
 
 Fetched = Mapping[KafkaPartition, Sequence[ConsumerRecord]]
 
-# How much longer than it was asked to, `getmany` may take when no rebalance holds it up.
+# How much longer than its timeout `getmany` may take if no rebalance delays it.
 SLACK_S = 0.05
 
 
@@ -63,7 +63,7 @@ class KafkaFeed:
 
     @property
     def ended(self) -> LogError | None:
-        """Why it delivers nothing any more, if so."""
+        """Why the feed delivers nothing any more, or None."""
         return self._ended
 
     async def poll(self, timeout_ms: int) -> Mapping[TopicPartition, Sequence[RawRecord]]:
@@ -77,7 +77,7 @@ class KafkaFeed:
         except OffsetOutOfRangeError as error:
             raise await truncated(offset_gone(error), self._bounds) from error
         except (KafkaError, ConsumerStoppedError) as error:
-            # For good: behind a corrupt batch aiokafka would go on after it, and nothing may be skipped.
+            # The feed ends here: aiokafka would continue after a corrupt batch, and nothing may be skipped.
             self._ended = self._ended or self._settings.translate(error, consumer=self._consumer)
             raise self._ended from error
 
@@ -126,16 +126,16 @@ class KafkaFeed:
         await stop(self._consumer)
 
     def replaced(self, error: MemberReplaced) -> None:
-        """Another joined under this member's name: it is over, as `poll` says."""
+        """End the feed, since another process joined under this member's name; `poll` raises it."""
         self._ended = self._ended or error
         self._changed.set()
 
     def revoked(self) -> None:
-        """A rebalance began; nothing is delivered until it ends."""
+        """Deliver nothing from the beginning of a rebalance to its end."""
         self._rebalancing = True
 
     def assigned(self, partitions: Iterable[KafkaPartition]) -> None:
-        """A rebalance ended: put each partition where it was, and hold the new ones."""
+        """At the end of a rebalance, move each partition to where it was, and pause the new ones."""
         before, self._assigned = self._assigned, frozenset(TopicPartition(*tp) for tp in partitions)
         for tp in self._assigned:
             self._place(tp)
@@ -150,8 +150,8 @@ class KafkaFeed:
             return
         if self._fetching is not None and self._fetching.done():
             self._void.add(tp)
-        # A position is needed even where nothing is fetched: without one aiokafka looks for a committed
-        # offset and fails, because there is none.
+        # A paused partition needs a position too: without one aiokafka looks for a committed offset and fails,
+        # because there is none.
         self._consumer.seek(partition, self._next.get(tp, 0))
         if tp in self._next and tp not in self._paused:
             self._consumer.resume(partition)
@@ -217,20 +217,20 @@ async def open_feed(
     topics: Sequence[str],
     forget: Callable[[KafkaFeed], None],
 ) -> KafkaFeed:
-    """A member of a group, once the group has given it its partitions.
+    """A member of a group, once the group has assigned it its partitions.
 
     Args:
-        settings: where the cluster is.
-        bounds: asks for a partition's bounds.
+        settings: the cluster's address and credentials.
+        bounds: reads a partition's bounds.
         group: the group's name.
-        member: its name: who joins under it takes its place.
-        topics: with the commands; they must exist.
-        forget: told when the feed is closed.
+        member: the member's name: a process that joins under the same name replaces it.
+        topics: the topics with the commands; they must exist.
+        forget: called when the feed is closed.
 
     Raises:
-        MemberReplaced: another took its place while it joined.
-        LogUnreachable: nobody answers.
-        LogRefused: the broker does not let it read.
+        MemberReplaced: another process replaced this one while it joined.
+        LogUnreachable: the cluster does not answer.
+        LogRefused: the broker does not permit reading.
     """
     assignor = type("FeedAssignor", (StickyPartitionAssignor,), {})
     instance = instance_id(member, topics)

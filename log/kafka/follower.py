@@ -1,8 +1,8 @@
-"""Following named partitions of the log from named offsets, without a group. Nothing is skipped.
+"""Follows given partitions of the log from given offsets on, without a group. Nothing is skipped.
 
-Whoever reads Kafka without a group reads through a `Follower`: the port's reader (`log.kafka.reader`), the
-projector, the gateway's tails and the replay. aiokafka's defaults are unsafe (a group, auto-commit, `latest` for an
-offset that is gone), so whatever matters is set by name, for aiokafka 0.14.
+Everything that reads Kafka without a group uses a `Follower`: the port's reader (`log.kafka.reader`), the projector,
+the gateway's tails and the replay. aiokafka's defaults are unsafe (a group, auto-commit, `latest` for a deleted
+offset), so every setting that matters is set explicitly, for aiokafka 0.14.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ Follow = Callable[["Follower"], Awaitable[None]]
 
 
 class Fetch(NamedTuple):
-    """What one answer of the broker brings.
+    """How much the broker returns to one fetch.
 
     Attributes:
-        size: about so many bytes of each partition, at least one batch.
-        at_least: the broker waits for so many bytes in all,
-        wait_ms: but no longer than this, in milliseconds.
-        records: how many one poll hands out at most; None for as many as came.
-        rest_ms: after a poll that brought nothing the broker answers at the first byte, or after so many ms;
+        size: the approximate bytes of each partition; at least one batch.
+        at_least: the total bytes for which the broker waits.
+        wait_ms: the time after which it answers with fewer, in milliseconds.
+        records: the maximal number of records of one poll; None for all that came.
+        rest_ms: after a poll without records, the broker answers at the first byte, or after this many ms;
             None: as always.
     """
 
@@ -53,20 +53,20 @@ class Fetch(NamedTuple):
 
 # For readers that do nothing else.
 ALONE = Fetch()
-# For readers that share their event loop with writers: little at a time. A fetch in flight names fixed partitions,
-# so that what is asked for meanwhile waits for its end.
+# For readers that share their event loop with writers: few records at a time. A fetch in flight names fixed
+# partitions, so a partition that is requested meanwhile waits for its end.
 SHARED = Fetch(wait_ms=200, records=MAX_RECORDS)
-# For tails that read the same partitions for as long as they live: an answer without records costs both sides a
-# request, and nobody waits for it.
+# For tails that always read the same partitions: an answer without records costs both sides a request, and nothing
+# waits for it.
 TAIL = Fetch(wait_ms=2_000)
 SHARED_TAIL = SHARED._replace(wait_ms=TAIL.wait_ms)
-# For views, which may be a moment behind (people's answers come from the gateway's own tail): one event at a time
-# costs the broker and the reader several times as much. The first event after a pause waits for no others.
+# For views, which may be slightly behind (people's answers come from the gateway's own tail): one event at a time
+# costs the broker and the reader several times as much. The first event after a pause does not wait for others.
 BULK = Fetch(size=1024 * 1024, at_least=128 * 1024, wait_ms=50, rest_ms=TAIL.wait_ms)
 
 
 class Follower:
-    """One consumer, of partitions that are named to it."""
+    """One consumer of given partitions."""
 
     def __init__(self, settings: KafkaSettings, fetch: Fetch = ALONE) -> None:
         self._settings = settings
@@ -84,13 +84,13 @@ class Follower:
         """Connect.
 
         Raises:
-            LogUnreachable: nobody answers.
-            LogRefused: we are not let in.
+            LogUnreachable: the cluster does not answer.
+            LogRefused: the cluster refuses the connection.
         """
         await start(self._consumer, self._settings)
 
     async def close(self) -> None:
-        """Let go of the connection within about two seconds. May be called again."""
+        """Close the connection within about two seconds. Can be called again."""
         self._closed = True
         await stop(self._consumer)
 
@@ -99,7 +99,7 @@ class Follower:
 
         Raises:
             TopicMissing: there is no such topic.
-            LogUnreachable: nobody answers.
+            LogUnreachable: the cluster does not answer.
         """
         try:
             async with asyncio.timeout(ASK_TIMEOUT_S):
@@ -112,10 +112,10 @@ class Follower:
         return [TopicPartition(topic, number) for number in sorted(found)]
 
     async def bounds(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        """What each partition holds now.
+        """The current bounds of each partition.
 
         Raises:
-            LogUnreachable: nobody answers.
+            LogUnreachable: the cluster does not answer.
         """
         wanted = [KafkaPartition(*tp) for tp in partitions]
         try:
@@ -127,10 +127,10 @@ class Follower:
         return {TopicPartition(*tp): Bounds(first[tp], end[tp]) for tp in wanted}
 
     async def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """One past the last offset of each partition now.
+        """The current end of each partition, one past its last offset.
 
         Raises:
-            LogUnreachable: it could not be read.
+            LogUnreachable: the cluster does not answer.
         """
         wanted = [KafkaPartition(*tp) for tp in partitions]
         try:
@@ -141,20 +141,20 @@ class Follower:
         return {TopicPartition(*tp): ends[tp] for tp in wanted}
 
     def stand_at(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from these offsets on, and no others; none at all rests."""
+        """Read exactly these partitions from these offsets on; with none, read nothing."""
         self._standing = tuple(KafkaPartition(*tp) for tp in offsets)
-        # No await in between: a partition that is assigned without a position asks for a committed one.
+        # No await in between: aiokafka would look for a committed position of an assigned partition without one.
         self._consumer.assign(list(self._standing))
         for tp, offset in zip(self._standing, offsets.values(), strict=True):
             self._consumer.seek(tp, offset)
 
     async def poll(self, timeout_ms: int = POLL_MS) -> Polled:
-        """What came next, by partition in offset order; waits for the first record up to a time.
+        """The next records, by partition in offset order; waits up to a timeout for the first record.
 
         Raises:
-            OffsetGone: an offset that comes next is not there.
-            LogDamaged: the record that comes next is not as it was written.
-            LogError: Kafka does not let us, fails, or the follower was closed.
+            OffsetGone: the next offset of a partition is missing.
+            LogDamaged: the next record is damaged.
+            LogError: Kafka refuses or fails, or the follower was closed.
         """
         try:
             found = await self._consumer.getmany(timeout_ms=timeout_ms)
@@ -169,17 +169,17 @@ class Follower:
         ]
 
     def _pace(self, rest_ms: int, *, rests: bool) -> None:
-        """Fetch at the first byte from now on, or in bulk again; aiokafka has no setting for it while it runs."""
+        """Fetch at the first byte from now on, or in bulk again; aiokafka cannot change this at run time."""
         fetcher, self._rests = self._consumer._fetcher, rests
         fetcher._fetch_min_bytes = 1 if rests else self._fetch.at_least
         fetcher._fetch_max_wait_ms = rest_ms if rests else self._fetch.wait_ms
 
     async def poll_on(self, timeout_ms: int = POLL_MS) -> Polled:
-        """As `poll`, but a broker that is away or fails is waited for: then nothing came.
+        """As `poll`, but returns nothing, after a pause, if the broker is unreachable or fails.
 
         Raises:
-            OffsetGone: an offset that comes next is not there.
-            LogDamaged: the record that comes next is not as it was written.
+            OffsetGone: the next offset of a partition is missing.
+            LogDamaged: the next record is damaged.
             LogError: the follower was closed.
         """
         try:
@@ -194,7 +194,7 @@ class Follower:
             return []
 
     async def position(self, tp: TopicPartition) -> int:
-        """The offset that is read next; it also moves over what is no record.
+        """The offset that is read next; it also moves over offsets without a record.
 
         Raises:
             LogError: the follower was closed.
@@ -206,11 +206,11 @@ class Follower:
         return found
 
     async def read_one(self, tp: TopicPartition, offset: int) -> RawRecord:
-        """The first record at an offset or behind it. Moves the follower away from where it stands.
+        """The first record at an offset or after it. Changes the follower's position.
 
         Raises:
-            LogChanged: the offset is not there.
-            LogUnreachable: it did not come in time.
+            LogChanged: the offset is missing.
+            LogUnreachable: the record did not come in time.
         """
         self.stand_at({tp: offset})
         try:
@@ -222,28 +222,28 @@ class Follower:
         return polled[0][1][0]
 
     def progress(self) -> tuple[int, int]:
-        """Where it stands, as a sum of offsets, and how many the broker is known to have behind that."""
+        """The position, as a sum of offsets, and how many more offsets the broker is known to have."""
         return progress(self._consumer, self._standing)
 
     def unread(self, read_through: Iterable[tuple[TopicPartition, int]]) -> int:
-        """How many records the broker is known to have from some offsets on."""
+        """The number of records that the broker is known to have from given offsets on."""
         known = ((self._consumer.highwater(KafkaPartition(*tp)), offset) for tp, offset in read_through)
         return sum(max(end - offset, 0) for end, offset in known if end is not None)
 
 
 def offset_gone(error: OffsetOutOfRangeError) -> OffsetGone:
-    """What aiokafka's error says: of several partitions, the first."""
+    """The typed error for aiokafka's, for the first of its partitions."""
     (partition, offset), *_ = error.args[0].items()
     return OffsetGone(TopicPartition(*partition), offset)
 
 
 @asynccontextmanager
 async def opened(settings: KafkaSettings, fetch: Fetch = ALONE) -> AsyncIterator[Follower]:
-    """A follower that is connected, and is closed at the end.
+    """A connected follower, which is closed at the end.
 
     Raises:
-        LogUnreachable: nobody answers.
-        LogRefused: we are not let in.
+        LogUnreachable: the cluster does not answer.
+        LogRefused: the cluster refuses the connection.
     """
     follower = Follower(settings, fetch)
     await follower.open()
@@ -254,13 +254,13 @@ async def opened(settings: KafkaSettings, fetch: Fetch = ALONE) -> AsyncIterator
 
 
 async def follow_for_ever(what: str, follow: Follow, settings: KafkaSettings, fetch: Fetch = ALONE) -> None:
-    """Follow until cancelled; whatever breaks it off, begin again with a new connection.
+    """Follow until cancelled; after any error of the log, begin again with a new connection.
 
     Args:
-        what: is read, in the plural, for the warning.
+        what: the name of what is read, in the plural, for the warning.
         follow: reads on until something fails.
-        settings: where the cluster is.
-        fetch: what one answer of the broker brings.
+        settings: the cluster's address and credentials.
+        fetch: how much the broker returns to one fetch.
     """
     while True:
         try:

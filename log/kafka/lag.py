@@ -1,4 +1,4 @@
-"""How far a consumer of aiokafka is from the end of what it reads, without asking the broker once more."""
+"""The lag of an aiokafka consumer, without another request to the broker."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 
 def progress(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -> tuple[int, int]:
-    """Where a consumer stands in some of its partitions.
+    """The progress of a consumer in some of its partitions.
 
-    The consumer's own positions, which also move over what is no record (the marks of others' transactions).
+    It uses the consumer's own positions, which also move over offsets without a record (control records).
 
     Returns:
-        The sum of its positions, and how many offsets the broker is known to have behind them.
+        The sum of its positions, and how many more offsets the broker is known to have.
     """
     assignment = consumer._subscription.subscription.assignment if consumer.assignment() else None
     reached = behind = 0
@@ -29,11 +29,11 @@ def progress(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -
 
 
 def held_back(consumer: AIOKafkaConsumer, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Of a consumer's partitions those with an open transaction, and the first offset that it keeps from readers."""
+    """The partitions with an open transaction, and the first offset that it keeps from readers."""
     assigned = consumer.assignment()
     found = {}
     for tp in partitions:
-        # As the last fetch told both.
+        # Both are from the answer to the last fetch.
         stable, end = (
             (consumer.last_stable_offset(tp), consumer.highwater(tp)) if tp in assigned else (None, None)
         )

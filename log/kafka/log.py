@@ -1,7 +1,6 @@
-"""The log on Kafka, by aiokafka.
+"""The log on Kafka, with aiokafka.
 
-What is particular about its parts stands in `kafka_appender`, `kafka_feed`, `kafka_reader`, `kafka_cluster`
-and `kafka_client`.
+The details of its parts are described in `log.kafka.appender`, `feed`, `reader`, `cluster` and `client`.
 """
 
 import asyncio
@@ -27,10 +26,10 @@ class KafkaLog:
     """See `Log`. Connects at first use.
 
     Args:
-        bootstrap_servers: host:port, several by comma.
+        bootstrap_servers: host:port, several separated by commas.
         topics: the names of its topics.
         settings: extra settings of every client (`security_protocol`, `sasl_…`, `ssl_context`).
-        append_timeout_ms: how long one append may take before its outcome counts as unknown.
+        append_timeout_ms: the time after which the outcome of an append counts as unknown.
     """
 
     def __init__(

@@ -1,14 +1,15 @@
-"""A member of a group under a name of its own (static membership, KIP-345), where aiokafka 0.14 leaves it undone.
+"""Static membership in a group (KIP-345), of which aiokafka 0.14 implements only a part.
 
-Whoever joins under the name of a member takes its place, with its partitions, at once: a worker that was killed
-is back without anybody waiting for its session to end. What aiokafka does, and what this module does about it:
+A process that joins under the name of a member replaces it and gets its partitions at once: a worker that was killed
+is back without waiting for its session to end. What aiokafka does, and what this module does about it:
 
-* Its heartbeats do not carry the name. So a member whose place was taken is told that it is unknown, joins again
-  and takes the place back, and so for ever, twice a second. Hence heartbeats of version 3: the broker answers them,
-  and any other request of such a member, with FENCED_INSTANCE_ID, and that is its end.
-* It never says good-bye for a member with a name, and others would wait for its session. Hence `leave_at_close`.
-* The broker hands over what the predecessor had, whatever the new one subscribes to. Hence the topics in the name
-  (`schemas.members`).
+* Its heartbeats do not carry the name. So a replaced member gets the answer that it is unknown, joins again and
+  replaces the other, and so on for ever, twice a second. Hence heartbeats of version 3: the broker answers them,
+  and any other request of a replaced member, with FENCED_INSTANCE_ID, which ends that member.
+* It never leaves the group for a static member, and others would wait for its session to end. Hence
+  `leave_at_close`.
+* The broker hands over the predecessor's partitions, whatever topics the new member subscribes to. Hence the topics
+  are a part of the name (`schemas.members`).
 """
 
 from collections.abc import Callable
@@ -23,12 +24,12 @@ FENCED_INSTANCE_ID = 82
 
 
 def watch(consumer: AIOKafkaConsumer, instance: str, replaced: Callable[[], None]) -> None:
-    """Let a consumer that has not been started yet speak under its name, and tell when its place was taken.
+    """Let a consumer that is not started yet send its name in heartbeats, and report when it is replaced.
 
     Args:
-        consumer: with this `group_instance_id`.
+        consumer: the consumer with this `group_instance_id`.
         instance: its name.
-        replaced: called when the broker says that another has it now.
+        replaced: called when the broker answers that another process has the name now.
     """
     client = consumer._client
     send = client.send
@@ -45,7 +46,7 @@ def watch(consumer: AIOKafkaConsumer, instance: str, replaced: Callable[[], None
 
 
 def leave_at_close(consumer: AIOKafkaConsumer) -> None:
-    """Let a consumer that is about to be closed leave its group by its member id."""
+    """Make a consumer leave its group, by its member id, when it is closed."""
     if consumer._coordinator is not None:
         consumer._coordinator._group_instance_id = None
 

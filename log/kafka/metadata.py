@@ -1,6 +1,6 @@
-"""Kafka's Metadata request, version 10: the first that answers with topic ids (Kafka 2.8).
+"""Kafka's Metadata request, version 10: the first whose response has topic ids (Kafka 2.8).
 
-aiokafka 0.14 stops at version 5. The fields are those of Kafka's protocol guide, `Metadata`.
+aiokafka 0.14 supports up to version 5. The fields are those of Kafka's protocol guide, `Metadata`.
 """
 
 import uuid
@@ -37,7 +37,7 @@ class Uuid(AbstractType[uuid.UUID]):  # type: ignore[misc]
 
 
 class MetadataResponseV10(Response):  # type: ignore[misc]
-    """The answer to `MetadataRequestV10`."""
+    """The response to `MetadataRequestV10`."""
 
     API_KEY = METADATA_API_KEY
     API_VERSION = VERSION
@@ -85,7 +85,7 @@ class MetadataResponseV10(Response):  # type: ignore[misc]
 
 
 class MetadataRequestV10(RequestStruct):  # type: ignore[misc]
-    """Topics by name; a topic id of zeros asks by name."""
+    """A request for topics by name; a topic id of zeros means by name."""
 
     FLEXIBLE_VERSION = True
     API_KEY = METADATA_API_KEY
@@ -101,7 +101,7 @@ class MetadataRequestV10(RequestStruct):  # type: ignore[misc]
 
 
 class TopicRequest(Request[MetadataRequestV10]):  # type: ignore[misc]
-    """Asks for one topic by name, and never creates it."""
+    """A request for one topic by name, which never creates the topic."""
 
     API_KEY = METADATA_API_KEY
 
@@ -109,5 +109,5 @@ class TopicRequest(Request[MetadataRequestV10]):  # type: ignore[misc]
         self._topic = topic
 
     def build(self, request_struct_class: type[MetadataRequestV10]) -> MetadataRequestV10:
-        """The request as it goes over the wire."""
+        """The request in the wire format."""
         return request_struct_class([(uuid.UUID(int=0), self._topic, {})], False, False, False, {})

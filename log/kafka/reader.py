@@ -1,4 +1,4 @@
-"""Reading Kafka without a group: a range to its end, or a tail without end. Nothing is skipped."""
+"""Reads Kafka without a group: a range to its end, or a tail without end. Nothing is skipped."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -13,12 +13,12 @@ from log.places import TopicPartition
 from schemas.record import RawRecord
 
 STALLED_AFTER_S = 30.0
-# A topic that is deleted and made anew under a running tail looks like the old one: look at its id so often.
+# A topic that is deleted and recreated under a running tail looks like the old one: check its id this often.
 SAME_TOPIC_EVERY_S = 5.0
 
 
 class KafkaReader:
-    """Reads with a follower of its own each time; closes those that are open when it is closed."""
+    """Reads with a new follower each time; when it is closed, it closes the open ones."""
 
     def __init__(self, settings: KafkaSettings, cluster: Cluster) -> None:
         self._settings = settings
@@ -39,7 +39,7 @@ class KafkaReader:
                 for _, records in await follower.poll():
                     if chunk := [record for record in records if record.offset < stop_at]:
                         yield chunk
-                # Control records and what compaction removed show only as a position that moves on.
+                # Control records and compacted records are visible only as a position that advances.
                 moved_to = await follower.position(tp)
                 if moved_to > position:
                     position, progress_at = moved_to, _now_s()
@@ -103,7 +103,7 @@ class KafkaReader:
 
 
 async def truncated(error: OffsetGone, bounds: AskBounds) -> LogTruncated:
-    """An offset that is not there, with what the partition holds now."""
+    """The error for a missing offset, with the partition's current bounds."""
     return LogTruncated(error.tp, error.offset, *await bounds(error.tp))
 
 

@@ -1,4 +1,4 @@
-"""SASL and TLS for a cluster that asks for them: a JSON file for each process that talks to Kafka, or one for all.
+"""SASL and TLS settings for a cluster: a JSON file for each process that connects to Kafka, or one for all.
 
 The file holds `security_protocol`, `sasl_mechanism`, `sasl_plain_username`, `sasl_plain_password`, and for TLS the
 paths `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`: the names that aiokafka's clients use.
@@ -20,8 +20,8 @@ def settings_file(path: str | Path | None, principal: str) -> Path | None:
     """The file that holds the settings of one principal.
 
     Args:
-        path: a file for all, or a directory with one for each, `<principal>.json`; None or "" for none.
-        principal: the role.
+        path: a file for all, or a directory with a file `<principal>.json` for each; None or "" for none.
+        principal: the role's name.
     """
     if not path:
         return None
@@ -32,7 +32,7 @@ def client_settings(path: str | Path | None) -> dict[str, Any]:
     """Keyword arguments for any of aiokafka's clients; none without a file.
 
     Raises:
-        SettingsRefused: the file, or one that it names, cannot be read, or it holds an unknown setting.
+        SettingsRefused: the file, or one that it names, cannot be read, or it has an unknown setting.
     """
     if not path:
         return {}
@@ -59,7 +59,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _ssl_context(values: dict[str, Any], path: str | Path) -> ssl.SSLContext:
     try:
         cafile = values.get("ssl_cafile")
-        # What the file names alone is believed; without it whoever all other connections believe.
+        # Only the authorities in the named file are trusted; without one, those of all other connections.
         context = ssl.create_default_context(cafile=cafile) if cafile else outgoing_tls()
         if "ssl_certfile" in values:
             context.load_cert_chain(

@@ -1,4 +1,4 @@
-"""Heartbeats into the log: the one place where every machine of an installation can hear every other."""
+"""Sends heartbeats to the log, the one place where every machine of an installation can read those of the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from aiokafka.errors import KafkaError
 
 logger = logging.getLogger(__name__)
 
-# A broker that is frozen answers nothing: the connection is given up, so that the next one finds out when it is back.
+# A frozen broker does not answer: the connection is closed, so that a new one notices when the broker is back.
 ANSWER_WITHIN_S = 3.0
 CLOSE_WITHIN_S = 1.0
 PARTITION = 0
 
 
 def is_cancelled() -> bool:
-    """Whether somebody has asked the running task to end."""
+    """Returns True if the running task was cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -38,14 +38,14 @@ class KafkaVoice:
         """Send one heartbeat.
 
         Returns:
-            Whether Kafka has acknowledged it.
+            True if Kafka has acknowledged it.
         """
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
                 producer = await self._connected()
                 await producer.send_and_wait(self._topic, value, key.encode(), PARTITION)
         except (KafkaError, OSError, TimeoutError) as error:
-            # Said once: the next heartbeats would say the same every second.
+            # Warned once: the next heartbeats would repeat the warning every second.
             level = logging.DEBUG if self._failing else logging.WARNING
             logger.log(level, "no heartbeat reached %s (%s)", self._topic, type(error).__name__)
             self._failing = True
@@ -55,7 +55,7 @@ class KafkaVoice:
         return True
 
     async def close(self) -> None:
-        """Let go of the connection within about a second."""
+        """Close the connection within about a second."""
         producer, self._producer = self._producer, None
         if producer is None:
             return
@@ -63,7 +63,7 @@ class KafkaVoice:
             async with asyncio.timeout(CLOSE_WITHIN_S):
                 await producer.stop()
         except (asyncio.CancelledError, KafkaError, OSError, TimeoutError) as error:
-            # aiokafka awaits tasks that it cancelled itself: not every cancellation is one of this task.
+            # aiokafka awaits tasks that it cancelled itself, so a CancelledError may not be meant for this task.
             if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 raise
             logger.debug("the heartbeats' client did not stop by itself (%s)", type(error).__name__)

@@ -1,4 +1,4 @@
-"""The command feed of a memory log: a group whose members share partitions, and one member of it."""
+"""The command feed of a memory log: a group whose members share partitions, and its members."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ class Group:
         self._members: list[MemoryFeed] = []
 
     def join(self, member: "MemoryFeed") -> None:
-        """Let a member in and share anew, or give it the place of the one that had its name."""
+        """Add a member and rebalance, or let it replace the member of the same name."""
         for index, other in enumerate(self._members):
             if other.name == member.name and other is not member:
                 self._members[index] = member
@@ -31,7 +31,7 @@ class Group:
         self._rebalance()
 
     def leave(self, member: "MemoryFeed") -> None:
-        """Let a member go and share anew."""
+        """Remove a member and rebalance."""
         if member in self._members:
             self._members.remove(member)
             self._rebalance()
@@ -45,7 +45,7 @@ class Group:
 def share(
     partitions: Sequence[TopicPartition], held: Sequence[frozenset[TopicPartition]]
 ) -> list[frozenset[TopicPartition]]:
-    """Share partitions evenly, leaving with each member as much of what it held as its share allows."""
+    """Share partitions evenly; each member keeps as many of its partitions as its share allows."""
     if not held:
         return []
     each, more = divmod(len(partitions), len(held))
@@ -98,7 +98,7 @@ class MemoryFeed:
         return sum(max(0, self._find(tp).end - self._next[tp]) for tp in started)
 
     def held_back(self) -> dict[TopicPartition, int]:
-        """See `CommandFeed.held_back`: nothing in memory has transactions."""
+        """See `CommandFeed.held_back`: a memory log has no transactions."""
         return {}
 
     def start_from(self, tp: TopicPartition, offset: int) -> None:
@@ -126,13 +126,13 @@ class MemoryFeed:
             self._signal.notify()
 
     def assign(self, assigned: frozenset[TopicPartition]) -> None:
-        """Take what the group gives."""
+        """Accept an assignment of the group."""
         self._changed = assigned != self.assigned
         self.assigned = assigned
         self._signal.notify()
 
     def replaced(self) -> None:
-        """Another joined under this member's name: it is over, as `poll` says."""
+        """End the feed, since another process joined under this member's name; `poll` raises it."""
         self._replaced = True
         self._signal.notify()
 

@@ -1,7 +1,7 @@
-"""A log in memory: no broker, no clock, no chance. For simulations, trials and the behaviour suite.
+"""A log in memory: no broker, no clock, no randomness. For simulations, trials and the behaviour suite.
 
-It keeps the promises of `log.port`. Whoever waits is woken by a future of the running loop, in
-the order in which they began to wait: one seed on a loop with simulated time gives one history.
+It gives the guarantees of `log.port`. Waiting tasks are woken by futures of the running loop, in the order in
+which they began to wait: one seed on a loop with simulated time gives one history.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ class MemoryLog:
 
     Args:
         topics: their names.
-        partitions: the count of those topics whose specification leaves it open.
+        partitions: the partition count of topics whose specification has none.
         now_ms: the append time of every record, in milliseconds since the epoch.
     """
 
@@ -110,7 +110,7 @@ class MemoryLog:
         self._signal.notify()
 
     def land(self, tp: TopicPartition, records: Sequence[OutRecord]) -> int:
-        """Append a batch at once: what an appender does, and what a batch given up for lost may do later.
+        """Append a batch at once: for an appender, or later for a batch whose append counted as failed.
 
         Returns:
             Its base offset.
@@ -120,7 +120,7 @@ class MemoryLog:
         return base
 
     def partition(self, tp: TopicPartition) -> Partition:
-        """What is stored of one partition.
+        """The stored records of one partition.
 
         Raises:
             TopicMissing: there is no such partition.

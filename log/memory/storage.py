@@ -1,4 +1,4 @@
-"""What a memory log keeps: topics, their partitions, and the signal that something changed."""
+"""The storage of a memory log: topics, their partitions, and the signal that something changed."""
 
 import asyncio
 import uuid
@@ -14,13 +14,13 @@ CHUNK_RECORDS = 1000
 
 
 class Signal:
-    """Wakes whoever waits, in the order in which they began to wait."""
+    """Wakes the waiting tasks, in the order in which they began to wait."""
 
     def __init__(self) -> None:
         self._waiters: list[asyncio.Future[None]] = []
 
     async def wait(self) -> None:
-        """Wait for the next `notify`; look again after it, since it says only that something changed."""
+        """Wait for the next `notify`; check the state after it, since it only signals that something changed."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
@@ -30,7 +30,7 @@ class Signal:
                 self._waiters.remove(waiter)
 
     def notify(self) -> None:
-        """Wake everyone who waits now."""
+        """Wake every task that waits now."""
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -47,7 +47,7 @@ class Partition:
         self._records: list[RawRecord] = []
 
     def append(self, records: Sequence[OutRecord], now_ms: int) -> int:
-        """Add a batch whole; returns its base offset."""
+        """Append a batch; returns its base offset."""
         base = self.end
         self._records.extend(
             RawRecord(self.tp.partition, base + i, now_ms, record.key, record.value, record.headers)
@@ -57,20 +57,20 @@ class Partition:
         return base
 
     def slice(self, start: int, stop: int) -> list[RawRecord]:
-        """Up to `CHUNK_RECORDS` records with offsets in [start, stop); empty when only a gap is left.
+        """Up to `CHUNK_RECORDS` records with offsets in [start, stop); empty if only a gap is left.
 
         Raises:
-            LogTruncated: `start` is not within its bounds.
+            LogTruncated: `start` is not within the partition's bounds.
         """
         self.check(start)
         index = self._index(start)
         return self._records[index : min(index + CHUNK_RECORDS, self._index(stop))]
 
     def check(self, wanted: int) -> None:
-        """Refuse an offset that is not within its bounds (its high watermark is).
+        """Refuse an offset that is not within the partition's bounds; the high watermark is within.
 
         Raises:
-            LogTruncated: it is not.
+            LogTruncated: the offset is outside.
         """
         if not self.first <= wanted <= self.end:
             raise LogTruncated(self.tp, wanted, self.first, self.end)
@@ -80,12 +80,12 @@ class Partition:
         self.end += count
 
     def delete_before(self, offset: int) -> None:
-        """Forget what is older than `offset`, as retention does."""
+        """Delete the records before `offset`, as retention does."""
         del self._records[: self._index(offset)]
         self.first = offset
 
     def truncate(self, end: int) -> None:
-        """Forget everything from `end` on, as losing acknowledged records would."""
+        """Delete everything from `end` on, like a loss of acknowledged records."""
         del self._records[self._index(end) :]
         self.end = end
 
@@ -94,7 +94,7 @@ class Partition:
 
 
 class Topic:
-    """One topic under one id."""
+    """One topic with one id."""
 
     def __init__(self, name: str, partitions: int, generation: int = 0) -> None:
         self.name = name
@@ -104,11 +104,11 @@ class Topic:
 
 
 def check_batch(tp: TopicPartition, records: Sequence[OutRecord]) -> None:
-    """Refuse what is not one batch.
+    """Refuse records that are not one valid batch.
 
     Raises:
         ValueError: there are no records.
-        BatchTooLarge: they are too many bytes.
+        BatchTooLarge: the records have too many bytes.
     """
     if not records:
         raise ValueError("a batch needs at least one record")

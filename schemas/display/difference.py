@@ -1,25 +1,25 @@
-"""How two arguments differ, path by path: what was removed, added, or changed, with both values."""
+"""The differences of two arguments, path by path: what was removed, added or changed, with both values."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from schemas.sensitive import Path, is_placeholder
 
-# With more changes than this, or with paths longer than this together, whole arguments are compared: a hostile
-# value must not make its difference larger than itself.
+# With more changes than this, or with longer paths in total, only the top level is compared: a hostile value must not
+# make the difference larger than itself.
 CHANGES_MAX = 200
 PATHS_MAX_CHARS = 20_000
 
 
 class Absent:
-    """There is no value on this side."""
+    """Marks that there is no value on this side."""
 
 
 ABSENT = Absent()
 
 
 class Change(NamedTuple):
-    """A path at which two values differ; `ABSENT` where one of them has nothing there."""
+    """A path at which two values differ; `ABSENT` for a side without a value there."""
 
     path: Path
     before: Any
@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 
 def changes(before: Any, after: Any) -> list[Change]:
-    """What became of one value in another, in the order of the paths of the first, then of the second."""
+    """The changes from one value to another, in the order of the paths of the first, then of the second."""
     found: list[Change] = []
     size = 0
     for change in _changes(before, after, ()):
@@ -63,7 +63,7 @@ def _is_leaf(before: Any, after: Any) -> bool:
 
 
 def _same(before: Any, after: Any) -> bool:
-    """Equal as JSON: true is not 1, though Python says so."""
+    """Returns True if two values are equal as JSON: true is not 1, unlike in Python."""
     if isinstance(before, bool) or isinstance(after, bool):
         return before is after
     if isinstance(before, dict) and isinstance(after, dict):

@@ -1,9 +1,9 @@
-r"""Text made fit to be looked at: everything hidden is shown, nothing of it is lost, and what misleads is badged.
+r"""Text made safe to look at: everything hidden is shown, nothing is lost, and misleading parts get badges.
 
     \\          a backslash             \n \r \t    line break, carriage return, tab
-    \u{202e}    a hidden or look-alike character     \s{40}      so many spaces, behind which something may hide
+    \u{202e}    a hidden or look-alike character     \s{40}      40 spaces, which can push text out of sight
 
-As a backslash is always doubled, what is shown tells exactly what was there.
+As a backslash is always doubled, the original can be derived exactly from the shown text.
 """
 
 import re
@@ -29,11 +29,11 @@ from schemas.display.hidden_since import is_hidden_since
 from schemas.display.marks import uncovered
 from schemas.display.versions import HIDES_MORE_FROM, SHOWS_COVERING_FROM, VERSION
 
-# More spaces than this, or more blank lines, push what follows out of sight.
+# More spaces than this, or more blank lines, push the following text out of sight.
 SPACES_MAX = 32
 BLANK_LINES_MAX = 4
 HOST_MAX_CHARS = 260
-# Unbroken text of letters and digits this long is rather data than words.
+# An unbroken run of letters and digits of this length is probably data, not words.
 ENCODED_CHARS = 200
 
 _NAMED = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -43,7 +43,7 @@ _ODD_PIECE = rf"{PICTURED}|[\\{HIDDEN}]| {{{SPACES_MAX + 1},}}"
 _WITHOUT_WORDS = re.compile(rf"(?P<host>{_HOST})|(?P<odd>{_ODD_PIECE})")
 _WITH_WORDS = re.compile(rf"(?P<host>{_HOST})|(?P<word>[{LETTERS}]+)|(?P<odd>{_ODD_PIECE})")
 _MISLEADING_HOST = re.compile(r"[^\x00-\x7f]|xn--|[@\\]")
-# Behind none of its own kind, so that a long run is looked through once.
+# Not preceded by one of its own characters, so that a long run is searched only once.
 _ENCODED = rf"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{{{ENCODED_CHARS}}}"
 _MANY_SPACES = rf"(?<! ) {{{SPACES_MAX + 1}}}"
 _TEXTS: tuple[tuple[re.Pattern[str], Badge], ...] = (
@@ -55,30 +55,30 @@ _TEXTS: tuple[tuple[re.Pattern[str], Badge], ...] = (
 _TOO_MANY_SPACES = " " * (SPACES_MAX + 1)
 _SCHEME = re.compile(r"(?i:data|javascript):")
 _LONG_RUN = re.compile(_ENCODED)
-# What is shown otherwise than it came.
+# Text that is shown differently from its original.
 _ODD = re.compile(rf"[\\{HIDDEN}{FOREIGN}]|{_MANY_SPACES}|://")
 _FOREIGN_LETTER = re.compile(f"[{FOREIGN}]")
 
 
 class Badges:
-    """The badges of everything that was shown so far, and the version of the view that says what is hidden."""
+    """The badges of everything shown so far, and the version of the view, which determines what counts as hidden."""
 
     def __init__(self, version: int = VERSION) -> None:
         self.version = version
         self._found: set[Badge] = set()
 
     def add(self, badge: Badge | None) -> None:
-        """Note one."""
+        """Add a badge, if there is one."""
         if badge is not None:
             self._found.add(badge)
 
     def sorted(self) -> tuple[Badge, ...]:
-        """Those that were found, by name."""
+        """The badges found, by name."""
         return tuple(sorted(self._found))
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text is shown as it is, without a badge, at the first look."""
+    """Returns True if a quick check finds that a text is shown unchanged and without a badge."""
     if _PLAIN.fullmatch(text) is None:
         return False
     if "<" in text or "://" in text or "](" in text or _TOO_MANY_SPACES in text:
@@ -92,8 +92,8 @@ def escaped(text: str, badges: Badges) -> str:
     """A text as one line, with nothing hidden in it.
 
     Args:
-        text: what came.
-        badges: what it is badged for is added.
+        text: the original.
+        badges: the text's badges are added to it.
     """
     if is_plain(text):
         return text
@@ -102,7 +102,7 @@ def escaped(text: str, badges: Badges) -> str:
 
 
 def escaped_value(text: str, badges: Badges) -> str:
-    """A text as one line that stands without quotes: spaces at either end show their number, and are badged."""
+    """A text as one line without quotes: spaces at either end are shown by their number, and badged."""
     said = text.strip(" ")
     if said == text:
         return escaped(text, badges)
@@ -113,7 +113,7 @@ def escaped_value(text: str, badges: Badges) -> str:
 
 
 def badge_ends(text: str, badges: Badges) -> None:
-    """Badge a text of one line that begins or ends with spaces: without quotes it looks like another."""
+    """Badge a text of one line that begins or ends with spaces: without quotes it looks like another text."""
     if text[:1] == " " or text[-1:] == " ":
         badges.add("padding")
 
@@ -121,7 +121,7 @@ def badge_ends(text: str, badges: Badges) -> None:
 def escaped_lines(text: str, badges: Badges) -> list[str]:
     """A text line by line, with nothing hidden in it; a carriage return is no line break.
 
-    Spaces at the end of a line show their number, and a long run of empty lines theirs.
+    Spaces at the end of a line, and long runs of empty lines, are shown by their number.
     """
     _badge_text(text, badges)
     lines: list[str] = []
@@ -138,7 +138,7 @@ def escaped_lines(text: str, badges: Badges) -> list[str]:
 
 
 def badges_of(texts: Iterable[str]) -> tuple[Badge, ...]:
-    """The badges of some texts."""
+    """The badges of texts."""
     badges = Badges()
     for text in texts:
         escaped(text, badges)
@@ -148,7 +148,7 @@ def badges_of(texts: Iterable[str]) -> tuple[Badge, ...]:
 def revealed(text: str) -> str:
     r"""A text with its hidden characters as `\u{202e}`, and nothing else changed: a backslash stays one.
 
-    For a sentence that is made, not quoted: what it says is not told from what it was made of.
+    For composed sentences, not for quotations: the original cannot be derived from the result.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -196,7 +196,7 @@ def _badge_text(text: str, badges: Badges) -> None:
 
 
 class _Escaping:
-    """One text on its way to being shown."""
+    """The escaping of one text."""
 
     def __init__(self, text: str, badges: Badges) -> None:
         self._text = text
@@ -210,7 +210,7 @@ class _Escaping:
         return pattern.sub(self._replaced, self._text)
 
     def _disguised_scripts(self) -> frozenset[str]:
-        """The scripts of which the text has nothing but letters that look Latin."""
+        """The scripts of which the text contains only letters that look Latin."""
         return frozenset(
             name
             for name, letters in SCRIPTS.items()
@@ -218,7 +218,7 @@ class _Escaping:
         )
 
     def _replaced(self, found: re.Match[str]) -> str:
-        # Whoever wants to keep a decider busy repeats one piece thousands of times.
+        # Cached, because an attacker could repeat one piece thousands of times to keep a decider busy.
         piece = found.lastgroup, found.group()
         shown = self._seen.get(piece)
         if shown is None:

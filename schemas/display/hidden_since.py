@@ -1,8 +1,9 @@
-"""What version 2 of the view hides beside the tables of version 1: made of Unicode's data, and then never changed.
+"""The characters that version 2 of the view hides beside those of version 1: derived from Unicode, then fixed.
 
-All of Unicode 14.0.0 that is no character (unassigned, private use, surrogates), a format character, a separator or a
-space beside U+0020, or default-ignorable; and what is named a filler, a variation selector, blank or invisible. What
-Unicode assigns later is shown by its code point. `tests/schemas/display/test_characters.py` derives it anew.
+All code points of Unicode 14.0.0 that are not characters (unassigned, private use, surrogates), format characters,
+separators or spaces other than U+0020, or default-ignorable; and those named a filler, a variation selector, blank or
+invisible. Characters that Unicode assigns later are shown by their code points.
+`tests/schemas/display/test_characters.py` derives the table anew.
 """
 
 from bisect import bisect_right
@@ -77,6 +78,6 @@ _FIRSTS, _LASTS = zip(*map(_bounds, _RANGES.split()), strict=True)
 
 
 def is_hidden_since(char: str) -> bool:
-    """Whether version 2 hides a character that version 1 shows."""
+    """Returns True if version 2 hides a character that version 1 shows."""
     index = bisect_right(_FIRSTS, ord(char)) - 1
     return index >= 0 and ord(char) <= _LASTS[index]

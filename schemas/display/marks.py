@@ -1,7 +1,7 @@
-"""What version 4 of the view shows of marks by their code point: those that paint over other characters.
+"""The combining marks that version 4 of the view shows by code point, because they cover other characters.
 
 A mark over a character strikes it through or circles it, a stack of marks reaches into other lines, and a mark at the
-beginning of a text goes onto what stands before it. The tables are of Unicode 14.0.0, and are never changed;
+beginning of a text combines with the text before it. The tables are of Unicode 14.0.0, and never change;
 `tests/schemas/display/test_marks.py` derives them anew.
 """
 
@@ -15,7 +15,7 @@ _OVERLAYS = """
     334-338 488-489 1abe 1cd4 1ce2-1ce8 20d2-20d3 20d8-20da 20dd-20e0 20e2-20e6 20ea-20eb a670-a672 10a39
     16af0-16af4 1bc9e 1d167-1d169
 """
-# All marks without a width of their own: the categories Mn and Me.
+# All marks without width: the categories Mn and Me.
 _MARKS = """
     300-36f 483-489 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 6ea-6ed 711
     730-74a 7a6-7b0 7eb-7f3 7fd 816-819 81b-823 825-827 829-82d 859-85b 898-89f 8ca-8e1 8e3-902 93a 93c 941-948
@@ -45,7 +45,7 @@ _MARKS = """
     1da00-1da36 1da3b-1da6c 1da75 1da84 1da9b-1da9f 1daa1-1daaf 1e000-1e006 1e008-1e018 1e01b-1e021 1e023-1e024
     1e026-1e02a 1e130-1e136 1e2ae 1e2ec-1e2ef 1e8d0-1e8d6 1e944-1e94a e0100-e01ef
 """
-# Vietnamese needs two, pointed and cantillated Hebrew three; more in a row is a picture and no word.
+# Vietnamese needs two, pointed and cantillated Hebrew three; more in a row form a picture, not a word.
 STACK_MAX = 4
 
 
@@ -60,7 +60,7 @@ _ALL = _chars_of(_MARKS)
 
 
 def uncovered(text: str) -> str | None:
-    r"""A text with the marks that paint over others as `\u{338}`; None where it has none of these."""
+    r"""A text with its covering marks as `\u{338}`; None if it has none."""
     found = _ALL.intersection(text)
     if not found:
         return None
@@ -68,7 +68,7 @@ def uncovered(text: str) -> str | None:
     return shown if count else None
 
 
-# Of the marks of one text: a class of all of them is several times slower.
+# The pattern has only the marks of one text: a class of all marks is several times slower.
 @lru_cache(maxsize=256)
 def _covering(marks: frozenset[str]) -> re.Pattern[str]:
     mark = f"[{''.join(sorted(marks))}]"

@@ -4,7 +4,7 @@
 "body": text of 2 lines                  a text with line breaks, line by line
 | Dear all,
 | regards
-"token": [redacted sha256:… sec_…]       a sensitive value: what is written down of it, and no more
+"token": [redacted sha256:… sec_…]       a sensitive value: only its commitment and handle
 """
 
 import math
@@ -15,12 +15,12 @@ from schemas.canonical import canonical
 from schemas.display.escape import Badges, escaped, escaped_lines
 from schemas.sensitive import is_placeholder
 
-# What fits into so many characters stands on one line; lists of such are filled up to so wide.
+# A value that fits into the first width is shown on one line; lists of such values fill lines up to the second.
 INLINE_MAX_CHARS = 72
 WIDE_CHARS = 100
 NO_CHARS = -math.inf
 DOES_NOT_FIT = (None, math.inf)
-# A union written where it is asked for is made anew for each value.
+# A constant, because a union written inline would be created for each value.
 _CONTAINERS = (dict, list)
 
 
@@ -28,10 +28,10 @@ def lines_of(value: Any, badges: Badges, *, indent: str = "", head: str = "") ->
     """A JSON value as lines.
 
     Args:
-        value: parsed from its canonical JSON.
-        badges: what its texts are badged for is added.
-        indent: before every line.
-        head: before the value, on its first line.
+        value: parsed canonical JSON.
+        badges: the badges of its texts are added to it.
+        indent: the prefix of every line.
+        head: the text before the value, on its first line.
     """
     lines: list[str] = []
     _Writer(badges, lines).write(value, indent, head)
@@ -39,7 +39,7 @@ def lines_of(value: Any, badges: Badges, *, indent: str = "", head: str = "") ->
 
 
 def scalar_text(value: Any, badges: Badges) -> str:
-    """A JSON value that is no object and no list, as in JSON."""
+    """A JSON value that is neither an object nor a list, as in JSON."""
     if isinstance(value, str):
         shown = escaped(value, badges)
         return f'"{shown}"' if '"' not in shown else '"{}"'.format(shown.replace('"', '\\"'))
@@ -47,7 +47,7 @@ def scalar_text(value: Any, badges: Badges) -> str:
 
 
 def redacted(value: Mapping[str, Any]) -> str:
-    """What is shown in place of a sensitive value."""
+    """The text shown in place of a sensitive value."""
     return f"[redacted sha256:{value['commitment']} {value['handle']}]"
 
 
@@ -102,7 +102,7 @@ class _Writer:
         self._lines.append(indent + closing)
 
     def _list(self, items: list[Any], indent: str) -> None:
-        """Short items side by side, each other one on lines of its own."""
+        """Write short items side by side, and each longer item on lines of its own."""
         row: list[str] = []
         width = 0
         for item in items:
@@ -119,18 +119,19 @@ class _Writer:
             self._lines.append(indent + ", ".join(row))
 
     def _short(self, value: Any) -> str | None:
-        """The value on one line, where it fits and has no line breaks."""
+        """The value on one line, if it fits and has no line breaks."""
         return self._fitting(value)[0]
 
     def _fitting(self, value: Any) -> tuple[str | None, float]:
-        """The value on one line, None where it does not fit, and the characters that it needs."""
+        """The value on one line, or None if it does not fit, and the characters that it needs."""
         if isinstance(value, _CONTAINERS):
-            # Once for each: what holds it asks again, and so does what holds that.
+            # Cached by identity: every container around it needs the result again.
             found = self._containers.get(id(value))
             if found is None:
                 found = self._containers[id(value)] = self._fitting_container(value)
             return found
-        # Whoever wants to keep a decider busy repeats one value a hundred thousand times; 1, 1.0 and true are equal.
+        # Cached, because an attacker could repeat one value 100,000 times to keep a decider busy. The type is part of
+        # the key, because 1, 1.0 and true are equal.
         scalar = type(value), value
         found = self._scalars.get(scalar)
         if found is None:
@@ -151,7 +152,7 @@ class _Writer:
             return redacted(value), NO_CHARS
         is_object = isinstance(value, dict)
         parts: list[str] = []
-        # What holds nothing needs nothing, and so does what holds only such.
+        # An empty container needs no characters, and neither does one that contains only empty ones.
         taken, needed = 2, NO_CHARS
         for item in value:
             key = f"{scalar_text(item, self._badges)}: " if is_object else ""

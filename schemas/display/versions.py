@@ -1,8 +1,8 @@
-"""The versions of a hold's view, and what each began to show: a digest of the text stands in the log.
+"""The versions of a hold's view, and what each began to show; they are fixed, since the log has the texts' digests.
 
-Version 2 begins with the run's request and shows more of what is hidden. Version 3 shows the spaces at the ends of
-what stands without quotes, and tells a value `(none)` from one that is not there. Version 4 shows the marks that
-paint over other characters.
+Version 2 begins with the run's request and reveals more hidden characters. Version 3 shows the spaces at the ends of
+values without quotes, and distinguishes the value `(none)` from a missing one. Version 4 shows the marks that cover
+other characters.
 """
 
 VERSION = 4

@@ -1,9 +1,9 @@
 """The view of a hold: what a person is shown before deciding, as one fixed text made of facts of the log.
 
-It says how things stood when the hold opened, so it never changes: an extension, an escalation or an erased secret
-is not in it. `view_digest` is the SHA-256 of its UTF-8 bytes, and stands in HoldOpened beside the version of the
-text. A text of another form is another version; those that were ever shown stay byte for byte what they are
-(tests/golden/views); `versions` says what each began to show.
+It shows the state when the hold opened, so it never changes: an extension, an escalation or an erased secret is not
+in it. `view_digest` is the SHA-256 of its UTF-8 bytes; HoldOpened has it, with the version of the text. A text of
+another form is another version; every version that was ever shown stays the same byte for byte (tests/golden/views);
+`versions` lists what each began to show.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from schemas.headers import rfc3339
 from schemas.requirement import requirements_from_text
 from schemas.sensitive import placeholders, pointer
 
-# Where a fact has no value.
+# Shown for a fact without a value.
 NONE = "(none)"
 NUL, STORED_AS = "\x00", "\ufffd"
 UNKNOWN_OUTCOME = "outcome_unknown"
@@ -29,7 +29,7 @@ UNKNOWN_OUTCOME = "outcome_unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdict that a person is shown; `trust` is canonical JSON, None where none was known."""
+    """The verdict that a person is shown; `trust` is canonical JSON, or None if it was unknown."""
 
     effect: str
     rules: Sequence[str]
@@ -45,10 +45,10 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What a hold's view is made of, as it was when the hold opened.
+    """The facts of a hold's view, as they were when the hold opened.
 
     `options`, `fields`, `default_value`, `remember`, `requirements`, `arguments` and `proposed_arguments` are JSON.
-    `arguments` is None for a request; `proposed_arguments` are the agent's own where a person has edited them, else
+    `arguments` is None for a request; `proposed_arguments` are the agent's own if a person has edited them, else
     empty. `asked` is the run's request: what its user asked the agent for.
     """
 
@@ -93,7 +93,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """A sensitive value that is not shown: where it would stand, and what is written down of it."""
+    """A sensitive value that is not shown: its path, handle and commitment."""
 
     path: str
     handle: str
@@ -102,7 +102,7 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What an edit made of one value, both as they are shown; None where there is none."""
+    """The change of one value by an edit, both sides as they are shown; None for a missing side."""
 
     path: str
     before: str | None
@@ -127,12 +127,12 @@ class View:
 
 
 def texts_of(version: int, asked: str, *words: str) -> tuple[str, ...]:
-    """The texts beside the arguments of which a view shows that something is hidden in them."""
+    """The texts beside the arguments that a view checks for hidden characters."""
     return (*words, asked) if version >= SHOWS_REQUEST_FROM else words
 
 
 def view_of(held: Held, version: int = VERSION) -> View:
-    """Render what a person is shown, as the text of a version."""
+    """Render the view of a hold in a version."""
     badges = Badges(version)
     body = _Body(held, version, badges)
     body.write()
@@ -150,7 +150,7 @@ def view_of(held: Held, version: int = VERSION) -> View:
 
 
 class _Body:
-    """Everything below the badges, which are known only once it is written."""
+    """The part of the view below the badges, which are known only after it is written."""
 
     def __init__(self, held: Held, version: int, badges: Badges) -> None:
         self._held = held
@@ -183,7 +183,7 @@ class _Body:
         self.lines.append(f"{name}: {self._shown(value) if value else NONE}")
 
     def _shown(self, value: str) -> str:
-        # The views store no U+0000 in a text that is not JSON: what is made here must be what is made there.
+        # The views cannot store U+0000 in a text that is not JSON. The text made here must equal the one made there.
         stored = value.replace(NUL, STORED_AS)
         if self._version < SHOWS_ENDS_FROM:
             return escaped(stored, self._badges)
@@ -302,7 +302,7 @@ class _Body:
 
 
 def _without_sources(trust: Any) -> Any:
-    # Up to which offset each partition was counted proves the figures, and tells a reader nothing.
+    # The offsets up to which each partition was counted prove the figures, but are of no use to a reviewer.
     return (
         {name: value for name, value in trust.items() if name != "through"}
         if isinstance(trust, dict)

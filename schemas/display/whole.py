@@ -1,6 +1,7 @@
-"""Whether a view must have been seen whole before its hold may be approved or edited.
+"""Decides if a view must have been seen whole before its hold can be approved or edited.
 
-So where something could be overlooked: many or deep arguments, and whatever hides text or pushes it out of sight.
+This is required if something could be overlooked: with many or deep arguments, and with anything that hides text or
+pushes it out of sight.
 """
 
 from collections.abc import Iterable
@@ -21,25 +22,25 @@ HIDES = frozenset({"ansi", "bidi", "control", "covering", "padding", "tag", "zer
 
 
 class Look(NamedTuple):
-    """What was found in the agent's part of a view."""
+    """The findings in the agent's part of a view."""
 
     must_read: bool
     badges: tuple[Badge, ...]
 
 
 def must_be_read_whole(arguments: str, texts: Iterable[str], version: int) -> bool:
-    """Whether a person must have had the whole view; see `look_at`."""
+    """Returns True if a person must have seen the whole view; see `look_at`."""
     said = tuple(texts)
     return _is_long(arguments, said) or _remembered(arguments, said, version).must_read
 
 
 def look_at(arguments: str, texts: Iterable[str], version: int) -> Look:
-    """Look at what an agent says of a call, without rendering all of the view.
+    """Check the agent's part of a view, without rendering the whole view.
 
     Args:
-        arguments: the call's, canonical JSON; `{}` for a request.
-        texts: its own words beside them.
-        version: of the hold's view.
+        arguments: the call's arguments, canonical JSON; `{}` for a request.
+        texts: the agent's other texts.
+        version: the version of the hold's view.
     """
     said = tuple(texts)
     look = _look if _is_long(arguments, said) else _remembered
@@ -47,7 +48,7 @@ def look_at(arguments: str, texts: Iterable[str], version: int) -> Look:
 
 
 def _look(arguments: str, texts: tuple[str, ...], version: int) -> Look:
-    # Whatever its version shows, nobody approves a hold unread in which version 2 finds something hidden.
+    # In every version a view must be read whole if the rules of version 2 find something hidden in it.
     badges = Badges(max(version, HIDES_MORE_FROM))
     is_long = _is_long(arguments, texts)
     for text in texts:
@@ -62,7 +63,7 @@ def _look(arguments: str, texts: tuple[str, ...], version: int) -> Look:
     return Look(is_long or not HIDES.isdisjoint(found), found)
 
 
-# Of what is not long: a decision looks, and then its fold.
+# A cache for short texts: a decision checks them, and then its fold again.
 _remembered = lru_cache(maxsize=1024)(_look)
 
 
@@ -71,7 +72,7 @@ def _is_long(arguments: str, texts: tuple[str, ...]) -> bool:
 
 
 def _is_small(arguments: str) -> bool:
-    """Whether it can have neither too many lines nor too many levels, without a look at each."""
+    """Returns True if arguments surely have neither too many lines nor too many levels, by counting characters."""
     opened = arguments.count("{") + arguments.count("[")
     return opened <= ARGUMENTS_MAX_DEPTH and arguments.count(",") + 2 * opened <= ARGUMENTS_MAX_LINES
 

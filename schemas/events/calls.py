@@ -12,7 +12,7 @@ DenialCause = Literal["policy", "rejected", "timeout", "halted"]
 class ToolCallProposed(Message):
     """A revision of a call, with exactly the arguments (RFC 8785 JSON) that it would run with.
 
-    Revision 1 is the agent's; a higher one is an edit's or follows a change of the tool.
+    Revision 1 is the agent's proposal; a higher one comes from an edit or a change of the tool.
     """
 
     call_id: str
@@ -47,11 +47,11 @@ class PolicyVerdictIssued(Message):
 
 
 class ToolCallReleased(Message):
-    """A grant: this revision may run once, until it expires. `released_by` is what let it go.
+    """A grant: this revision may run once, until it expires. `released_by` names the cause of the release.
 
-    `decision_id` is the idempotency key that an idempotent tool gets when its grant is given again. `rule_id` is the
-    standing rule that released it, empty for none. `asked` is JSON of `schemas.requirement.AskedOfEdit` where an
-    editor's own word released the call and the edit asked others than its hold, else None.
+    `decision_id` is the idempotency key for an idempotent tool when its call is released again. `rule_id` is the
+    standing rule that released it, or empty. `asked` is JSON of `schemas.requirement.AskedOfEdit` if the editor's own
+    approval released the call and the edited call required other people than its hold, else None.
     """
 
     call_id: str
@@ -86,7 +86,8 @@ class ToolCallCancelled(Message):
 class GrantConsumed(Message):
     """The one attempt that may run the call. Without a result by its run deadline the outcome is unknown.
 
-    So it is where the attempt's lease, `lease_ms` long, ends before it is renewed; None: only the deadline counts.
+    The outcome is also unknown if the attempt's lease of `lease_ms` ends without a renewal. If `lease_ms` is None,
+    only the deadline counts.
     """
 
     call_id: str

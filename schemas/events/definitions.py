@@ -1,7 +1,7 @@
 """Facts about definitions: what an operator published.
 
-`project` is the one that it counts in, `*` for every project of the tenant; what was published before there were
-definitions of one project has `*`.
+A definition counts in its `project`, or in every project of the tenant if that is `*`. Definitions published before
+projects could have their own have `*`.
 """
 
 from schemas.ids import TENANT_WIDE

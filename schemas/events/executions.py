@@ -1,4 +1,4 @@
-"""Facts about an execution as a whole, and about commands that came to nothing."""
+"""Facts about an execution as a whole, and about refused and abandoned commands."""
 
 from schemas.message import Long, Message
 from schemas.refusals import Refusal
@@ -18,8 +18,8 @@ class ExecutionStarted(Message):
 class ExecutionPaused(Message):
     """The run was stopped: nothing is judged or consumed until it is resumed.
 
-    `agent` is the agent whose own token stopped it. None is a person or a service (and every pause of before the
-    field was there): such a pause no agent's token may end.
+    `agent` is the agent whose own token paused it. None means a person or a service (or a pause recorded before this
+    field existed); no agent's token can end such a pause.
     """
 
     reason: str
@@ -58,7 +58,7 @@ class ExecutionCancelled(Message):
 class CommandRefused(Message):
     """A command was refused. Nothing changed but the record of it.
 
-    `subject_id` is the call or hold that it was about, if any.
+    `subject_id` is the call or hold that the command was about, if any.
     """
 
     code: Refusal
@@ -71,9 +71,9 @@ class CommandRefused(Message):
 class CommandAbandoned(Message):
     """A command ended who tried it three times and was given up; what it was about stays as it was.
 
-    A writer counts as ended where it ended while it tried the command alone, and so does each trial in a child of a
-    writer's process. `attempts` says how many there were, and `trials` how many of them were the last writer's
-    trials, which leave nothing else in the log; −1 where a version wrote it that did not say.
+    An attempt counts if a writer, or a trial in a child of a writer's process, ended while it tried the command
+    alone. `attempts` is the number of attempts. `trials` is the number of them that were the last writer's trials,
+    which leave nothing else in the log; −1 if a version without this field wrote the event.
     """
 
     command: str
@@ -83,11 +83,11 @@ class CommandAbandoned(Message):
 
 
 def is_reuse_refusal(body: Message) -> bool:
-    """Whether an event refuses a command whose id was used for another body.
+    """Returns True if an event refuses a command whose id was used for another body.
 
-    It is the answer to that body only: what the id stands for is told by the events of its first body.
+    It answers that body only: the events of the first body are the command id's result.
     """
-    # No class is derived from it, and this is asked of every event.
+    # `type is` suffices, as the class has no subclasses, and it is faster: this runs for every event.
     return type(body) is CommandRefused and body.code is Refusal.IDEMPOTENCY_KEY_REUSED
 
 

@@ -1,4 +1,4 @@
-"""Facts about a hold: the pause in which a person decides, and the request that it answers."""
+"""Facts about holds, in which a call or a request waits for a person's decision."""
 
 from typing import Literal
 
@@ -15,10 +15,11 @@ class HoldOpened(Message):
     """Something waits for a person.
 
     For a call, `call_id`, `revision` and `digest` say what would run. For a request, `request_id` is set.
-    `options`, `input_schema` and `default_value` are JSON. No deadline (None) waits for ever. `reviewers` may decide
-    beside who has one of the `roles`; `excluded` may not. `view_digest` names what a reviewer is shown, a text of
-    `view_version`. `remember` is JSON of what a decision may be remembered for, None for nothing. `requirements` is
-    JSON of what each of several rules asks for (`schemas.requirement`), None where one rule alone does.
+    `options`, `input_schema` and `default_value` are JSON. Without a deadline (None) it waits for ever. The
+    `reviewers` can decide, and anyone with one of the `roles`; the `excluded` cannot. `view_digest` is the digest of
+    the text that reviewers are shown, in the form of `view_version`. `remember` is JSON of what a decision can be
+    remembered for, or None. `requirements` is JSON of what each of several rules requires (`schemas.requirement`);
+    None if one rule alone applies.
     """
 
     hold_id: str
@@ -66,7 +67,7 @@ class HoldUnclaimed(Message):
 
 
 class HoldDelegated(Message):
-    """The hold was handed to another subject. `roles` are those of who handed it on, `person` their principal."""
+    """The hold was handed to another subject. `roles` are those of the delegator, `person` is their principal."""
 
     hold_id: str
     by: str
@@ -107,10 +108,10 @@ class HoldCancelled(Message):
 
 
 class DecisionRecorded(Message):
-    """A person's word on one digest. `resolves` tells whether it ended the hold.
+    """A person's word on one digest. `resolves` is true if it ended the hold.
 
-    `edited_arguments`, `value` and `remember` are JSON. `person` is the principal whose account `by` is, empty where
-    none is published. `view_digest` is what the reviewer says to have seen.
+    `edited_arguments`, `value` and `remember` are JSON. `person` is the principal whose account `by` is, or empty if
+    none is published. `view_digest` is the digest of the view that the reviewer reports to have seen.
     """
 
     decision_id: str
@@ -194,7 +195,7 @@ class SecretsErased(Message):
     by: str
 
 
-# What moves a hold's deadline, whatever else it does.
+# The events that move a hold's deadline.
 DeadlineMoved = HoldExtended | HoldEscalated
 
 HOLD_EVENTS: tuple[type[Message], ...] = (

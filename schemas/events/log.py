@@ -7,7 +7,7 @@ class WriterClaimed(Message):
     """A worker asks for a partition by compare-and-set.
 
     It counts only if `after` is the offset of the claim in force where it lands (−1: none). The term is
-    this record's own offset. `worker` names the process, and no other.
+    this record's own offset. `worker` is a name unique to the process.
     """
 
     claim_id: str
@@ -18,8 +18,8 @@ class WriterClaimed(Message):
 class WriterAlive(Message):
     """The writer is there, and every command up to `commands_through` is dealt with.
 
-    `attempting` is set when a writer goes carefully, after others died here: the offset of the command that
-    it decides next, alone. Found without a trace after it, that command may have ended this writer as well.
+    `attempting` is set by a careful writer, after others died here: the offset of the command that it decides next,
+    alone. If no trace of that command follows, the command may have ended this writer as well.
     """
 
     commands_through: Long
@@ -29,7 +29,7 @@ class WriterAlive(Message):
 class DefinitionsAdopted(Message):
     """From here on this partition judges by the definitions up to an offset.
 
-    `versions` names the newly adopted ones as `{tenant}/{kind}/{name}` → version; of many, only the newest.
+    `versions` maps the newly adopted `{tenant}/{kind}/{name}` to their versions; if there are many, only the newest.
     """
 
     through_offset: Long

@@ -1,7 +1,7 @@
-"""Facts about standing rules: what was decided once and for all, who may still use it, and each use.
+"""Facts about standing rules: their making, their status, and each use.
 
-A rule itself is a definition (`placet.definitions`); its uses are counted by an aggregate of its own on
-`placet.executions`; what a call asks of a rule is a fact of the call's execution.
+A rule itself is a definition (`placet.definitions`). An aggregate of its own on `placet.executions` counts its uses.
+A call's request for a use is a fact of the call's execution.
 """
 
 from typing import Literal
@@ -108,7 +108,7 @@ class RuleUseRefused(Message):
     detail: str
 
 
-# Of a rule itself, on the definitions; of an execution; of a rule's uses, on a key of their own.
+# Events of the rule itself (on the definitions), of an execution, and of a rule's uses (under a key of their own).
 RULE_EVENTS: tuple[type[Message], ...] = (RuleMade, RuleActivated, RuleSuspended, RuleRevoked)
 RULE_ASKING_EVENTS: tuple[type[Message], ...] = (
     RuleAsked,

@@ -1,4 +1,4 @@
-"""Between a Python function's parameters and a JSON object."""
+"""Converts between a Python function's arguments and a JSON object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placet.errors import ApprovedArgumentsRejected
 
 @dataclass(frozen=True)
 class Binding:
-    """A function whose arguments can be said as a JSON object."""
+    """A function whose arguments can be expressed as a JSON object."""
 
     function: Callable[..., Any]
     signature: inspect.Signature
@@ -37,11 +37,11 @@ class Binding:
 
     @property
     def name(self) -> str:
-        """What messages call the function."""
+        """The function's name in messages."""
         return _name(self.function)
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """What a call would be proposed with, defaults included, as its canonical JSON reads back.
+        """The arguments of a call's proposal, defaults included, as parsed from their canonical JSON.
 
         Raises:
             TypeError: the call does not fit the function, or an argument is not a JSON value.
@@ -62,7 +62,7 @@ class Binding:
         return found
 
     def call(self, arguments: Mapping[str, Any]) -> inspect.BoundArguments:
-        """How to run the function with approved arguments.
+        """The function's arguments for a run with approved ones.
 
         Raises:
             ApprovedArgumentsRejected: they do not fit its parameters.

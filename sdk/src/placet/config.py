@@ -1,4 +1,4 @@
-"""Where the gateway is and who asks: arguments first, then the environment, then `.placet/` here."""
+"""Finds the gateway's address and token: in arguments, then the environment, then `.placet/` here."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from urllib.parse import urlsplit
 from placet.errors import PlacetError
 
 DATA_DIR = ".placet"
-# What a header can carry: RFC 6750 allows a bearer token no more, and neither a project's name.
+# Characters that a header cannot carry, and that bearer tokens (RFC 6750) and projects' names do not have either.
 _NOT_IN_A_HEADER = re.compile(r"[^\x21-\x7e]")
 _NOT_IN_AN_ADDRESS = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class NotConfigured(PlacetError):
-    """There is no gateway to talk to, or no token for it."""
+    """No gateway is configured, or no token for it."""
 
     acts = "operator"
 
 
 class SettingRefused(NotConfigured):
-    """A setting cannot be used. The message names the setting and never shows its value: it may hold a secret.
+    """A setting cannot be used. The message names the setting, never its value, which may contain a secret.
 
     Attributes:
-        setting: where the value came from, such as `PLACET_TOKEN`.
+        setting: the source of the value, such as `PLACET_TOKEN`.
     """
 
     def __init__(self, setting: str, why: str) -> None:
@@ -39,7 +39,7 @@ class SettingRefused(NotConfigured):
 
 @dataclass(frozen=True)
 class Config:
-    """A gateway's address and the token to show there."""
+    """A gateway's address and the token for it."""
 
     url: str
     token: str = field(repr=False)
@@ -51,8 +51,8 @@ def find_config(url: str | None = None, token: str | None = None, data_dir: Path
     Args:
         url: overrides `PLACET_URL`.
         token: overrides `PLACET_TOKEN`.
-        data_dir: where `placet up` wrote `placet.json` and `admin.token`; `.placet` here by default. Its
-            token is only sent to its own address.
+        data_dir: the directory where `placet up` wrote `placet.json` and `admin.token`; `.placet` here by default.
+            Its token is only sent to its own address.
 
     Raises:
         NotConfigured: no address or no token was found.
@@ -60,14 +60,14 @@ def find_config(url: str | None = None, token: str | None = None, data_dir: Path
     """
     directory = data_dir or Path(DATA_DIR)
     found_url = find_url(url, directory)
-    # An empty one never falls through to the next: the request would be made by somebody else.
+    # An empty token never falls through to the next source: the request would have another identity.
     for setting, given in (
         ("The token that was given (token=, --token)", token),
         ("PLACET_TOKEN", os.environ.get("PLACET_TOKEN")),
     ):
         if given is not None:
             return Config(found_url, checked_token(setting, given))
-    # At the address of a stack that was stopped somebody else may listen by now.
+    # At the address of a stopped stack, another program may listen by now.
     is_local = not _is_stopped(directory) and found_url == _local_url(directory)
     if is_local and (found := _local_token(directory)):
         return Config(found_url, found)
@@ -81,7 +81,7 @@ def find_url(url: str | None = None, data_dir: Path | None = None) -> str:
 
     Raises:
         NotConfigured: none was found.
-        SettingRefused: it is no address of a gateway.
+        SettingRefused: it is not the address of a gateway.
     """
     for setting, given in (
         ("The address that was given (url=, --url)", url),
@@ -98,10 +98,10 @@ def find_url(url: str | None = None, data_dir: Path | None = None) -> str:
 
 
 def checked_token(setting: str, token: str) -> str:
-    """A token without the white space around it, such as the newline that a file ends with.
+    """A token without surrounding white space, such as the newline at the end of a file.
 
     Raises:
-        SettingRefused: it is empty, or a character is in it that no header can hold.
+        SettingRefused: it is empty, or has a character that no header can carry.
     """
     stripped = _filled(setting, token)
     if bad := _NOT_IN_A_HEADER.search(stripped):
@@ -114,10 +114,10 @@ def checked_token(setting: str, token: str) -> str:
 
 
 def checked_source(token: Callable[[], str]) -> Callable[[], str]:
-    """A function that gives tokens, each checked before it is used.
+    """A source of tokens that checks each token before it is used.
 
     Returns:
-        A function that raises `SettingRefused` where a token cannot be used.
+        A function that raises `SettingRefused` if a token cannot be used.
     """
 
     def checked() -> str:
@@ -127,10 +127,10 @@ def checked_source(token: Callable[[], str]) -> Callable[[], str]:
 
 
 def checked_header(setting: str, value: str) -> str:
-    """A value that is sent in a header, without the white space around it.
+    """A value that is sent in a header, without surrounding white space.
 
     Raises:
-        SettingRefused: it is empty, or a character is in it that no header can hold.
+        SettingRefused: it is empty, or has a character that no header can carry.
     """
     stripped = _filled(setting, value)
     if _NOT_IN_A_HEADER.search(stripped):
@@ -142,7 +142,7 @@ def checked_address(setting: str, url: str) -> str:
     """The address of a gateway, without the slash at its end.
 
     Raises:
-        SettingRefused: it is none or empty, or it holds what belongs elsewhere: a user, a password, a token.
+        SettingRefused: it is not an address, is empty, or contains more than one: a user, a password, a token.
     """
     stripped = _filled(setting, url).rstrip("/")
     refused = SettingRefused(setting, "is no address of a gateway: give http(s)://HOST:PORT.")
@@ -153,7 +153,7 @@ def checked_address(setting: str, url: str) -> str:
         port = parts.port
         host = (parts.hostname or "").encode("idna")
     except ValueError:
-        # Not chained: the reason quotes the value.
+        # Not chained: the error's message quotes the value.
         raise refused from None
     if parts.scheme not in ("http", "https") or not host or port == 0:
         raise refused
@@ -167,7 +167,7 @@ def checked_address(setting: str, url: str) -> str:
 
 
 def shown_address(url: str) -> str:
-    """An address as errors show it: scheme, host and port alone, since a path may hold what is secret."""
+    """An address as errors show it: only scheme, host and port, since a path can contain secrets."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.split('/', 1)[0].rpartition('@')[2]}"
 
@@ -190,13 +190,13 @@ def _local_url(directory: Path) -> str:
 
 
 def _is_stopped(directory: Path) -> bool:
-    """Whether `placet up` ran there and does no more; False where something else runs the roles: it is not known."""
+    """Returns True if `placet up` ran there and has stopped; False if unknown, as without `placet up`."""
     try:
         stack = json.loads((directory / "run" / "stack.json").read_text("utf-8"))
         state, pid = stack["state"], stack["pid"]
         found = directory.stat()
         if stack.get("place") not in (None, [found.st_dev, found.st_ino]):
-            # A copy that was made while the stack ran in another directory.
+            # The file was copied while the stack ran in another directory.
             return True
         if state not in ("stopped", "failed") and _started_ticks(pid) not in (None, stack["started"]):
             return True
@@ -208,10 +208,10 @@ def _is_stopped(directory: Path) -> bool:
 
 
 def _started_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (proc(5), field 22); None where that is not to be known.
+    """The start time of a process, in clock ticks since boot (proc(5), field 22); None if it cannot be found out.
 
     Raises:
-        ProcessLookupError: there is none.
+        ProcessLookupError: there is no such process.
     """
     with contextlib.suppress(PermissionError):
         os.kill(pid, 0)
@@ -228,6 +228,6 @@ def _local_token(directory: Path) -> str:
         text = path.read_text("utf-8") if path.is_file() else ""
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        # Not chained: what says where the text is wrong quotes it.
+        # Not chained: the decoding error quotes the text.
         raise NotConfigured(f"{path} can't be read ({why}); set PLACET_TOKEN instead.") from None
     return checked_token(f"The token in {path}", text)

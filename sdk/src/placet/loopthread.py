@@ -23,15 +23,15 @@ GIVE_UP_S = 1.0
 
 
 class WrongProcess(PlacetError):
-    """The client was made before a fork, and its thread stayed behind: make a client in this process."""
+    """The client was made before a fork, which has no copy of its thread: make a client in this process."""
 
 
 class Step(Generic[T]):
     """A coroutine on the loop, for a thread that waits for it.
 
-    A KeyboardInterrupt may leave the waiting thread between any two of its instructions, also where it holds the
-    lock of a `concurrent.futures.Future`, which would stop the loop for good, or where it frees a task, which would
-    lose the interrupt. So the two sides share a queue that is C alone, the coroutine is made on the loop, where
+    A KeyboardInterrupt can occur in the waiting thread between any two instructions: also while it holds the lock of
+    a `concurrent.futures.Future`, which would block the loop for ever, or while it frees a task, which would lose the
+    interrupt. So the two sides share a queue that is implemented in C, the coroutine is created on the loop, where
     nothing interrupts it before it is awaited, and its task stays there.
     """
 
@@ -41,15 +41,15 @@ class Step(Generic[T]):
         self._ended: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
 
     def start(self, make: Make[T]) -> None:
-        """Have the coroutine made and started."""
+        """Create and start the coroutine on the loop."""
         self._loop.call_soon_threadsafe(self._start, make)
 
     def result(self, within_s: float | None) -> T:
-        """Wait for its end, and return or raise what it brought.
+        """Wait for the coroutine's end, and return its result or raise its error.
 
         Raises:
             TimeoutError: it has not ended in time.
-            concurrent.futures.CancelledError: it was cancelled, as the client was closed.
+            concurrent.futures.CancelledError: it was cancelled because the client was closed.
         """
         try:
             end = self._ended.get(timeout=within_s)
@@ -58,8 +58,8 @@ class Step(Generic[T]):
         return end()
 
     def cancel(self) -> None:
-        """Cancel it; harmless when it has ended or was never started."""
-        # A closed loop has given up all that ran on it.
+        """Cancel the coroutine; does nothing if it has ended or was never started."""
+        # A closed loop has cancelled everything that ran on it.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._cancel)
 
@@ -90,7 +90,7 @@ async def _awaited(make: Make[T]) -> T:
 
 
 def _quiet(make: Make[None]) -> Make[None]:
-    """The same, for whom nobody waits: an error is told nobody but the log."""
+    """The same coroutine without a waiting caller: its errors are only logged."""
 
     async def run() -> None:
         try:
@@ -102,7 +102,7 @@ def _quiet(make: Make[None]) -> Make[None]:
 
 
 class LoopThread:
-    """Runs coroutines for other threads. It is given functions that make them, and calls these on its own thread."""
+    """Runs coroutines for other threads. It takes functions that make them, and calls these on its own thread."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
@@ -116,7 +116,7 @@ class LoopThread:
         """Run a coroutine to its end; interrupting the waiting thread cancels it.
 
         Raises:
-            TimeoutError: it did not end in time, and is cancelled.
+            TimeoutError: it did not end in time and is cancelled.
             WrongProcess: this is a fork of the process that made the client.
             RuntimeError: the client is closed, or this is its own thread.
         """
@@ -129,7 +129,7 @@ class LoopThread:
             raise
 
     def background(self, make: Make[None]) -> Step[None]:
-        """Start a coroutine that nobody waits for; raises as `run`."""
+        """Start a coroutine in the background; raises as `run`."""
         step: Step[None] = Step(self._usable())
         step.start(make)
         return step
@@ -139,12 +139,12 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(_awaited(make), self._usable())
 
     def soon(self, act: Callable[[], object]) -> None:
-        """Have something done on the loop, after all that this thread has asked of it; nothing where it has ended."""
+        """Call a function on the loop after this thread's earlier requests; does nothing if the loop has ended."""
         if not self.has_ended():
             self._loop.call_soon_threadsafe(act)
 
     def settle(self, make: Make[None]) -> None:
-        """Run what ends something: waited for where this thread may wait, and nothing where the loop has ended."""
+        """Run a closing coroutine; waits if this thread may wait, and does nothing if the loop has ended."""
         if self.has_ended():
             return
         if self.may_wait():
@@ -153,7 +153,7 @@ class LoopThread:
             self.soon(partial(self._keep, _quiet(make)))
 
     def may_wait(self) -> bool:
-        """Whether this thread may wait: it is another one, and no event loop of its own would stand still."""
+        """Returns True if this thread may wait: it is not the loop's own thread, and it runs no event loop itself."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -161,7 +161,7 @@ class LoopThread:
         return False
 
     def stop_after(self, make: Make[None], within_s: float) -> None:
-        """Have a coroutine run to its end, or for so long, and the thread end then; nobody waits."""
+        """Run a coroutine to its end, or for at most this long, then stop the thread; does not wait."""
         self.soon(partial(self._keep, partial(self._stopping_after, make, within_s)))
 
     async def _stopping_after(self, make: Make[None], within_s: float) -> None:
@@ -174,13 +174,13 @@ class LoopThread:
             self._stop_here()
 
     def _keep(self, make: Make[None]) -> None:
-        # The loop itself holds its tasks weakly.
+        # The loop itself keeps only weak references to its tasks.
         task = self._loop.create_task(_awaited(make))
         self._behind.add(task)
         task.add_done_callback(self._behind.discard)
 
     def has_ended(self) -> bool:
-        """Whether nothing runs here any more, or it runs in the process that this one is a fork of."""
+        """Returns True if the loop is closed, or runs in the parent process of this fork."""
         return os.getpid() != self._pid or self._loop.is_closed()
 
     def _usable(self) -> asyncio.AbstractEventLoop:
@@ -195,8 +195,8 @@ class LoopThread:
     def _serve(self) -> None:
         try:
             while not self._is_stopping:
-                # Somebody's code may ask for the end here, such as a source of tokens. Its task has that as its
-                # error, and whoever waits for it is told, on a thread of theirs.
+                # The user's code, such as a source of tokens, may raise SystemExit here. Its task has that as its
+                # error, and the thread that waits for the task raises it.
                 with suppress(SystemExit, KeyboardInterrupt):
                     self._loop.run_forever()
             with suppress(SystemExit, KeyboardInterrupt):
@@ -205,7 +205,7 @@ class LoopThread:
             self._loop.close()
 
     def stop(self) -> None:
-        """Stop the loop, and wait for its thread to end unless it is this one; harmless when repeated."""
+        """Stop the loop, and wait for its thread to end unless it is this one; can be repeated."""
         if self.has_ended():
             return
         self._loop.call_soon_threadsafe(self._stop_here)
@@ -213,14 +213,14 @@ class LoopThread:
             self._thread.join(STOP_S)
 
     def _stop_here(self) -> None:
-        # The loop forgets it where somebody's exit ends it in the same turn.
+        # The flag is needed because the loop forgets `stop` if a SystemExit ends it in the same iteration.
         self._is_stopping = True
         self._loop.stop()
 
 
 async def _give_up() -> None:
-    """Give up in order what is left, such as a connection whose other side does not answer its end."""
-    # What another thread has just asked for is started first, so that it is cancelled and the thread goes on.
+    """Cancel the remaining tasks, such as a connection whose other side does not answer the close."""
+    # First start what another thread has just requested, so that it is cancelled and that thread continues.
     await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:

@@ -1,7 +1,7 @@
-"""Sensitive arguments: masked where a grant is verified, put back where the tool runs.
+"""Sensitive arguments: masked where a grant is verified, restored where the tool runs.
 
-The log has `{handle, commitment}` in the place of a sensitive value; the value itself comes with the answer to the
-consumption, and counts only if SHA-256(nonce ‖ canonical JSON of the value) is that commitment.
+The log has `{handle, commitment}` in place of a sensitive value. The value itself comes with the answer to the
+consumption, and counts only if SHA-256(nonce ‖ canonical JSON of the value) equals that commitment.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from placet.canonical import canonical
 
 Path = tuple[Any, ...]
 HIDDEN = "[sensitive]"
-# In a tool's inputSchema: what is given here is sensitive.
+# Marks a sensitive property in a tool's inputSchema.
 MARK = "x-placet-sensitive"
-# Shorter texts stand in many others by accident.
+# Shorter texts occur in many others by accident.
 SHORTEST_HIDDEN = 4
 
 
 class ForgedSecret(ValueError):
-    """A sensitive value that was handed over is not the one that was decided on."""
+    """A delivered sensitive value is not the one that was decided on."""
 
 
 def is_placeholder(value: Any) -> bool:
-    """Whether a value stands for a sensitive one."""
+    """Returns True if a value is the placeholder of a sensitive one."""
     return (
         isinstance(value, Mapping)
         and set(value) == {"handle", "commitment"}
@@ -36,7 +36,7 @@ def is_placeholder(value: Any) -> bool:
 
 
 def has_placeholder(value: Any) -> bool:
-    """Whether anything in a value stands for a sensitive one."""
+    """Returns True if a value contains a placeholder of a sensitive one."""
     if is_placeholder(value):
         return True
     if isinstance(value, Mapping):
@@ -45,7 +45,7 @@ def has_placeholder(value: Any) -> bool:
 
 
 def masked(own: Any, public: Any) -> Any:
-    """Our own arguments with what the log has where something sensitive stands; nothing else is taken over."""
+    """The caller's own arguments with the log's placeholders in place of sensitive values; the rest is unchanged."""
     if is_placeholder(public):
         return public
     if isinstance(own, Mapping) and isinstance(public, Mapping):
@@ -56,14 +56,14 @@ def masked(own: Any, public: Any) -> Any:
 
 
 def restored(public: Any, delivered: Sequence[Mapping[str, Any]]) -> Any:
-    """Arguments with the sensitive values that were handed over.
+    """Arguments with the delivered sensitive values in place of their placeholders.
 
     Args:
-        public: as they were decided on.
+        public: the arguments that were decided on.
         delivered: `{path, handle, nonce, value}` each.
 
     Raises:
-        ForgedSecret: a value is not what its commitment says, or belongs nowhere.
+        ForgedSecret: a value does not match its commitment, or its path has no placeholder.
     """
     by_path = {str(one["path"]): one for one in delivered}
     found = _restored(public, by_path, "")
@@ -73,31 +73,31 @@ def restored(public: Any, delivered: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def values_of(delivered: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The texts in values that were handed over, longest first: what must not be repeated."""
+    """The texts in delivered values, which must not be repeated, longest first."""
     texts = {text for one in delivered for text in _texts(one["value"]) if len(text) >= SHORTEST_HIDDEN}
     return sorted(texts, key=len, reverse=True)
 
 
 def hidden(text: str, values: Sequence[str]) -> str:
-    """A text without the sensitive values that stand in it as they are."""
+    """A text with `[sensitive]` in place of each sensitive value that occurs in it literally."""
     for value in values:
         text = text.replace(value, HIDDEN)
     return text
 
 
 def plain_places(schema: Any, public: Any, given: Any) -> list[Path]:
-    """Where arguments give something sensitive itself, and not what stands for it.
+    """The paths at which arguments contain a sensitive value itself instead of its placeholder.
 
     Args:
-        schema: the tool's inputSchema, which marks the places.
-        public: the call's arguments as the log has them: what stands for a sensitive value shows its place as well.
-        given: the arguments to look through.
+        schema: the tool's inputSchema, which marks the sensitive paths.
+        public: the call's arguments as in the log, whose placeholders mark sensitive paths too.
+        given: the arguments to check.
     """
     return list(_plain_places(schema, public, given, ()))
 
 
 def covered(value: Any, places: Sequence[Path]) -> Any:
-    """A value that shows nothing of what stands at some places."""
+    """A value with `[sensitive]` at the given paths."""
     return _covered(value, frozenset(places), ())
 
 
@@ -118,7 +118,7 @@ def _plain_places(schema: Any, public: Any, given: Any, path: Path) -> Iterator[
         for index, part in enumerate(given):
             yield from _plain_places(_of(schema, "items"), _at(public, index), part, (*path, index))
     elif given is not None and (has_placeholder(public) or _has_marks(schema)):
-        # It does not lead to the sensitive values below, so that any part of it may be one.
+        # Its type hides the sensitive values below, so any part of it may be one.
         yield path
 
 
@@ -159,7 +159,7 @@ def _is_marked(schema: Any) -> bool:
 
 
 def _has_marks(schema: Any) -> bool:
-    """Whether anything is marked where `properties` and `items` lead, the only places of marks."""
+    """Returns True if anything reached by `properties` and `items` is marked; marks occur only there."""
     if not isinstance(schema, Mapping):
         return False
     properties = schema.get("properties")

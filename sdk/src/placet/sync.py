@@ -1,4 +1,4 @@
-"""The synchronous client: the asynchronous one, on a thread of its own."""
+"""The synchronous client: the asynchronous client on a thread of its own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CANCEL_AGAIN_S = 1.0
 def _blocking(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """The same method, waited for: signature, types and documentation are those of the asynchronous one."""
+    """A blocking version of a method, with the signature, types and documentation of the asynchronous one."""
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -81,7 +81,7 @@ class Executions(_Blocking):
 
 
 class Holds(_Blocking):
-    """What waits for a person."""
+    """Calls and requests that wait for a person."""
 
     list = _blocking(AsyncHolds.list)
     get = _blocking(AsyncHolds.get)
@@ -132,7 +132,7 @@ class Principals(_Blocking):
 
 
 class StandingRules(_Blocking):
-    """What was decided once and is remembered."""
+    """Remembered approvals."""
 
     list = _blocking(AsyncStandingRules.list)
     get = _blocking(AsyncStandingRules.get)
@@ -142,7 +142,7 @@ class StandingRules(_Blocking):
 
 
 class Vault(_Blocking):
-    """Sensitive values, erased."""
+    """Erases sensitive values."""
 
     erase_call = _blocking(AsyncVault.erase_call)
     erase_request = _blocking(AsyncVault.erase_request)
@@ -185,7 +185,7 @@ class RunningExecution(_Blocking):
             raise
 
     def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
-        """Undo what a rejection under `on_reject: rollback` names; see `AsyncExecution.roll_back`."""
+        """Undo the calls that a rejection under `on_reject: rollback` names; see `AsyncExecution.roll_back`."""
         calls = self._thread.run(lambda: calls_to_undo(self.channel, denied))
         return undo_blocking(calls, compensations, self._undone)
 
@@ -206,7 +206,7 @@ class RunningExecution(_Blocking):
 
     @property
     def result(self) -> Any:
-        """What is recorded as the execution's result when the block ends; JSON."""
+        """The result that is recorded for the execution when the block ends; JSON."""
         return self._inner.result
 
     @result.setter
@@ -243,7 +243,7 @@ class RunningExecution(_Blocking):
         return self._inner.begin()
 
     def give_back(self, one: Try) -> None:
-        """See `Run`: done before whatever this thread asks for next."""
+        """See `Run`: it is done before this thread's next request."""
         self._thread.soon(one.leave)
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
@@ -252,7 +252,7 @@ class RunningExecution(_Blocking):
 
 
 class Placet(_Blocking):
-    """A client of one gateway, for any number of threads; arguments as of `AsyncPlacet`."""
+    """A client of one gateway, for any number of threads; arguments as in `AsyncPlacet`."""
 
     _inner: AsyncPlacet
 
@@ -310,9 +310,9 @@ class Placet(_Blocking):
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections and the thread, within seconds also where the gateway does not answer.
+        """Close the connections and the thread, within seconds even if the gateway does not answer.
 
-        Harmless when repeated.
+        Can be repeated.
         """
         self._lifeline.end()
 
@@ -325,7 +325,7 @@ class Placet(_Blocking):
         request: Any = None,
         context: Object | None = None,
     ) -> RunningExecution:
-        """A run of the agent as a block of code; with an `id`, resumable after a crash."""
+        """A run of the agent as a `with` block; with an `id`, it can be resumed after a crash."""
         inner = self._inner.execution(id, user=user, workspace=workspace, request=request, context=context)
         return RunningExecution(inner, self._thread, self._lifeline)
 
@@ -346,7 +346,7 @@ async def _made(url: str | None, **settings: Any) -> AsyncPlacet:
 
 
 class _Stream:
-    """A stream of events on the client's thread, which may be ended while a step of it is under way."""
+    """A stream of events on the client's thread, which can be ended while a step is running."""
 
     def __init__(self, events: Any) -> None:
         self._events = events
@@ -358,7 +358,7 @@ class _Stream:
         return event
 
     async def end(self) -> None:
-        # Who waited for the step may have been interrupted before it could cancel it.
+        # The thread that waited for the step may have been interrupted before it could cancel the step.
         while self._step is not None and not self._step.done():
             self._step.cancel()
             await asyncio.wait((self._step,), timeout=CANCEL_AGAIN_S)

@@ -1,8 +1,8 @@
-"""What a function returned or raised, in words that the log can take.
+"""Converts a function's result or exception into values that the log can record.
 
-`encode`, `__repr__`, `__str__` and the parts of a dataclass are anybody's code. It is called beside the function, on
-a thread of its caller and never on the client's own, and whatever it raises, something is told. What asks for the end
-of the process (KeyboardInterrupt, SystemExit) is kept, to be raised once the log has what was told.
+`encode`, `__repr__`, `__str__` and the parts of a dataclass are user code. It is called beside the function, on
+a thread of its caller and never on the client's own, and whatever it raises, something is recorded. Exceptions that
+end the process (KeyboardInterrupt, SystemExit) are kept, and raised once the log has the record.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ UNRECORDED = "placet_unrecorded_output"
 
 @dataclass(frozen=True)
 class Told(Generic[T]):
-    """What the log is told; `interrupt` is raised after it was."""
+    """A value for the log; `interrupt` is raised after the log has it."""
 
     value: T
     interrupt: BaseException | None = None
 
     def go_on(self) -> None:
-        """Raise what asked for the end meanwhile."""
+        """Raise the interrupt, if there was one."""
         if self.interrupt is not None:
             raise self.interrupt
 
 
 def is_plain(output: Any) -> bool:
-    """Whether an output is JSON as it is; no code of anybody is called."""
+    """Returns True if an output is JSON without conversion; no user code is called."""
     try:
         check_json(output, "the output")
     except Exception:
-        # No JSON, or another thread changes it just now.
+        # Not JSON, or another thread changes it at this moment.
         return False
     return True
 
 
 def output_told(output: Any, encode: Encode | None) -> Told[Any]:
-    """An output as it is recorded: as JSON, or marked as not recorded with a text that shows what it was.
+    """An output in recorded form: as JSON, or marked as not recorded, with a text that shows what it was.
 
     Args:
-        output: what the function returned.
-        encode: makes JSON of it; None where it should be JSON, or a dataclass of JSON.
+        output: the function's return value.
+        encode: converts it to JSON; None if it should be JSON, or a dataclass of JSON.
     """
-    # The tool has run: whatever is wrong with its output must not hide that.
+    # The tool has run: a problem with its output must not hide that.
     try:
         value = encode(output) if encode is not None else _parts(output)
         check_json(value, "the output")
@@ -62,12 +62,12 @@ def output_told(output: Any, encode: Encode | None) -> Told[Any]:
 
 
 def unrecorded(text: str) -> dict[str, str]:
-    """What stands for an output in the log that is not recorded."""
+    """The value in the log in place of an output that cannot be recorded."""
     return {UNRECORDED: text.encode("utf-8", "replace").decode()[:MOST_SHOWN_CHARS]}
 
 
 def failure_told(failure: BaseException) -> Told[str]:
-    """An exception as it is recorded: its type's name, and its words where it has them."""
+    """An exception in recorded form: its type's name, and its message if it has one."""
     name = type(failure).__name__
     try:
         return Told(f"{name}: {failure}".encode("utf-8", "replace").decode())

@@ -1,14 +1,14 @@
-"""One try at a gated call or a question, and what the next try at the same takes over.
+"""One try at a gated call or a question, and the state that the next try at the same call takes over.
 
-Which of several equal calls one is, its number, is spent once its caller was told how it ended, as the log has it:
-what it returned, that it failed, that it was denied. Left in any other way (cancelled, interrupted, timed out, not
-answered, for a person to look at) a try gives its number back: the equal call made again is the same call, here as
-in a restarted process, and meets what has become of it.
+Equal calls are distinguished by a number. The number is spent once the caller was told the outcome that the log has:
+the return value, the failure, the denial. A try that ends in any other way (cancelled, interrupted, timed out, not
+answered, left for a person to settle) gives its number back: the equal call made again is the same call, in this
+process as in a restarted one, and continues from that call's present state.
 
-An attempt under which the function has certainly not begun is taken over with the number: else a cancellation between
-the consumption and the function would leave the call to a person for nothing.
+If the function has certainly not begun under an attempt, the attempt is taken over with the number. Otherwise a
+cancellation between the consumption and the function would leave the call for a person to settle without need.
 
-All of it happens on the client's event loop, so that an interrupt never meets it half done.
+All of this runs on the client's event loop, so that an interrupt never finds it half done.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from placet.occurrences import CallKind, Occurrences
 
 @dataclass(frozen=True)
 class Attempt:
-    """What something is consumed under: `asked_at` is when that was first asked for, by the loop's clock."""
+    """An attempt to consume: `asked_at` is the time of its first request, by the loop's clock."""
 
     id: str
     asked_at: float
     taken_over: bool = False
 
 
-# By process too: a fork has a copy of what is left, and both would run under one attempt.
+# With the process id: a fork has a copy of the unused attempts, and both processes would run under one attempt.
 AttemptKey = tuple[int, str, str]
 
 
 class Tries:
-    """What the tries of one execution share.
+    """The shared state of the tries of one execution.
 
-    `unused` are the client's attempts that nothing was run under, by process, execution and name: a block that is
-    entered anew under the same execution id takes over what was left in the one before.
+    `unused` are the client's attempts under which nothing was run, by process, execution and name: a block that is
+    entered again under the same execution id takes over the unused attempts of the block before.
     """
 
     def __init__(self, execution_id: str, unused: MutableMapping[AttemptKey, Attempt]) -> None:
@@ -50,22 +50,22 @@ class Tries:
         self._unused = unused
 
     def put_back(self, name: str, attempt: Attempt) -> None:
-        """An attempt that nothing was run under is for the next try."""
+        """Keep an attempt under which nothing was run for the next try."""
         self._unused[self._key(name)] = attempt
 
     def take(self, name: str) -> Attempt:
-        """The attempt that is left of an earlier try, or a fresh one; nobody else gets it."""
+        """Take the unused attempt of an earlier try, or a new one; no other try gets it."""
         left = self._unused.pop(self._key(name), None)
         if left is not None:
             return Attempt(left.id, left.asked_at, taken_over=True)
         return Attempt(attempt_id(), asyncio.get_running_loop().time())
 
     def drop(self, name: str) -> None:
-        """Forget the attempt that is left, if any."""
+        """Forget the unused attempt, if any."""
         self._unused.pop(self._key(name), None)
 
     def has(self, call: ToolCall) -> bool:
-        """Whether a call is consumed by an attempt that is left of an earlier try."""
+        """Returns True if a call is consumed by the unused attempt of an earlier try."""
         left = self._unused.get(self._key(call.call_id))
         return left is not None and call.status == "consumed" and call.raw.get("attempt_id") == left.id
 
@@ -74,7 +74,7 @@ class Tries:
 
 
 class Try:
-    """One try. `started` says that the function has begun, `failure` what it raised, once the log has that."""
+    """One try. `started` is true once the function has begun; `failure` is its exception, once the log has it."""
 
     def __init__(self, tries: Tries) -> None:
         self._tries = tries
@@ -86,11 +86,11 @@ class Try:
 
     @property
     def is_over(self) -> bool:
-        """Whether it was left, or its caller was told of its end by an error."""
+        """Returns True if the try was left, or its caller was told the outcome by an error."""
         return self._is_over
 
     def number(self, name: str, digest: str) -> str:
-        """The id of the next such thing: uuid5 of execution, name, digest and occurrence."""
+        """The id of the next call or question of this kind: uuid5 of execution, name, digest and occurrence."""
         self._check()
         kind = name, digest
         number = self._tries.occurrences.next(kind)
@@ -98,37 +98,37 @@ class Try:
         return call_id(self._tries.execution_id, name, digest, number)
 
     def proposing(self, name: str) -> Attempt:
-        """The attempt that a call is proposed with. Until it has the call it is left for whoever consumes."""
+        """The attempt with which a call is proposed. Until it has consumed the call, `consuming` can take it."""
         self._check()
         attempt = self._tries.take(name)
         self._tries.put_back(name, attempt)
         return attempt
 
     def drop(self, name: str) -> None:
-        """Forget an attempt under which nothing was consumed, and never will be."""
+        """Forget an attempt under which nothing was consumed or ever will be."""
         self._tries.drop(name)
 
     def consuming(self, name: str) -> Attempt:
-        """The attempt to consume under; asked for right before the consumption is."""
+        """The attempt under which to consume; taken right before the consumption is requested."""
         self._check()
         attempt = self._tries.take(name)
         self._attempt = name, attempt
         return attempt
 
     def goes_on(self, call: ToolCall) -> bool:
-        """Whether a call that is consumed already is this one's to run."""
+        """Returns True if this try can run a call that is consumed already."""
         return self._tries.has(call)
 
     def lost(self) -> None:
-        """Another attempt has it."""
+        """Forget the try's attempt, since another attempt has the call."""
         self._attempt = None
 
     def spend(self) -> None:
-        """Its caller is told how it ended, though it is left by an error."""
+        """Mark the try as over: its caller is told the outcome, though by an error."""
         self._is_over = True
 
     def leave(self) -> None:
-        """Its caller was not told of an end that the log has; harmless when repeated."""
+        """Give the number and an unused attempt back, since the caller was told no outcome; can be repeated."""
         if self._is_over:
             return
         self._is_over = True
@@ -139,9 +139,10 @@ class Try:
 
     @contextmanager
     def left_by_errors(self, but: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
-        """Leave it on the loop, by any error but those that tell its caller how it ended.
+        """Leave the try, on the loop, by any error except those that tell its caller the outcome.
 
-        An interrupt may meet such an error on its way out of the waiting thread, where nobody else would leave it.
+        An interrupt can replace such an error on its way out of the waiting thread, where nothing else would leave
+        the try.
         """
         try:
             yield
@@ -151,6 +152,6 @@ class Try:
             raise
 
     def _check(self) -> None:
-        # Whoever waited is gone, and the next try may have begun: asyncio's cancellation can be late, or lost.
+        # The caller no longer waits, and the next try may have begun: asyncio's cancellation can be late or lost.
         if self._is_over:
             raise asyncio.CancelledError

@@ -1,6 +1,6 @@
-"""Verifying an audit trail offline, by what is in a file and a key, believing no server.
+"""Verifies an audit trail offline, from files and a key, without trusting a server.
 
-Nothing of Placet's server is imported, and of other packages only `cryptography`, where it is there, for signatures
+It imports nothing of Placet's server, and of other packages only `cryptography`, if installed, for signatures
 (`pip install placet[audit]`). docs/audit.md says what is proved and what is not.
 """
 

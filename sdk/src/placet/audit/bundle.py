@@ -1,13 +1,13 @@
-"""What `placet audit fetch` leaves in a directory, and proof files: reading them.
+"""Reads proof files and the directories that `placet audit fetch` makes.
 
-bundle.json                what this is, and whose
+bundle.json                the format and the tenant
 keys.json                  {kid: base64}: the public keys as the server gave them
-heads.jsonl                one head a line, oldest first
-trees/executions-3.jsonl   one leaf a line: {"index", "offset", "record"}, or "leaf" (hex) of a hidden record
+heads.jsonl                one head per line, oldest first
+trees/executions-3.jsonl   one leaf per line: {"index", "offset", "record"}, or "leaf" (hex) of a hidden record
 trees/executions-3.leaves  the leaf hashes as the server gave them, 32 bytes each
 
-Nothing else may be there, and nothing else in a line, which has one spelling: what no signature covers is told,
-not passed over. White space between the tokens of bundle.json, keys.json and a proof is no part of it.
+Other files are not allowed, nor other members in a line, and each line has only one spelling: data that no signature
+covers is reported, not ignored. Only white space between the tokens of bundle.json, keys.json and a proof is ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from placet.audit.tree import Lists
 
 FORMAT = "placet.audit-bundle.v1"
 KEY_BYTES = 32
-# Of a line that cannot be read: the hash of nothing.
+# In place of the leaf hash of a line that cannot be read.
 NO_HASH = b""
 
 
@@ -39,12 +39,12 @@ class _Line(NamedTuple):
     is_whole: bool
 
 
-# Places that no leaf has.
+# With a place and an offset that no leaf has.
 _NO_LINE = _Line(-1, -1, NO_HASH, is_whole=False)
 
 
 class Unreadable(ValueError):
-    """A file is not what it should be; `str()` says which and what to do."""
+    """A file is not as it should be; `str()` names the file and says what to do."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Bundle:
 
     @property
     def about_file(self) -> Path:
-        """What this is."""
+        """The file with the format and the tenant."""
         return self.directory / "bundle.json"
 
     def records_file(self, tree: TreeName) -> Path:
@@ -77,10 +77,10 @@ class Bundle:
         return self.directory / "trees" / f"{tree[0]}-{tree[1]}.leaves"
 
     def tenant(self) -> str:
-        """Whose trail it says to be.
+        """The tenant whose trail this claims to be.
 
         Raises:
-            Unreadable: this is no such directory.
+            Unreadable: this is not such a directory.
         """
         try:
             about = members(parsed(self.about_file.read_text("utf-8")), {"format", "tenant"})
@@ -93,7 +93,7 @@ class Bundle:
             ) from error
 
     def check_kinds(self) -> None:
-        """Refuse what is neither a file nor a directory, before anything is read.
+        """Refuse entries that are neither files nor directories, before anything is read.
 
         Raises:
             Unreadable: a symbolic link, whose content is elsewhere, or a device; or a directory cannot be listed.
@@ -109,11 +109,11 @@ class Bundle:
             raise Unreadable(f"{self.directory} cannot be listed ({error}).") from error
 
     def strays(self, trees: Collection[TreeName]) -> list[str]:
-        """The files and directories that are no part of a trail with these trees, relative to the directory."""
+        """The files and directories that do not belong to a trail with these trees, relative to the directory."""
         own = {self.about_file, self.keys_file, self.heads_file, self.directory / "trees"}
         own |= {self.records_file(tree) for tree in trees} | {self.leaves_file(tree) for tree in trees}
         found = [path for path in self._entries() if path not in own]
-        # Of a directory with files in it the files are told.
+        # A directory that contains files is not reported itself; its files are.
         return sorted(
             str(path.relative_to(self.directory))
             for path in found
@@ -125,7 +125,7 @@ class Bundle:
             yield from (Path(parent) / name for name in (*directories, *names))
 
     def lists(self, tree: TreeName) -> Lists:
-        """A tree as it stands in the directory."""
+        """A tree as stored in the directory."""
         lines = list(_lines(self.records_file(tree)))
         path = self.leaves_file(tree)
         data = path.read_bytes() if path.exists() else b""
@@ -144,10 +144,10 @@ def _raise(error: OSError) -> None:
 
 
 def read_heads(path: Path) -> list[Head]:
-    """The heads in a file, one a line; also of a single head as a webhook got it.
+    """The heads in a file, one per line; also a single head as sent to a webhook.
 
     Raises:
-        Unreadable: the file cannot be read, is empty, or a line is no head.
+        Unreadable: the file cannot be read, is empty, or has a line that is not a head.
     """
     try:
         lines = [line for line in path.read_text("utf-8").splitlines() if line.strip()]
@@ -157,16 +157,16 @@ def read_heads(path: Path) -> list[Head]:
             f"{path} holds no audit heads ({error}): give a file with one head a line."
         ) from error
     if not heads:
-        # Whoever kept a head elsewhere must not be told that all is well when there is none to compare with.
+        # With no kept head to compare with, the verification must not succeed.
         raise Unreadable(f"{path} is empty: give a file with one head a line.")
     return heads
 
 
 def read_fetched_heads(path: Path) -> list[Head]:
-    """The heads that `placet audit fetch` wrote: each line is the very one that was signed.
+    """The heads that `placet audit fetch` wrote: each line is byte for byte the signed one.
 
     Raises:
-        Unreadable: the file cannot be read, holds no head, or a line is spelled otherwise.
+        Unreadable: the file cannot be read, has no head, or has a line with another spelling.
     """
     try:
         heads = []
@@ -186,7 +186,7 @@ def read_keys(path: Path) -> dict[str, bytes]:
     """The public keys of a file like the server's `keys/audit.json`.
 
     Raises:
-        Unreadable: the file cannot be read, or holds something else.
+        Unreadable: the file cannot be read, or contains something else.
     """
     try:
         return keys_of(parsed(path.read_text("utf-8")))
@@ -214,7 +214,7 @@ def read_proof(path: Path) -> dict[str, Any]:
     """The proof in a file of `placet audit prove`.
 
     Raises:
-        Unreadable: the file cannot be read, or is no JSON object.
+        Unreadable: the file cannot be read, or is not a JSON object.
     """
     try:
         found = parsed(path.read_text("utf-8"))
@@ -226,12 +226,12 @@ def read_proof(path: Path) -> dict[str, Any]:
 
 
 def compact(value: Any) -> str:
-    """A JSON value as a line of a trail has it: no white space, and escapes beyond ASCII."""
+    """A JSON value in the form of a trail's lines: no white space, and escapes beyond ASCII."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    """Each line's leaf, and where it says to stand."""
+    """Each line's leaf, with the place and offset that the line states."""
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -252,7 +252,7 @@ def _line(data: bytes) -> _Line:
         return _Line(count(body["index"]), count(body["offset"]), hex_hash(body["leaf"]), is_whole=False)
     members(body, {"index", "offset", "record"})
     leaf = leaf_of(body["record"])
-    # The offset beside a record is nothing that was signed, so it must be the record's own.
+    # The offset beside a record is not signed, so it must be equal to the record's own.
     if body["record"]["offset"] != count(body["offset"]):
         raise ValueError("not the record's offset")
     return _Line(count(body["index"]), body["offset"], leaf, is_whole=True)

@@ -1,4 +1,4 @@
-"""That the trees of an earlier head are the beginnings of a later one's (RFC 9162, section 2.1.4)."""
+"""Proofs that the trees of an earlier head are the beginnings of a later one's (RFC 9162, section 2.1.4)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TREE_MEMBERS = frozenset({"topic", "partition", "first_size", "second_size", "pa
 
 @dataclass(frozen=True)
 class Consistency:
-    """What a proof brings to show that an earlier head came before its own."""
+    """A proof's evidence that an earlier head came before its own."""
 
     first: Head
     second: Head
     steps: Mapping[TreeName, Sequence[bytes]]
 
     def wrong(self, head: Head) -> list[Finding]:
-        """What keeps the first head from being an earlier one of this."""
+        """Why the first head is not proved to be an earlier one of this head; empty if it is."""
         if self.second.line != head.line:
             return [_broken("the consistency proof leads to another head than the proof's", self.first)]
         if self.first.tenant != head.tenant or self.first.number > head.number:
@@ -42,7 +42,7 @@ class Consistency:
 
 
 def consistencies_of(value: Any) -> list[Consistency]:
-    """The consistency proofs in a proof: one of each earlier head, or, as earlier versions wrote it, a single one.
+    """The consistency proofs in a proof: one for each earlier head, or a single one as earlier versions wrote it.
 
     Raises:
         ValueError: it is something else.
@@ -54,7 +54,7 @@ def consistencies_of(value: Any) -> list[Consistency]:
 
 
 def consistency_of(value: Any) -> Consistency:
-    """The consistency proof in a JSON value, as `GET /v1/audit/consistency` gives it.
+    """The consistency proof in a JSON value, as returned by `GET /v1/audit/consistency`.
 
     Raises:
         ValueError: it is something else.

@@ -1,4 +1,4 @@
-"""What a verification found: where the first wrong thing is, and of what kind."""
+"""The result of a verification: the place and kind of the first errors."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is not as it was signed.
+    """A difference from what was signed.
 
     Attributes:
-        kind: what was done to it.
+        kind: the kind of change.
         detail: one sentence.
-        tree: `executions/3`; empty where it is about a head.
-        index: the first leaf that is wrong; the first that may be, where `until` is given.
-        until: one past the last leaf that may be the first wrong one: no head tells nearer.
-        offset: of the record at `index` in the log, where it is known.
-        head: the number of the head that it is about.
+        tree: `executions/3`; empty if the finding is about a head.
+        index: the first wrong leaf; if `until` is given, the first leaf that may be wrong.
+        until: one past the last leaf that may be the first wrong one, if no head allows a more exact answer.
+        offset: the offset in the log of the record at `index`, if known.
+        head: the number of the head that the finding is about.
     """
 
     kind: Kind
@@ -63,16 +63,16 @@ class Finding:
 
 @dataclass
 class Report:
-    """What was looked at and what is wrong with it.
+    """The extent of a verification, and its findings.
 
     Attributes:
-        findings: empty where everything is as it was signed.
-        warnings: what was taken on trust.
-        signatures: whether they could be checked; without that nothing is verified.
-        heads: how many heads were looked at.
-        tenant: whose trail it is, as the heads say.
-        leaves: how many leaves the newest of them covers.
-        records: how many of those were there with their bytes.
+        findings: empty if everything is as it was signed.
+        warnings: what was trusted without proof.
+        signatures: true if signatures could be checked; without that nothing is verified.
+        heads: the number of heads checked.
+        tenant: the tenant of the trail according to the heads.
+        leaves: the number of leaves that the newest head covers.
+        records: the number of those leaves whose records were present.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -85,13 +85,13 @@ class Report:
 
     @property
     def proved(self) -> str:
-        """What the findings are about, in words: leaves whose records are not here are proved by hash only."""
+        """The extent in words: leaves without records are proved by their hashes only."""
         of = "all" if self.records == self.leaves else f"{self.records:,}"
         return f"{self.leaves:,} leaves, {of} with their records; {self.heads:,} heads of {self.tenant}"
 
     @property
     def is_verified(self) -> bool:
-        """Whether everything is as it was signed, and the signatures were checked."""
+        """Returns True if everything is as it was signed, and the signatures were checked."""
         return self.signatures and not self.findings
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Signed heads: reading them, their signatures, and the chain that they make."""
+"""Signed heads: their form, their signatures, and their chain."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 from placet.audit.findings import Finding
 from placet.audit.strict import base64_bytes, count, hex_hash, items, members, text
 
-# What to do where a key is missing among those that are believed.
+# What to do if a key is missing among the trusted ones.
 ROTATED = (
     "after `placet keys rotate audit`, get the installation's keys/audit.json anew, in a way that you trust"
 )
 CONTEXT = b"placet.audit-head.v1\x00"
-# What a value raises that is not of the form that is read from it.
+# The errors that a malformed value raises when it is read.
 MALFORMED = (
     KeyError,
     TypeError,
@@ -41,7 +41,7 @@ class NoSignatures(RuntimeError):
 
 @dataclass(frozen=True)
 class TreeState:
-    """What a head says of one tree."""
+    """The state of one tree in a head."""
 
     size: int
     last_offset: int
@@ -50,7 +50,7 @@ class TreeState:
 
 @dataclass(frozen=True)
 class Head:
-    """A head as it was read: nothing about it is believed yet."""
+    """A head as it was read: nothing of it is verified yet."""
 
     body: dict[str, Any]
     number: int
@@ -60,7 +60,7 @@ class Head:
 
     @property
     def line(self) -> bytes:
-        """Its canonical JSON: what the next head names."""
+        """Its canonical JSON, whose digest is in the next head."""
         return canonical(self.body)
 
     @property
@@ -78,19 +78,19 @@ def head_of(body: Any) -> Head:
     """The head in a JSON value.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a head.
     """
     try:
         trees: dict[TreeName, TreeState] = {}
         for tree in items(body["trees"]):
             members(tree, TREE_MEMBERS)
             name = (text(tree["topic"]), count(tree["partition"]))
-            # A tree's name is that of its files too.
+            # A tree's name is also that of its files, so it must be safe.
             if not _TOPIC.fullmatch(name[0]) or name in trees:
                 raise ValueError("a topic that is none, or a tree that stands twice")
             trees[name] = TreeState(count(tree["size"]), count(tree["last_offset"]), hex_hash(tree["root"]))
         head = Head(body, count(body["number"]), text(body["tenant"]), text(body["previous"]), trees)
-        # Members that a later version may add are signed with the rest.
+        # Members added by later versions are covered by the signature too.
         canonical(body)
     except MALFORMED as error:
         raise ValueError(f"not an audit head: {error!r}") from error
@@ -98,7 +98,7 @@ def head_of(body: Any) -> Head:
 
 
 def check_signature(head: Head, keys: Mapping[str, bytes]) -> Finding | None:
-    """What is wrong with a head's signature; None where it is good.
+    """The finding about a head's signature; None if the signature is good.
 
     Raises:
         NoSignatures: `cryptography` is not installed.
@@ -121,7 +121,7 @@ def check_signature(head: Head, keys: Mapping[str, bytes]) -> Finding | None:
 
 
 def check_chain(heads: Sequence[Head]) -> list[Finding]:
-    """What is wrong with heads in the order in which they were signed: the first wrong one of each pair."""
+    """The findings about heads in the order in which they were signed: the first problem of each pair."""
     findings = []
     for before, head in pairwise(heads):
         problem = _problem(before, head)
@@ -134,7 +134,7 @@ def check_chain(heads: Sequence[Head]) -> list[Finding]:
 
 
 def check_order(heads: Iterable[Head]) -> list[Finding]:
-    """What keeps heads of one tenant, some of them perhaps missing between, from being of one history."""
+    """The findings that contradict one history of a tenant's heads, some of which may be missing in between."""
     findings = []
     in_order = sorted({head.line: head for head in heads}.values(), key=lambda head: head.number)
     for before, head in pairwise(in_order):

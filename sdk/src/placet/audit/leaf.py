@@ -1,4 +1,4 @@
-"""What a leaf is made of: SHA-256 of a zero byte and the MessagePack array of what the log has of a record.
+"""Leaf hashes: SHA-256 of a zero byte and the MessagePack array of a record's parts in the log.
 
 The array is `["placet.audit-leaf.v1", topic, partition, offset, key, [[name, value], …], value]`: text as str, bytes
 as bin, lengths and numbers in their shortest form.
@@ -18,10 +18,10 @@ MEMBERS = frozenset({"topic", "partition", "offset", "key", "headers", "value"})
 
 
 def leaf_of(record: dict[str, Any]) -> bytes:
-    """The leaf hash of a record as the interface gives it, bytes in base64.
+    """The leaf hash of a record in the API's form, with bytes in base64.
 
     Raises:
-        ValueError: it is no such record, or has more in it than the leaf is made of.
+        ValueError: it is not such a record, or has members that the leaf does not cover.
     """
     members(record, MEMBERS)
     headers = items(record["headers"])
@@ -41,7 +41,7 @@ def leaf_of(record: dict[str, Any]) -> bytes:
 
 
 def header_of(record: dict[str, Any], wanted: str) -> str | None:
-    """The text of a record's header; None where there is none."""
+    """The text of a record's header; None if there is none."""
     found = [value for name, value in record["headers"] if name == wanted]
     return base64_bytes(found[0]).decode(errors="replace") if found else None
 

@@ -1,4 +1,4 @@
-"""Roots, audit paths and consistency proofs as RFC 9162, section 2.1, defines them."""
+"""Roots, audit paths and consistency proofs as defined in RFC 9162, section 2.1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 @dataclass
 class GrowingTree:
-    """A tree to which leaf hashes are added; its root can be asked at any size on the way."""
+    """A tree to which leaf hashes are added; its root is available at any size."""
 
     size: int = 0
     _peaks: list[bytes] = field(default_factory=list)
@@ -31,7 +31,7 @@ class GrowingTree:
         self.size += 1
 
     def root(self) -> bytes:
-        """The root now."""
+        """The present root."""
         if not self._peaks:
             return sha256(b"").digest()
         node = self._peaks[-1]
@@ -41,7 +41,7 @@ class GrowingTree:
 
 
 def roots_at(leaves: Sequence[bytes], sizes: Iterable[int]) -> dict[int, bytes]:
-    """The roots of the first leaves, for each size that there is."""
+    """The roots of the first leaves, for each size that the leaves reach."""
     tree = GrowingTree()
     found = {}
     for size in sorted(set(sizes)):
@@ -54,7 +54,7 @@ def roots_at(leaves: Sequence[bytes], sizes: Iterable[int]) -> dict[int, bytes]:
 
 
 def root_of_path(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
-    """The root that an audit path leads to (section 2.1.3.2); None where it does not fit the index and size."""
+    """The root that an audit path leads to (section 2.1.3.2); None if it does not fit the index and size."""
     if not 0 <= index < size:
         return None
     node, last, found = index, size - 1, leaf
@@ -72,7 +72,7 @@ def root_of_path(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> b
 
 
 def is_consistent(old: int, old_root: bytes, new: int, new_root: bytes, path: Sequence[bytes]) -> bool:
-    """Whether a proof shows that the tree of `old` leaves is the beginning of that of `new` (section 2.1.4.2)."""
+    """Returns True if a proof shows that the tree of `new` leaves begins with that of `old` (section 2.1.4.2)."""
     if old == new:
         return old_root == new_root and not path
     if not 0 < old < new or not path:

@@ -1,6 +1,6 @@
-"""Reading what a server handed over so that every byte of it means one thing, or is refused.
+"""Strict parsing of a server's data: every byte of it has one meaning, or is refused.
 
-What is not signed is not read at all: an object has exactly the members that its format names, each once.
+Unsigned members are not accepted: an object has exactly the members that its format names, each once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _HEX = re.compile(r"(?:[0-9a-f]{2})*")
 
 
 def parsed(text: str) -> Any:
-    """A JSON value of which every reader reads the same.
+    """An unambiguous JSON value.
 
     Raises:
-        ValueError: it is no JSON, or has a key twice or a number that is none.
+        ValueError: the text is not JSON, or has a key twice, or NaN or Infinity.
     """
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
@@ -31,7 +31,7 @@ def parsed(text: str) -> Any:
 
 
 def members(value: Any, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
-    """An object with all of the required members, and none beside them and the optional ones.
+    """An object with all of the required members, and no others except optional ones.
 
     Raises:
         ValueError: it is something else.
@@ -83,13 +83,13 @@ def count(value: Any) -> int:
 
 
 def base64_bytes(value: Any) -> bytes:
-    """Bytes in base64 (RFC 4648, section 4), in its only spelling.
+    """Bytes in base64 (RFC 4648, section 4), in the only valid spelling.
 
     Raises:
         ValueError: it is something else.
     """
     data = a2b_base64(text(value))
-    # Bits beyond the last byte, missing padding and characters in between would all be skipped.
+    # The decoder would ignore bits beyond the last byte, missing padding and other characters in between.
     if b64encode(data).decode() != value:
         raise ValueError("not base64")
     return data
@@ -107,10 +107,10 @@ def hex_hash(value: Any) -> bytes:
 
 
 def whole_lines(data: bytes) -> list[str]:
-    """The lines of a file in which each ends with U+000A.
+    """The lines of a file in which each line ends with U+000A.
 
     Raises:
-        ValueError: the last has no end, or the bytes are not UTF-8.
+        ValueError: the last line has no end, or the bytes are not UTF-8.
     """
     if data and not data.endswith(b"\n"):
         raise ValueError("the last line has no end")

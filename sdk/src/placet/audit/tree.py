@@ -1,8 +1,8 @@
-"""One tree held against the heads: the first leaf that is not what was signed, as near as the heads can tell.
+"""Compares one tree with the heads: finds the first leaf that is not what was signed, as exactly as possible.
 
-Two lists say what the leaves are: the hashes as the server gave them, and those made of the records. The list whose
-roots are the signed ones is right, and the other's first difference is the answer. Where neither is, the heads before
-and after it bound the place, and the offsets, which rise and whose last one each head names, may tell it nearer.
+There are two lists of leaves: the hashes as the server gave them, and those computed from the records. The list whose
+roots are the signed ones is right, and the first difference of the other list is the answer. If neither is right, the
+heads before and after bound the place. The offsets, which rise and the last of which each head names, may narrow it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EDITS_TOLD = 5
 
 @dataclass(frozen=True)
 class Anchor:
-    """A tree at a signed moment, and the number of the head that says so."""
+    """A signed state of a tree, and the number of its head."""
 
     state: TreeState
     head: int
@@ -27,15 +27,15 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Lists:
-    """A tree as it was handed over.
+    """A tree as the server gave it.
 
     Attributes:
         name: `executions/3`.
         listed: leaf hashes as the server gave them.
-        made: leaf hashes made of the records (of hidden ones, as given beside their offset).
-        offsets: of the records, as they stand.
-        indexes: where each says to stand.
-        hidden: the places of those whose records are not there.
+        made: leaf hashes computed from the records (for hidden records, the hash given beside the offset).
+        offsets: the offsets of the records, in the given order.
+        indexes: the index that each line states.
+        hidden: the places of leaves without a record.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Lists:
 
 
 def examine(tree: Lists, anchors: Sequence[Anchor]) -> list[Finding]:
-    """What is wrong with a tree; empty where every anchor's root is there and nothing beyond the last.
+    """The findings about a tree; empty if it has every anchor's root and nothing beyond the last anchor.
 
     Args:
         tree: the lists.
-        anchors: of heads whose signatures are good.
+        anchors: the anchors of heads with good signatures.
     """
     ordered = sorted(anchors, key=lambda anchor: anchor.state.size)
     if not ordered:
@@ -60,7 +60,7 @@ def examine(tree: Lists, anchors: Sequence[Anchor]) -> list[Finding]:
 
 
 def without_record(tree: Lists) -> list[Finding]:
-    """The first leaf whose record is not there to be read."""
+    """A finding about the first leaf without a record, if there is one."""
     if not tree.hidden:
         return []
     many = len(tree.hidden)
@@ -69,7 +69,7 @@ def without_record(tree: Lists) -> list[Finding]:
 
 
 def _wrong_places(tree: Lists, ordered: Sequence[Anchor]) -> list[Finding]:
-    """What stands beside leaves that are as they were signed, and is not covered by their hashes."""
+    """The first error in what the hashes do not cover, in a tree whose leaves are as they were signed."""
     last_offsets = {anchor.state.size - 1: anchor for anchor in ordered}
     before = -1
     for place, (index, offset) in enumerate(zip(tree.indexes, tree.offsets, strict=True)):
@@ -116,7 +116,7 @@ def _next_size(anchors: Sequence[Anchor], size: int) -> int:
 def _differences(
     tree: Lists, right: Sequence[bytes], suspect: Sequence[bytes], size: int, what: str
 ) -> list[Finding]:
-    """The first differences of a list from the signed one: edits, or the one thing that shifts what follows."""
+    """The first differences of a list from the signed one: edits, or the one change that shifts the rest."""
     found: list[Finding] = []
     for index in range(min(size, len(suspect))):
         if suspect[index] == right[index]:
@@ -153,7 +153,7 @@ def _kind(right: Sequence[bytes], suspect: Sequence[bytes], index: int, what: st
 
 
 def _between(tree: Lists, low: int, following: Anchor) -> Finding:
-    """What can be told of a place where both lists are wrong, between two heads."""
+    """The finding about a place between two heads where both lists are wrong."""
     high, last = following.state.size, following.state.last_offset
     offsets = tree.offsets
     swapped = _first_out_of_order(offsets, low)
@@ -175,7 +175,7 @@ def _between(tree: Lists, low: int, following: Anchor) -> Finding:
 
 
 def _first_out_of_order(offsets: Sequence[int], low: int) -> int | None:
-    """The first place whose offset is not smaller than each that follows it."""
+    """The first place whose offset is not smaller than all that follow."""
     found, least = None, None
     for index in range(len(offsets) - 1, low - 1, -1):
         if least is not None and offsets[index] >= least:
@@ -185,5 +185,5 @@ def _first_out_of_order(offsets: Sequence[int], low: int) -> int | None:
 
 
 def _offset(tree: Lists, index: int, kind: Kind = "edited") -> int | None:
-    # Where a record is gone, the one that stands in its place has another offset.
+    # In place of a deleted record there is another one, with another offset.
     return tree.offsets[index] if kind in ("edited", "added") and index < len(tree.offsets) else None

@@ -1,4 +1,4 @@
-"""Verifying a directory of `placet audit fetch`, or one proof, against keys and heads that were kept elsewhere."""
+"""Verifies a directory of `placet audit fetch`, or one proof, against keys and heads that were kept elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from placet.audit.tree import Anchor, examine, without_record
 FIRST_USE = "the keys came with what they are to vouch for: give those of an earlier day with --key"
 
 IN_BUNDLE, IN_PROOF = "keys.json", "the proof"
-# What to do where keys that came along lack one that is believed.
+# What to do if the keys that came with the trail or proof lack a trusted one.
 AGAIN = {
     IN_BUNDLE: "run `placet audit fetch` into this directory again, which adds the keys made since",
     IN_PROOF: "make it again with `placet audit prove`",
@@ -52,14 +52,14 @@ def verify_path(
     """Verify a directory or a proof file.
 
     Args:
-        path: of either.
-        keys: public keys that are believed; None takes those that came with it, and warns.
+        path: the path of the directory or file.
+        keys: trusted public keys; None uses those that came with it, and warns.
         kept: heads that were kept elsewhere.
-        told: is called with how many leaves were looked at, of how many.
-        require_records: a leaf that is there by its hash only is a finding.
+        told: is called with the number of checked leaves and the total.
+        require_records: if true, a leaf without a record is a finding.
 
     Raises:
-        Unreadable: a file is not what it should be.
+        Unreadable: a file is not as it should be.
     """
     if path.is_dir():
         return verify_bundle(Bundle(path), keys, kept, told, require_records=require_records)
@@ -74,7 +74,7 @@ def verify_bundle(
     *,
     require_records: bool = False,
 ) -> Report:
-    """Verify everything in a directory; arguments and errors as `verify_path`."""
+    """Verify everything in a directory; arguments and errors as in `verify_path`."""
     bundle.check_kinds()
     tenant = bundle.tenant()
     heads = read_fetched_heads(bundle.heads_file)
@@ -107,7 +107,7 @@ def verify_bundle(
 
 
 def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Sequence[Head] = ()) -> Report:
-    """Verify one proof; arguments and errors as `verify_path`."""
+    """Verify one proof; arguments and errors as in `verify_path`."""
     try:
         members(proof, PROOF_MEMBERS, {"keys", "consistency"})
         head = head_of(proof["head"])
@@ -127,7 +127,7 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
     earlier = [one for consistency in shown for one in (consistency.first, consistency.second)]
     if own is not None:
         report.findings += _foreign_keys(IN_PROOF, own, believed, [head, *earlier])
-    # A head that is kept and comes along is one head.
+    # A head that was kept and is also in the proof is checked once.
     _signed(report, list({one.line: one for one in (head, *kept, *earlier)}.values()), believed)
     tree = f"{name[0]}/{name[1]}"
     if says != event_id:
@@ -145,10 +145,10 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
 
 
 def _against_kept(head: Head, shown: Sequence[Consistency], kept: Sequence[Head]) -> list[Finding]:
-    """What keeps a proof's head from being a later one of the heads kept elsewhere, and of those that came along.
+    """The findings if a proof's head is not shown to be later than the heads kept elsewhere and those in the proof.
 
-    That a head names the one before by `previous` shows that it was signed after it, not that its trees begin with
-    that one's: whoever has the key signs both. So each kept head needs a consistency proof of its own.
+    A head's `previous` shows that it was signed after the one before, not that its trees begin with that one's trees:
+    the holder of the key signs both. So each kept head needs a consistency proof of its own.
     """
     findings = _forks([head], kept)
     for consistency in shown:
@@ -182,7 +182,7 @@ def _believed(report: Report, keys: Keys | None, own: Keys | None) -> Keys:
 
 
 def _foreign_keys(where: str, own: Keys, believed: Keys, heads: Sequence[Head]) -> list[Finding]:
-    """What is wrong with the keys that came along: nothing signs them, so they must be the believed ones."""
+    """The findings about the keys that came along: they are not signed, so they must be the trusted ones."""
     if not own.items() <= believed.items():
         kid = min(kid for kid, raw in own.items() if believed.get(kid) != raw)
         if kid in believed:
@@ -199,7 +199,7 @@ def _foreign_keys(where: str, own: Keys, believed: Keys, heads: Sequence[Head]) 
 
 
 def _signed(report: Report, heads: Sequence[Head], keys: Keys) -> list[Head]:
-    """The heads with a good signature; all of them where signatures cannot be checked, and then it is said."""
+    """The heads with a good signature; all of them, with a warning, if signatures cannot be checked."""
     good = []
     for head in heads:
         try:
@@ -216,7 +216,7 @@ def _signed(report: Report, heads: Sequence[Head], keys: Keys) -> list[Head]:
 
 
 def _forks(heads: Sequence[Head], kept: Sequence[Head]) -> list[Finding]:
-    """Heads kept elsewhere that have another's number here, or are of another tenant."""
+    """The findings about kept heads: another head has the number here, another tenant, or newer than all here."""
     here = {head.number: head for head in heads}
     findings = []
     for head in kept:

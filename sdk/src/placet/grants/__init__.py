@@ -1,10 +1,10 @@
-"""Signed grants, for a server of tools: believe a release by its signature, and use it once.
+"""Signed grants, for tool servers: verify a release by its signature, and consume it once.
 
-Needs the extra `placet[grants]`. `placet.grants.asgi` has the middleware that refuses ungranted calls.
+Needs the extra `placet[grants]`. `placet.grants.asgi` has the middleware that refuses calls without a grant.
 """
 
 try:
-    import cryptography as _cryptography  # noqa: F401 - only whether it is there
+    import cryptography as _cryptography  # noqa: F401 - only checks that it is installed
     import jwt as _jwt  # noqa: F401
 except ImportError as error:
     raise ImportError(

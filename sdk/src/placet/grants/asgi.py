@@ -1,12 +1,12 @@
-"""An ASGI middleware for a server of tools: a call without a grant never reaches the tool.
+"""An ASGI middleware for tool servers: a call without a grant never reaches the tool.
 
-A call is a POST with a JSON object as its body, which is the arguments, and the grant's token in the header
-`Placet-Grant`. For each, in this order:
-1. whatever the grant does not bind is refused: other methods, a query string, other media types, a long body;
+A call is a POST whose body is a JSON object, the arguments, with the grant's token in the header `Placet-Grant`. The
+steps for each call, in this order:
+1. everything that the grant does not bind is refused: other methods, a query string, other media types, a long body;
 2. the grant is verified, and its digest compared with that of the body;
 3. the grant is consumed through the gateway;
-4. the tool's application gets the same body, and the `Attempt` in `scope["state"]["placet"]`; while it runs, signs of
-   life are given where the consumer can (`GatewayConsumer`).
+4. the tool's application gets the same body, and the `Attempt` in `scope["state"]["placet"]`; while it runs, the
+   lease is renewed if the consumer supports that (`GatewayConsumer`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STATUS: dict[Code, int] = {
 
 
 class Refusal(Exception):
-    """An answer in place of the tool's."""
+    """A refusal, as the response in place of the tool's."""
 
     def __init__(self, status: int, code: str, detail: str, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(detail)
@@ -66,15 +66,15 @@ class Refusal(Exception):
 class GrantMiddleware:
     """Lets a call through to one tool's application once, with exactly what was released.
 
-    Everything else is refused: other methods, WebSockets, and any path, but for `safe_paths`. What a grant does
-    not bind, a tool must not act on: the path, and headers. Mount one middleware for each tool.
+    Everything else is refused: other methods and WebSockets, on every path; only `safe_paths` can be read. A tool
+    must not act on what a grant does not bind: the path and headers. Mount one middleware for each tool.
 
     Args:
         app: the tool's application.
-        verifier: of this tool.
-        consume: uses a grant once, such as `GatewayConsumer`.
+        verifier: the verifier of this tool.
+        consume: consumes a grant once, such as `GatewayConsumer`.
         safe_paths: paths that anybody may GET, such as a health check; compared exactly.
-        body_max_bytes: how long a body may be.
+        body_max_bytes: the maximal length of a body.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class GrantMiddleware:
 
 
 def _grant_of(scope: Scope) -> str:
-    """The grant's token, once nothing else is in the request that a grant does not bind."""
+    """The grant's token, after a check that the request has nothing that a grant does not bind."""
     if scope["method"] != "POST":
         raise Refusal(405, "method_not_allowed", "a call is a POST", (b"allow", b"POST"))
     tokens = [value for name, value in scope["headers"] if name.lower() == HEADER]
@@ -158,7 +158,7 @@ def _grant_of(scope: Scope) -> str:
     if scope.get("query_string"):
         raise Refusal(400, "malformed", "a call has no query: the grant is for the body alone")
     media_type, *parameters = (part.strip().lower() for part in _header(scope, b"content-type").split(b";"))
-    # Read in another character set, the same bytes may be other arguments.
+    # In another character set the same bytes could be other arguments.
     is_json = media_type == MEDIA_TYPE and UTF_8.issuperset(parameters)
     if not is_json or _header(scope, b"content-encoding"):
         raise Refusal(
@@ -169,12 +169,12 @@ def _grant_of(scope: Scope) -> str:
 
 
 def _header(scope: Scope, wanted: bytes) -> bytes:
-    """A header's value; where it was sent more than once, all of them, which then is none that is known."""
+    """A header's value; if it was sent more than once, all values joined, which matches no expected value."""
     return b", ".join(value for name, value in scope["headers"] if name.lower() == wanted)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body that was verified, then what comes after it."""
+    """Receives the verified body first, then the messages after it."""
     is_given = False
 
     async def again() -> Message:

@@ -1,4 +1,4 @@
-"""Using a grant once: the gateway is asked before the tool runs."""
+"""Consumes a grant once, through the gateway, before the tool runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placet.transport.port import Request
 TRIES = 2
 PAUSE_S = 0.2
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
-# What the gateway calls a conflict, and what it means for this grant.
+# The gateway's codes of conflicts, and the refusals that they mean for the grant.
 CONFLICTS: Mapping[str, Code] = {
     "already_consumed": "already_consumed",
     "digest_mismatch": "digest_mismatch",
@@ -33,10 +33,10 @@ CONFLICTS: Mapping[str, Code] = {
 
 @dataclass(frozen=True)
 class Attempt:
-    """A grant that was consumed: the tool runs now, and its result is reported (`GatewayConsumer.report`).
+    """A consumed grant: the tool runs now, and then its result is reported (`GatewayConsumer.report`).
 
-    `lease_s` is how long it is believed to run without a sign of life (`GatewayConsumer.renew`). `decision_id` is the
-    decision that released the call.
+    `lease_s` is the time after which the attempt must have been renewed (`GatewayConsumer.renew`). `decision_id` is
+    the decision that released the call.
     """
 
     grant: Grant
@@ -46,10 +46,10 @@ class Attempt:
 
     @property
     def idempotency_key(self) -> str:
-        """What to hand to the outside world so that a repeat is recognised.
+        """The idempotency key for external systems, so that they recognise a repeat.
 
-        It is the releasing decision's id, and the grant's where a consumer of one's own names no decision. A
-        call's id is unique in its execution only.
+        It is the releasing decision's id, or the grant's id if a custom consumer names no decision. A call's id would
+        be unique in its execution only.
         """
         return self.decision_id or self.grant.grant_id
 
@@ -58,15 +58,15 @@ Consume = Callable[[Grant], Awaitable[Attempt]]
 
 
 class GatewayConsumer:
-    """Consumes grants through a gateway, with a token that may act for the agents whose calls come.
+    """Consumes grants through a gateway, with a token that can act for the agents whose calls arrive.
 
     Args:
-        url: of the gateway.
-        client: what to ask with; its time-outs bound how long a call waits.
-        token: the bearer token, or a function that gives a fresh one. It must be of the grant's own project.
+        url: the gateway's address.
+        client: the HTTP client; its time-outs bound how long a call waits.
+        token: the bearer token, or a function that returns a new one. It must be of the grant's own project.
 
     Raises:
-        SettingRefused: no header can hold the token.
+        SettingRefused: no header can carry the token.
     """
 
     def __init__(self, url: str, client: httpx.AsyncClient, token: str | Callable[[], str]) -> None:
@@ -80,10 +80,10 @@ class GatewayConsumer:
             self._token = lambda: stripped
 
     async def __call__(self, grant: Grant) -> Attempt:
-        """Consume a grant under a fresh attempt id.
+        """Consume a grant under a new attempt id.
 
         Raises:
-            GrantRefused: it was consumed or taken back, or nobody could be asked: then the tool must not run.
+            GrantRefused: it was consumed or revoked, or the gateway did not answer: then the tool must not run.
         """
         attempt = new_attempt_id()
         try:
@@ -110,13 +110,13 @@ class GatewayConsumer:
         return told
 
     async def renew(self, attempt: Attempt) -> Mapping[str, Any]:
-        """Say that an attempt still runs.
+        """Renew the lease of an attempt that still runs.
 
         Returns:
             The call.
 
         Raises:
-            PlacetError: the gateway refuses it, or nobody answers.
+            PlacetError: the gateway refuses it, or does not answer.
         """
         grant = attempt.grant
         return await self._told(asks.heartbeat(grant.execution_id, grant.call_id, attempt.attempt_id))
@@ -130,20 +130,20 @@ class GatewayConsumer:
         error: str = "",
         duration_ms: int = 0,
     ) -> Mapping[str, Any]:
-        """Say how an attempt ended. Nobody else may: the gateway takes it from the subject that consumed.
+        """Report the outcome of an attempt. The gateway accepts it only from the subject that consumed the grant.
 
         Args:
-            attempt: what was consumed.
+            attempt: the consumed grant.
             outcome: how it ended; after "unknown" a person is asked.
-            output: what the tool gave, as JSON.
-            error: why it failed, or why nobody knows.
+            output: the tool's output, as JSON.
+            error: why it failed, or why the outcome is unknown.
             duration_ms: how long it ran.
 
         Returns:
             The call.
 
         Raises:
-            PlacetError: the gateway refuses it, or nobody answers.
+            PlacetError: the gateway refuses it, or does not answer.
         """
         grant = attempt.grant
         body: dict[str, Any] = {
@@ -164,7 +164,7 @@ class GatewayConsumer:
         return _object(answer)
 
     async def _answer(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
-        # The same attempt gets the same answer, so that one that was lost may be asked for again.
+        # The same attempt gets the same answer, so a lost answer can be requested again.
         try:
             headers = {"Authorization": f"Bearer {self._token()}"}
         except SettingRefused as error:
@@ -202,7 +202,7 @@ def _refusal(answer: httpx.Response) -> GrantRefused:
 
 
 def _check_consumed(call: Mapping[str, Any], grant: Grant, attempt_id: str) -> None:
-    """Refuse where what was consumed is not this grant: the same ids may stand for a call of another project."""
+    """Refuse if another release than this grant's was consumed: a call of another project can have the same ids."""
     told = call.get("grant")
     shown = {
         "tenant": call.get("tenant"),

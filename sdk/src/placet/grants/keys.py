@@ -1,4 +1,4 @@
-"""The public keys of grants: as they stand in a JSON Web Key Set, or as a gateway publishes them."""
+"""The public keys of grants: from a JSON Web Key Set, or fetched from a gateway."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def read_jwks(document: Mapping[str, Any] | bytes | str) -> dict[str, Ed25519PublicKey]:
-    """The Ed25519 keys of a JSON Web Key Set, by key id; keys of other kinds are passed over.
+    """The Ed25519 keys of a JSON Web Key Set, by key id; other kinds of keys are ignored.
 
     Args:
         document: the set, parsed or as text, such as a file that was kept for use without a network.
 
     Raises:
-        ValueError: it is no key set, or has no such key.
+        ValueError: it is not a key set, or has no such key.
     """
     value = document if isinstance(document, Mapping) else json.loads(document)
     listed = value.get("keys") if isinstance(value, Mapping) else None
@@ -66,19 +66,20 @@ def _public_key(x: str) -> Ed25519PublicKey:
 
 
 class RemoteKeys:
-    """The keys that a gateway publishes, kept, and fetched again when they are old or a key is unknown.
+    """A cache of the keys that a gateway publishes; they are fetched again if they are old or a key is unknown.
 
-    However many ask, one fetch is under way, and a new one begins at most every `refetch_every_s`: made-up key
-    ids cannot have the gateway asked more often. When it is away, the last good keys serve for `keep_s`.
+    Only one fetch is in flight, however many callers wait, and a new one begins at most every `refetch_every_s`:
+    made-up key ids cannot cause more requests. While the gateway is unreachable, the last good keys are used for
+    `keep_s`.
 
     Args:
-        url: of `/.well-known/jwks.json`; https, unless the host is this machine or `allow_http` is given.
-        client: what to fetch with; by default one of its own, which `close` closes.
-        timeout_s: how long a fetch may take as a whole.
+        url: the URL of `/.well-known/jwks.json`; https, unless the host is this machine or `allow_http` is given.
+        client: the HTTP client; by default its own, which `close` closes.
+        timeout_s: the maximal time of a whole fetch.
         refetch_every_s: the least time between two fetches.
-        fresh_s: how long keys are used without a look.
-        keep_s: how long keys are used when no look succeeds.
-        allow_http: for a network that is itself protected.
+        fresh_s: how long keys are used without a fetch.
+        keep_s: how long keys are used if no fetch succeeds.
+        allow_http: permits http, for a network that is itself protected.
         clock: a monotonic clock in seconds.
 
     Raises:
@@ -118,10 +119,10 @@ class RemoteKeys:
         self._fetching: asyncio.Task[None] | None = None
 
     async def key_set(self, kid: str) -> Keys:
-        """The keys, looked at again where this key is not among them.
+        """The keys, fetched again if this key is not among them or they are old.
 
         Raises:
-            GrantKeysUnavailable: there are none, or they are too old.
+            GrantKeysUnavailable: there are no keys, or they are too old.
         """
         if kid not in self._keys or not self._is_younger(self._fresh_s):
             await self._refresh()
@@ -130,7 +131,7 @@ class RemoteKeys:
         return self._keys
 
     async def close(self) -> None:
-        """Close the connections that are its own."""
+        """Close its own HTTP client, if it made one."""
         if self._owns_client and self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -145,7 +146,7 @@ class RemoteKeys:
                 return
             self._tried_at_s = now
             self._fetching = asyncio.ensure_future(self._fetch())
-        # Whoever gives up waiting ends nothing: the others wait for the same fetch.
+        # A cancelled caller must not cancel the fetch, for which other callers wait too.
         await asyncio.shield(self._fetching)
 
     async def _fetch(self) -> None:
@@ -153,7 +154,7 @@ class RemoteKeys:
             self._keys = read_jwks(await asyncio.wait_for(self._download(), self._timeout_s))
             self._good_at_s = self._clock()
         except (httpx.HTTPError, asyncio.TimeoutError, NotConfigured, ValueError, RecursionError) as error:
-            # The keys that are at hand serve on until they are too old; `key_set` says so then.
+            # The present keys are used until they are too old; then `key_set` raises.
             logger.warning("the keys of grants at %s were not fetched: %s", self.url, error or type(error))
         finally:
             self._fetching = None

@@ -1,4 +1,4 @@
-"""Why a grant is not good for a call."""
+"""The reasons for which a grant is not valid for a call."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class GrantRefused(PlacetError):
     """The call must not run. The text never quotes the grant.
 
     Attributes:
-        code: why, as one word.
-        detail: why, as a sentence for a person.
+        code: the reason as one word.
+        detail: the reason as a sentence for people.
     """
 
     def __init__(self, code: Code, detail: str) -> None:
@@ -40,7 +40,7 @@ class GrantRefused(PlacetError):
 
 
 class GrantKeysUnavailable(GrantRefused):
-    """Whether the grant is good cannot be told now: the keys cannot be fetched."""
+    """The grant cannot be verified now, because the keys cannot be fetched."""
 
     acts = "retry"
 

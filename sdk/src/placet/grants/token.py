@@ -1,9 +1,9 @@
-"""One grant, checked with keys that are at hand.
+"""Verifies one grant with given keys.
 
-Checked in this order:
-1. its shape: a compact JWS of the type `placet-grant+jwt`, signed with EdDSA under a key that is known;
-2. its signature, issuer, and audience: the one tool that asks;
-3. its claims: all there, of the right kind, and about that tool;
+The checks, in this order:
+1. its form: a compact JWS of the type `placet-grant+jwt`, signed with EdDSA under a known key;
+2. its signature, issuer, and audience: the one tool that verifies it;
+3. its claims: all present, of the right type, and about that tool;
 4. its time;
 5. its digest, computed again from the arguments that would run.
 """
@@ -35,10 +35,10 @@ NUMBERS = ("iat", "exp", "revision")
 
 @dataclass(frozen=True)
 class Grant:
-    """A release that was verified: exactly these arguments may run, once, by this tool, for this agent.
+    """A verified release: exactly these arguments may run, once, by this tool, for this agent.
 
     Attributes:
-        arguments: what may run, as it was parsed from what was sent.
+        arguments: the arguments that may run, as parsed from the request.
         expires_at_s: seconds since the epoch.
     """
 
@@ -66,18 +66,18 @@ def verify(
     leeway_s: float = LEEWAY_S,
     now_s: float | None = None,
 ) -> Grant:
-    """Check a grant without asking anybody. It says what may run; that it runs once is for the gateway.
+    """Verify a grant offline. It says what may run; only the gateway ensures that it runs once.
 
     Args:
         token: the grant's token.
-        arguments: what would run: a JSON object, best as the bytes that were sent.
-        tool: the name of the tool that would run; a grant for another one is refused.
-        keys: of `read_jwks`.
-        leeway_s: how much later than its expiry a grant is still believed.
+        arguments: the arguments that would run: a JSON object, best as the bytes that were sent.
+        tool: the name of the tool that would run; a grant for another tool is refused.
+        keys: the keys, such as those of `read_jwks`.
+        leeway_s: how long after its expiry a grant is still accepted.
         now_s: seconds since the epoch; by default the clock's.
 
     Raises:
-        GrantRefused: it is not good for this call.
+        GrantRefused: the grant is not valid for this call.
     """
     kid = key_id_of(token)
     key = keys.get(kid)
@@ -98,10 +98,10 @@ def verify(
 
 
 def key_id_of(token: str) -> str:
-    """The id of the key that a grant says it is signed with; nothing of it is believed yet.
+    """The id of the key that a grant names as its signer; the grant is not verified yet.
 
     Raises:
-        GrantRefused: it has not the form of a grant.
+        GrantRefused: the token does not have the form of a grant.
     """
     if not isinstance(token, str) or not 1 <= len(token) <= TOKEN_MAX_CHARS:
         raise GrantRefused("malformed", f"a grant has 1 to {TOKEN_MAX_CHARS} characters")
@@ -127,7 +127,7 @@ def _claims(token: str, key: Any, tool: str) -> dict[str, Any]:
             algorithms=[ALGORITHM],
             audience=f"{AUDIENCE_PREFIX}{tool}",
             issuer=ISSUER,
-            # The moments are compared below, with the caller's clock.
+            # Times are compared below, with the caller's clock.
             options={
                 "require": ["iss", "aud", *TEXTS, *NUMBERS],
                 "verify_exp": False,

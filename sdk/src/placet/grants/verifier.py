@@ -1,4 +1,4 @@
-"""A tool's verifier: its name, and where the keys of its grants come from."""
+"""A tool's verifier: the tool's name, and the source of the keys of its grants."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class GrantVerifier:
     """Verifies the grants of one tool.
 
     Args:
-        tool: its name, as it is proposed; grants for other tools are refused.
-        jwks_url: of the gateway's `/.well-known/jwks.json`.
-        jwks_file: a key set that was kept, for use without a network: it is read once, here.
-        keys: keys that are at hand, or `RemoteKeys` with settings of its own.
-        leeway_s: how much later than its expiry a grant is still believed.
-        clock: seconds since the epoch.
+        tool: its name, as in proposals; grants for other tools are refused.
+        jwks_url: the URL of the gateway's `/.well-known/jwks.json`.
+        jwks_file: a key set that was kept for use without a network; it is read once, here.
+        keys: the keys themselves, or `RemoteKeys` with settings of its own.
+        leeway_s: how long after its expiry a grant is still accepted.
+        clock: returns seconds since the epoch.
 
     Raises:
         ValueError: not exactly one source of keys is given, or it cannot be used.
@@ -53,11 +53,11 @@ class GrantVerifier:
             self._keys = keys or {}
 
     async def verify(self, token: str, arguments: Mapping[str, Any] | bytes | str) -> Grant:
-        """Check a grant; only its keys may have to be fetched. See `placet.grants.verify`.
+        """Verify a grant; only the keys may have to be fetched. See `placet.grants.verify`.
 
         Raises:
-            GrantRefused: it is not good for this call.
-            GrantKeysUnavailable: its keys cannot be fetched now.
+            GrantRefused: the grant is not valid for this call.
+            GrantKeysUnavailable: the keys cannot be fetched now.
         """
         kid = key_id_of(token)
         keys = await self._keys.key_set(kid) if isinstance(self._keys, RemoteKeys) else self._keys
@@ -66,6 +66,6 @@ class GrantVerifier:
         )
 
     async def close(self) -> None:
-        """Close the connections to where the keys come from."""
+        """Close the connections to the source of the keys."""
         if isinstance(self._keys, RemoteKeys):
             await self._keys.close()

@@ -1,4 +1,4 @@
-"""The WebSocket where it is spoken, REST for the rest."""
+"""Uses the WebSocket if it is available, and REST for the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REST_FOR_S = 60.0
 class AutoTransport:
     """Agents' requests go over the WebSocket, everything else over REST.
 
-    Where the WebSocket isn't spoken (a proxy in between), all goes over REST, and the WebSocket is tried
+    If the WebSocket is not available (because of a proxy), everything goes over REST, and the WebSocket is tried
     again a minute later. A request that moves from one to the other keeps its idempotency key.
     """
 
@@ -34,7 +34,7 @@ class AutoTransport:
 
     @property
     def _ws(self) -> WsTransport:
-        # Imported when needed: most commands of the terminal never open a WebSocket.
+        # Imported when needed, since most terminal commands never open a WebSocket.
         if self._opened is None:
             from placet.transport.ws import WsTransport
 

@@ -1,4 +1,4 @@
-"""How a request says who asks: its token, and with a token of a whole tenant the project that is meant."""
+"""The identity of a request: its token, and with a token of a whole tenant the project to use."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Caller:
     """A source of tokens, and the project to work in.
 
     Attributes:
-        token: gives the token of each request.
-        project: the project; empty: what `PLACET_PROJECT` names.
+        token: returns the token of each request.
+        project: the project; if empty, that of `PLACET_PROJECT`.
     """
 
     token: TokenSource = field(repr=False)
@@ -32,10 +32,10 @@ def named_project(given: str | None = None) -> str:
     """The project to work in: the one given, else that of `PLACET_PROJECT`.
 
     Returns:
-        Empty: the token's own project, or the tenant's default.
+        The project, or empty for the token's own project or the tenant's default.
 
     Raises:
-        SettingRefused: it is empty, or no header can hold it.
+        SettingRefused: it is empty, or no header can carry it.
     """
     if given is not None:
         return checked_header("The project that was given (project=, --project)", given)
@@ -44,7 +44,7 @@ def named_project(given: str | None = None) -> str:
 
 
 def bearer_headers(source: TokenSource) -> dict[str, str]:
-    """The headers of a request that is made with a token."""
+    """The headers that authenticate a request."""
     headers = {"Authorization": f"Bearer {source()}"}
     project = _project_of(source)
     return {**headers, "Placet-Project": project} if project else headers

@@ -22,7 +22,7 @@ from placet.transport.retry import delays
 from placet.transport.socket import NoWebSocket, closed_error, open_socket
 from placet.transport.sse import parse_lines
 
-# Answers to what the stream itself sends, and signs of life: nothing for whoever follows.
+# Answers to the stream's own messages, and keep-alives: not passed on to the caller.
 _UNSEEN = frozenset({"pong", "reply", "authenticated", "subscribed"})
 
 
@@ -34,12 +34,12 @@ async def feed(
     patience: Patience,
     mode: Mode = "auto",
 ) -> AsyncGenerator[Event, None]:
-    """Every message of some channels, over reconnects, from a cursor on.
+    """Every message of channels, across reconnects, from a cursor on.
 
     Raises:
-        Unreachable: nobody answers: at first for `Patience.request_s`, later for `Patience.outage_s`.
-        Unauthenticated: the token is not believed.
-        NotAuthorised: it may not work in the project that is named.
+        Unreachable: the gateway does not answer: at first for `Patience.request_s`, later for `Patience.outage_s`.
+        Unauthenticated: the token is not accepted.
+        NotAuthorised: the token is not permitted in the named project.
     """
     clock = asyncio.get_running_loop().time
     heard_at, heard, by_sse = clock(), False, mode == "rest"
@@ -68,13 +68,13 @@ async def feed(
 
 
 class _Snapshots:
-    """The parts of snapshots on one connection, joined; a snapshot that is broken off is forgotten."""
+    """Joins the parts of snapshots on one connection; an incomplete snapshot is dropped."""
 
     def __init__(self) -> None:
         self._items: dict[Any, list[Any]] = {}
 
     def joined(self, message: Event) -> Event | None:
-        """The message; of a snapshot all parts as one, or None while more are to come."""
+        """The message; for a snapshot, all its parts as one, or None while parts are missing."""
         if message.type == "resync_required":
             self._items.clear()
         if message.type != "snapshot":
@@ -132,7 +132,7 @@ async def _sse(
                 message = json.loads(data)
                 if kind == "error":
                     error = _error(int(message.get("status", 400)), message)
-                    # The token was believed at first, and has expired since: the next try shows a new one.
+                    # The token was accepted at first and has expired since: the next try uses a new one.
                     raise ConnectionLost(str(error)) if isinstance(error, Unauthenticated) else error
                 yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
     except httpx.RequestError as error:
@@ -151,7 +151,7 @@ def _refused(response: httpx.Response) -> Exception:
 
 
 def _error(status: int, problem: Mapping[str, Any]) -> Exception:
-    """What an `error` on the stream means: one that passes is the end of this connection, and of no more."""
+    """The error for an `error` message on the stream; a temporary one only ends this connection."""
     error = refusal(status, problem)
     return ConnectionLost(str(error)) if is_passing(status) else error
 

@@ -22,47 +22,47 @@ class _Box:
 
 
 class Mailbox:
-    """One box a call, opened before the call is proposed, so that no push is too early.
+    """One box per call, opened before the call is proposed, so that no push comes too early.
 
-    Boxes nobody asks for are dropped oldest first; a wait without a push falls back to reading the call.
+    Boxes that are not read are dropped, oldest first; a wait without a push falls back to reading the call.
     """
 
     def __init__(self) -> None:
         self._boxes: OrderedDict[CallKey, _Box] = OrderedDict()
 
     def open(self, key: CallKey) -> None:
-        """Keep what is pushed for a call from now on."""
+        """Keep pushes for a call from now on."""
         self._boxes.setdefault(key, _Box())
         while len(self._boxes) > MOST_BOXES:
             self._boxes.popitem(last=False)
 
     def close(self, key: CallKey) -> None:
-        """Forget a call unless somebody waits for it."""
+        """Forget a call unless a task waits for it."""
         box = self._boxes.get(key)
         if box is not None and not box.awaited:
             del self._boxes[key]
 
     def deliver(self, key: CallKey, body: Mapping[str, Any]) -> None:
-        """Take in a push; one that decides nothing is not kept."""
+        """Store a push if it has a decision."""
         box = self._boxes.get(key)
         if box is not None and body.get("status") not in PENDING:
             box.body = body
             box.changed.set()
 
     def rouse(self) -> None:
-        """Let every waiting one look for itself: pushes may have been lost."""
+        """Wake every waiting task, so that it reads its call, because pushes may have been lost."""
         for box in self._boxes.values():
             box.changed.set()
 
     def awaited(self) -> Sequence[CallKey]:
-        """The calls that somebody waits for right now."""
+        """The calls for which a task waits now."""
         return [key for key, box in self._boxes.items() if box.awaited]
 
     async def take(self, key: CallKey, wait_s: float) -> Mapping[str, Any] | None:
-        """The pushed call, at once if it is here.
+        """The pushed call, at once if it has come already.
 
         Returns:
-            None after `wait_s`, or when the wait was roused without a push.
+            None after `wait_s`, or if the wait was woken without a push.
         """
         self.open(key)
         box = self._boxes[key]

@@ -1,4 +1,4 @@
-"""The words both transports share: a request said once, its answer, and the settings of patience."""
+"""The types that both transports share: a request, its answer, and the time limits."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from placet.errors import Unreachable, is_passing
 from placet.ids import new_id
 
-# What a gateway takes at most (docs/doors.md): as a body or a message, and as a socket's message before its token is
-# believed.
+# The gateway's size limits (docs/doors.md): of a body or message, and of a socket's messages before its token is
+# accepted.
 MESSAGE_MAX_BYTES = 1024 * 1024
 FIRST_MAX_BYTES = 64 * 1024
 
@@ -21,9 +21,9 @@ TokenSource = Callable[[], str]
 
 @dataclass(frozen=True)
 class Frame:
-    """How a request is said on the agents' WebSocket: a message type and what it is about.
+    """A request's form on the agents' WebSocket: a message type and the ids that it is about.
 
-    `body` is None where it is the REST body.
+    `body` is None if it is the same as the REST body.
     """
 
     type: str
@@ -35,12 +35,12 @@ class Frame:
 class Request:
     """One request, for either transport.
 
-    `ref` is its idempotency key: it stays the same however often the request is sent again.
+    `ref` is its idempotency key, which stays the same when the request is sent again.
 
     Attributes:
-        waits_s: seconds that the gateway may take on purpose before it answers.
-        frame: None when only REST has words for it.
-        yaml: a body that is YAML text instead of JSON.
+        waits_s: seconds for which the gateway may delay its answer on purpose.
+        frame: None if the request exists only in REST.
+        yaml: a body in YAML instead of JSON.
     """
 
     method: str
@@ -54,14 +54,14 @@ class Request:
 
     @property
     def writes(self) -> bool:
-        """Whether it asks for a change, and so carries an idempotency key."""
+        """Returns True if the request changes something, and so has an idempotency key."""
         return self.method != "GET"
 
     def frame_text(self) -> str:
-        """The WebSocket message of it.
+        """The request's WebSocket message.
 
         Raises:
-            ValueError: there is none.
+            ValueError: it has none.
         """
         if self.frame is None:
             raise ValueError(f"{self.method} {self.path} is not spoken on the WebSocket")
@@ -70,7 +70,7 @@ class Request:
         return _json_text(message)
 
     def body_text(self) -> str | None:
-        """The body of its HTTP request; None where it has none."""
+        """The body of its HTTP request; None if it has none."""
         if self.yaml is not None:
             return self.yaml
         return None if self.body is None else _json_text(dict(self.body))
@@ -100,9 +100,9 @@ class Reply:
 
 
 def unsendable(text: str) -> Reply | None:
-    """The refusal of what no gateway takes, so that it need not be sent; None where it may be.
+    """The refusal of a text that every gateway would refuse, so that it is not sent; None if it can be sent.
 
-    A message that is too long would cost the connection, with all that others have under way on it.
+    A message that is too long would close the connection, with all other requests in flight on it.
     """
     try:
         size = len(text.encode())
@@ -124,19 +124,19 @@ def too_large(detail: str) -> Reply:
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to try.
+    """Time limits of requests and waits, in seconds.
 
     Attributes:
-        request_s: until an unanswered or unserved request is given up as `Unreachable`.
-        answer_s: until one that was sent is given up; `request_s` where that is longer. What only reads is not sent
-            again in what is left of it.
-        open_s: for one connection to come about.
-        first_delay_s: before the first new try; it doubles up to `most_delay_s`, each time at random
+        request_s: after this time an unanswered or unserved request fails as `Unreachable`.
+        answer_s: the same for a request that was sent; `request_s` if that is longer. A request that only reads is
+            not sent again in the remaining time.
+        open_s: the maximal time to open one connection.
+        first_delay_s: the pause before the first retry; it doubles up to `most_delay_s`, each time at random
             between half and whole.
         most_delay_s: the longest pause between two tries.
-        subscribe_after_s: waiting this long for a decision without a push, its channel is subscribed to.
-        poll_s: while waiting for a push, the call is read this often, so that a lost push costs no more.
-        outage_s: how long a wait for a person outlives a gateway that is away.
+        subscribe_after_s: after waiting this long for a decision without a push, its channel is subscribed to.
+        poll_s: while waiting for a push, the call is read this often, so that a lost push costs no more time.
+        outage_s: how long a wait for a person tolerates an unreachable gateway.
     """
 
     request_s: float = 30.0
@@ -153,7 +153,7 @@ class ConnectionLost(Unreachable):
     """The connection failed.
 
     Attributes:
-        sent: whether the request may have arrived.
+        sent: true if the request may have arrived.
     """
 
     def __init__(self, message: str, *, sent: bool = False) -> None:
@@ -168,15 +168,15 @@ class Transport(Protocol):
         """The gateway's answer.
 
         Raises:
-            Unreachable: none came within `Patience.request_s`.
+            Unreachable: no answer came within `Patience.request_s`.
         """
 
     async def decision(self, key: CallKey, wait_s: float) -> Reply:
-        """The call as it stands once it is decided, or after `wait_s` at the latest.
+        """The call once it is decided, or after `wait_s` at the latest.
 
         Raises:
-            Unreachable: it could not be read.
+            Unreachable: the call could not be read.
         """
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""

@@ -1,4 +1,4 @@
-"""Requests over HTTP: one idempotency key a request, tried again under the same key."""
+"""Requests over HTTP: each has one idempotency key, and is retried under the same key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from placet.transport.port import (
 from placet.transport.retry import send_retrying
 
 MOST_WAIT_S = 60.0
-# Of these the request itself was not begun.
+# After these errors the request itself was not begun.
 _NOT_SENT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -46,7 +46,7 @@ def http_client(url: str, **settings: Any) -> httpx.AsyncClient:
     try:
         return httpx.AsyncClient(verify=tls_for(url), **settings)
     except (ValueError, httpx.InvalidURL):
-        # Not chained: the reason may quote the proxy's password.
+        # Not chained: the reason can quote the proxy's password.
         raise NotConfigured(UNUSABLE_PROXY) from None
 
 
@@ -61,7 +61,7 @@ class RestTransport:
 
     @property
     def _client(self) -> httpx.AsyncClient:
-        # Made when needed: reading the certificates costs more than all the rest of a start.
+        # Made when needed, since reading the certificates takes longer than the rest of a start.
         if self._opened is None:
             limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
             self._opened = http_client(self._url, base_url=self._url, limits=limits)
@@ -108,7 +108,7 @@ class RestTransport:
 
 
 def read_call(key: CallKey, wait_s: float) -> Request:
-    """The request that reads a call, answered when it is decided or after `wait_s`."""
+    """The request that reads a call; it is answered when the call is decided or after `wait_s`."""
     seconds = max(math.ceil(wait_s), 0)
     return Request(
         "GET",
@@ -134,7 +134,7 @@ def _body(response: httpx.Response) -> Any:
     try:
         return response.json()
     except ValueError:
-        # A proxy's page is no JSON: its text is what there is to show, and the status decides.
+        # A proxy's page is not JSON: its text can be shown, and the status decides.
         return response.text
 
 

@@ -1,4 +1,4 @@
-"""Trying again: pauses that grow and spread, and one budget of time for a request."""
+"""Retries: growing, randomised pauses, and one time budget for each request."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
     """Send a request until it is answered, each time under the same idempotency key.
 
     Args:
-        send_once: one try of at most so many seconds; raises `ConnectionLost` when there is no answer.
-        request: what to send.
-        patience: the budget, on top of what the request itself waits.
+        send_once: one try with a timeout in seconds; raises `ConnectionLost` if there is no answer.
+        request: the request to send.
+        patience: the budget, in addition to the request's own waiting time.
 
     Returns:
-        The first answer that isn't a passing one (`Reply.comes_back`), or the last of those.
+        The first answer that is not temporary (`Reply.comes_back`), or the last temporary one.
 
     Raises:
-        NoAnswer: what was to be changed was sent, and no answer came within the budget.
-        Unreachable: likewise of what only reads, or was not sent.
+        NoAnswer: a request for a change was sent, and no answer came within the budget.
+        Unreachable: the same for a request that only reads, or was not sent.
     """
     clock = asyncio.get_running_loop().time
     began = clock()
     budget_s = patience.request_s + request.waits_s
-    # Who takes a request may let it wait for its turn, which is worth more time than finding out that nobody does.
+    # A gateway that accepted a request may queue it, which is worth a longer wait than an unreachable gateway.
     sent_budget_s = max(budget_s, patience.answer_s + request.waits_s)
     pauses = delays(patience)
     last: Reply | None = None
@@ -49,7 +49,7 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
         if reply is not None and not reply.comes_back:
             return reply
         last = reply or last
-        # What was sent may be done, so that the answer of another try is worth that time as well.
+        # A request that was sent may have been carried out, so the answer of another try is worth that time too.
         sent = sent or (request.writes and lost is not None and lost.sent)
         pause_s = next(pauses)
         if reply is not None and reply.retry_after_s is not None:

@@ -1,4 +1,4 @@
-"""One authenticated WebSocket connection, and what its failures mean."""
+"""One authenticated WebSocket connection, and the errors for its failures."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from placet.transport.rest import UNUSABLE_PROXY
 
 SUBPROTOCOL = Subprotocol("placet.v1")
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-# 1008 is the protocol's own "policy violation"; 4401 and 4403 are what applications say for 401 and 403.
+# 1008 is the protocol's own "policy violation"; 4401 and 4403 are the applications' codes for 401 and 403.
 _AUTHENTICATION_CLOSES = frozenset({1008, 4401})
 _NOT_AUTHORISED_CLOSE = 4403
 
 
 class MessageTooLarge(Refused):
-    """The other side closed the connection for the size of one message that it was sent."""
+    """The other side closed the connection because of the size of a message."""
 
 
 class NoWebSocket(PlacetError):
-    """What answers at this address does not speak this WebSocket protocol: a proxy, an older gateway."""
+    """The server at this address does not support this WebSocket protocol: a proxy, an older gateway."""
 
     acts = "operator"
 
@@ -49,17 +49,17 @@ def ws_url(url: str) -> str:
 
 
 class _Gone(asyncio.Transport):
-    """What stands for a transport that is lost, where nothing is left to abort."""
+    """Replaces a lost transport, which cannot be aborted again."""
 
     def abort(self) -> None:
         """Do nothing."""
 
 
 class _Connection(ClientConnection):
-    """A connection that may be given up again once it is lost.
+    """A connection that can be aborted after it is lost.
 
-    One that ends while much is still to be written is aborted by `websockets` after its end, and asyncio's transport
-    has forgotten its loop by then: an AttributeError in place of ConnectionClosed.
+    If a connection ends while much is still to be written, `websockets` aborts it after its end. By then asyncio's
+    transport has no loop any more, which would raise an AttributeError in place of ConnectionClosed.
     """
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -69,16 +69,16 @@ class _Connection(ClientConnection):
 
 @asynccontextmanager
 async def open_socket(url: str, token: TokenSource, open_s: float) -> AsyncIterator[ClientConnection]:
-    """Connect and show the token as the first message.
+    """Connect and send the token as the first message.
 
     Args:
-        url: of the gateway, http or https.
-        token: gives the bearer token.
-        open_s: seconds that connecting may take.
+        url: the gateway's address, http or https.
+        token: returns the bearer token.
+        open_s: the maximal time to connect, in seconds.
 
     Raises:
-        NoWebSocket: HTTP is spoken there, this protocol is not.
-        ConnectionLost: nobody answered, or not now.
+        NoWebSocket: the server supports HTTP, but not this protocol.
+        ConnectionLost: there was no answer, or a temporary error.
     """
     first = json.dumps(authenticate_message(token))
     connection = await _connect(ws_url(url), open_s)
@@ -91,15 +91,15 @@ async def open_socket(url: str, token: TokenSource, open_s: float) -> AsyncItera
         try:
             await connection.close()
         finally:
-            # Closing that is cancelled leaves the TCP connection open.
+            # A cancelled close leaves the TCP connection open.
             connection.transport.abort()
 
 
 async def _connect(url: str, open_s: float) -> ClientConnection:
     shown = shown_address(url)
     try:
-        # Reading is never held back: a sender that waits for a full peer while the peer waits for it
-        # would be a deadlock. What may be in flight is bounded by what was asked.
+        # Reading has no back-pressure: a sender that waits for a full peer while the peer waits for it would be a
+        # deadlock. The requests bound how much is in flight.
         return await connect(
             url,
             create_connection=_Connection,
@@ -112,7 +112,7 @@ async def _connect(url: str, open_s: float) -> ClientConnection:
             ssl=tls_for(url) if url.startswith("wss:") else None,
         )
     except InvalidProxy:
-        # Not chained: it quotes the proxy's address, in which a password may stand.
+        # Not chained: it quotes the proxy's address, which can contain a password.
         raise NotConfigured(UNUSABLE_PROXY) from None
     except InvalidStatus as error:
         status = error.response.status_code
@@ -128,20 +128,20 @@ async def _connect(url: str, open_s: float) -> ClientConnection:
 
 
 def closed_error(closed: ConnectionClosed, served: bool) -> PlacetError:
-    """What the end of a connection means.
+    """The error for the end of a connection.
 
     Args:
         closed: how it ended.
-        served: whether anything was said on it; a token that expires on a socket is told apart from one
-            that was never believed by this.
+        served: true if the gateway sent anything on it; this distinguishes a token that expired on the socket from
+            one that was never accepted.
     """
     frame = closed.rcvd
-    # Where this side closed first, the code is its own, said back.
+    # If this side closed first, the code is its own, echoed.
     if frame is not None and frame.code == CloseCode.MESSAGE_TOO_BIG and closed.rcvd_then_sent is not False:
         said = frame.reason or "the message is over the size that is taken here"
         return MessageTooLarge("too_large", 413, said)
     if frame is not None and frame.code == _NOT_AUTHORISED_CLOSE:
-        # Another token would not be let in either, nor would the next try.
+        # Not retried: the next try would be refused too.
         return NotAuthorised("not_authorised", 403, frame.reason or "the token may not work in this project")
     if not served and frame is not None and frame.code in _AUTHENTICATION_CLOSES:
         return Unauthenticated("unauthenticated", 401, frame.reason or "the token was not accepted")

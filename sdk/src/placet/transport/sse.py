@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class SseParser:
-    """Lines in, (event, data, id) out."""
+    """Turns lines into (event, data, id)."""
 
     _event: str = ""
     _data: list[str] = field(default_factory=list)
     _id: str = ""
 
     def feed(self, line: str) -> tuple[str, str, str] | None:
-        """Take in a line; an empty one ends an event."""
+        """Process a line; an empty line ends an event."""
         if not line:
             return self._dispatch()
         name, _, value = line.partition(":")

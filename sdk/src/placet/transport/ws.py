@@ -1,21 +1,22 @@
 """Requests pipelined over one WebSocket.
 
-What happens on every connection, in this order:
-1. the token is shown as the first message;
-2. the channels of calls that somebody waits for are subscribed to, from their snapshots;
-3. the connection is given to senders;
-4. every request without an answer is sent again, in the order in which it was asked, under the same `ref`;
-5. messages are read until the connection ends; the first shows that the token is believed, and only then the
-   requests that are longer than a stranger's may be are sent, likewise.
-Between 3 and the first look of 4 nothing awaits, nor between the belief and the first look of 5: a request is sent by
-its sender, by 4 or 5, or by both under one `ref`, and never by none.
+The steps on every connection, in this order:
+1. the token is sent as the first message;
+2. the channels of awaited calls are subscribed to, from their snapshots;
+3. the connection is made available to senders;
+4. every unanswered request is sent again, in the order of the requests, under the same `ref`;
+5. messages are read until the connection ends; the first one shows that the token is accepted, and only then the
+   requests that are longer than the limit before authentication are sent, in the same way.
+Nothing awaits between 3 and the first iteration of 4, nor between the acceptance and the first iteration of 5: a
+request is sent by its sender, by 4 or 5, or by both under one `ref`, and never by none.
 
-Where the other side closes for the size of a message (1009), the longest of the requests that were sent ends as
-`too_large`, and the others are sent again: the one that was refused is no longer than it, so that both are too long.
+If the other side closes because of the size of a message (1009), the longest of the sent requests ends as
+`too_large`, and the others are sent again: the refused message is at most that long, so the longest is too long as
+well.
 
-No cursor is kept for 2. One stands for all that was missed on all channels, and no message says that much: the
-answer to the token, a reply or another call's decision may come before what was missed, and the connection may end
-between them. A call's snapshot is one row, and tells its decision whenever it was.
+No cursor is kept for 2. A cursor would have to cover everything that was missed on all channels, and no message
+proves that: the answer to the token, a reply or another call's decision can come before a missed message, and the
+connection can end between them. A call's snapshot is one row, and has its decision whenever that was made.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ from placet.transport.retry import delays, send_retrying
 from placet.transport.socket import MessageTooLarge, NoWebSocket, closed_error, open_socket
 
 _log = logging.getLogger(__name__)
-# So many channels, each with two ids of 128 characters, are no longer than a stranger's message may be.
+# This many channels, each with two ids of 128 characters, fit into the largest message before authentication.
 SUBSCRIBED_AT_ONCE = 200
 
 
 @dataclass
 class _Asked:
-    """A request without an answer yet, and whether a connection was given it."""
+    """A request without an answer yet, and whether it was written to a connection."""
 
     text: str
     size: int
@@ -74,7 +75,7 @@ class WsTransport:
         self._unanswered: dict[str, _Asked] = {}
         self._connection: ClientConnection | None = None
         self._is_believed = False
-        # The longest message that this connection was given, also where nobody waits for its answer any more.
+        # The size of the longest message written to this connection, even if nothing waits for its answer any more.
         self._longest = 0
         self._wanted = asyncio.Event()
         self._runner: asyncio.Task[None] | None = None
@@ -84,9 +85,9 @@ class WsTransport:
         """The gateway's answer; see `Transport.send`.
 
         Raises:
-            NoWebSocket: the other side does not speak this protocol.
-            Unauthenticated: the token was not believed.
-            Unreachable: no answer in time.
+            NoWebSocket: the other side does not support this protocol.
+            Unauthenticated: the token was not accepted.
+            Unreachable: no answer came in time.
         """
         key = _proposed_call(request)
         if key is not None:
@@ -97,13 +98,13 @@ class WsTransport:
         return reply
 
     async def pushed(self, key: CallKey, wait_s: float) -> Mapping[str, Any] | None:
-        """The call as the gateway pushed it once decided.
+        """The decided call that the gateway pushed.
 
-        The socket that proposed a call gets its push unasked; waiting longer, or for a call that another
-        process proposed, subscribes to the call, whose snapshot tells what was missed.
+        The socket that proposed a call gets its push without a subscription. A longer wait, or a wait for a call that
+        another process proposed, subscribes to the call; its snapshot has what was missed.
 
         Returns:
-            None after `wait_s`, or when pushes may have been lost: then read the call.
+            None after `wait_s`, or if pushes may have been lost: then read the call.
         """
         soon_s = min(wait_s, self._patience.subscribe_after_s)
         body = await self._mailbox.take(key, soon_s)
@@ -115,14 +116,14 @@ class WsTransport:
         return await self._mailbox.take(key, wait_s - soon_s)
 
     def forget(self, key: CallKey) -> None:
-        """Keep no more pushes of a call."""
+        """Stop keeping pushes of a call."""
         self._mailbox.close(key)
 
     async def close(self) -> None:
         """Close the connection; requests still open fail as `Unreachable`."""
         if self._runner is not None:
             self._runner.cancel()
-            # Not awaited itself: what it failed with was raised to every sender, and is no fault of closing.
+            # Not awaited directly: its error was raised to every sender, and must not be raised by closing.
             await asyncio.wait((self._runner,))
             self._runner = None
         self._fail(Unreachable("the client was closed"))
@@ -190,7 +191,7 @@ class WsTransport:
             await asyncio.sleep(next(pauses))
 
     async def _connect_once(self) -> tuple[bool, PlacetError]:
-        """Serve one connection to its end: whether anything was said on it, and why it ended."""
+        """Serve one connection to its end; returns whether the token was accepted on it, and why it ended."""
         served = False
         try:
             async with open_socket(self._url, self._token, self._patience.open_s) as connection:
@@ -204,7 +205,7 @@ class WsTransport:
         except ValueError as error:
             return served, ConnectionLost(f"{shown_address(self._url)} sent what is no message: {error}")
         except NotConfigured as error:
-            # Of the token, the project, the authorities or the proxy: no try to come is better.
+            # The token, project, authorities or proxy are wrong: a retry would fail too.
             return served, error
         except (ConnectionLost, NoWebSocket, Unauthenticated) as error:
             return served, ConnectionLost(str(error)) if served else error
@@ -220,7 +221,7 @@ class WsTransport:
         await self._send_again(connection, longer=False)
 
     async def _send_again(self, connection: ClientConnection, *, longer: bool) -> None:
-        """Send what has no answer: either what is longer than a stranger's message may be, or the rest."""
+        """Send unanswered requests again: those over the limit before authentication if `longer`, else the rest."""
         for asked in list(self._unanswered.values()):
             if not asked.answer.done() and (asked.size > FIRST_MAX_BYTES) is longer:
                 self._note_written(asked)
@@ -270,7 +271,7 @@ class WsTransport:
     def _refuse_longest(self, closed: MessageTooLarge) -> None:
         sent = [one for one in self._unanswered.values() if one.is_written and not one.answer.done()]
         longest = max(sent, key=lambda one: one.size, default=None)
-        # What was refused may be one that was given up meanwhile: then the others are innocent, and sent again.
+        # The refused request may have been abandoned meanwhile: then the others are not at fault and are sent again.
         if longest is not None and longest.size >= self._longest:
             said = f"the other side took no message of {longest.size:,} bytes ({closed.detail})"
             longest.answer.set_result(too_large(said))
