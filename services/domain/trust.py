@@ -141,8 +141,7 @@ class TrustBook:
         """Take the next record of a partition, in offset order; an empty value deletes its key.
 
         Raises:
-            UnreadableRecord: it is not a trust record of this log. It is skipped: the caller reports it and
-                    continues.
+            UnreadableRecord: it is no trust record of this log. It is skipped: the caller reports it and continues.
         """
         source = self._sources[raw.partition]
         source.position = raw.offset + 1
