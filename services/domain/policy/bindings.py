@@ -228,8 +228,7 @@ def _measure(text: str, size: list[int]) -> None:
 
 
 def _as_double(value: float) -> float:
-    # Not a number, infinite, or outside the range that a double represents exactly: no comparison with it is
-    # meaningful.
+    # Not a number, infinite, or beyond what a double represents exactly: comparing it is meaningless.
     if not math.isfinite(value) or (type(value) is int and abs(value) > MAX_SAFE_INTEGER):
         raise EvaluationFailed("a number is not finite or beyond ±(2^53 − 1)")
     return float(value)

@@ -218,8 +218,7 @@ def _work(tokens: tuple[Token, ...]) -> Work:
             linear.append((token.depth, linear_weight(token.text)))
         elif token.kind == "name" and _text(tokens, index - 1) != "." and not is_call:
             if token.text in bound:
-                # All values that a comprehension iterates over together are no more than the value that contains
-                # them.
+                # All values that a comprehension iterates over are together no more than the value around them.
                 linear.append((max(token.depth - 1, 0), named_weight()))
             elif token.text in VARIABLES:
                 named.append((token.depth, (token.text, _field(tokens, index))))
@@ -286,7 +285,7 @@ def _named_again(tokens: tuple[Token, ...], index: int, bound: set[str]) -> Copi
     first = tokens[index]
     if first.text in VARIABLES and first.text not in bound:
         return [(first.depth, (first.text, _field(tokens, index)))], []
-    # All values that a comprehension iterates over together are no more than the value that contains them.
+    # All values that a comprehension iterates over are together no more than the value around them.
     return [], [(max(first.depth - 1, 0), named_weight())]
 
 

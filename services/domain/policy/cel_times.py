@@ -98,7 +98,7 @@ def zone_of(name: str) -> tzinfo:
     """The zone of a name such as `Europe/Berlin` or an offset such as `+01:00`.
 
     Raises:
-            ValueError: the zone does not exist.
+        ValueError: the zone does not exist.
     """
     if _OFFSET.fullmatch(name):
         return _offset(name)

@@ -24,8 +24,7 @@ Compiled = Callable[[str], Callable[[str], bool]]
 class Beside(NamedTuple):
     """The published definitions that a document is checked against.
 
-    `policies` are those in force, `tools` the published tools' names; `project` is the document's, `*` for the
-    tenant.
+    `policies` are those in force, `tools` the published tools; `project` is the document's, `*` if tenant-wide.
     """
 
     tenant: str

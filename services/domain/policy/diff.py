@@ -61,11 +61,11 @@ def diff(
     """Compare two versions.
 
     Args:
-            old: the version in force.
-            new: the version to be published.
-            calls: samples, judged by each version alone as if their own tenant had published it.
-            now_ms: the time of the verdicts.
-            evaluate: as in `judge`.
+        old: the version in force.
+        new: the version to be published.
+        calls: samples, judged by each version alone as if their own tenant had published it.
+        now_ms: the time of the verdicts.
+        evaluate: as in `judge`.
 
     Raises:
         PolicyRefused: one of the two does not compile.

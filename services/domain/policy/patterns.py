@@ -122,7 +122,7 @@ def specificity(pattern: str) -> tuple[int, int, int]:
     """The specificity of a pattern: a name before a pattern before `*`, then the longer literal prefix.
 
     Returns:
-            (2 exact | 1 pattern | 0 any, length of the literal prefix, count of literal characters).
+        (2 exact | 1 pattern | 0 any, length of the literal prefix, count of literal characters).
     """
     if pattern == "*":
         return (0, 0, 0)

@@ -29,7 +29,7 @@ def parse_template(template: str) -> tuple[str | tuple[str, ...], ...]:
     """A template as texts and paths (tuples of names).
 
     Raises:
-            BadTemplate: an unknown variable or field, or braces that are not a placeholder.
+        BadTemplate: an unknown variable or field, or braces that are not a placeholder.
     """
     parts: list[str | tuple[str, ...]] = []
     position = 0

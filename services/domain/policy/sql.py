@@ -90,8 +90,8 @@ def sql_kind(sql: str, dialect: str = "") -> str:
         dialect: one of `OFFERED`; empty: only text that all dialects read alike.
 
     Returns:
-            "select" (no statement does more than read; effects of the schema's own objects are not covered),
-            "insert", "update", "delete", "ddl", or "other".
+        "select" (no statement does more than read; effects of the schema's own objects are not covered), "insert",
+        "update", "delete", "ddl", or "other".
 
     Raises:
         UnreadableSql: not a text, too long, not parsed, or read differently by different databases.

@@ -21,8 +21,8 @@ def url_host(url: str) -> str:
     """The host of an absolute URL, lowercased, in its ASCII form, without port and trailing dot.
 
     Args:
-            url: `scheme://host…`, at most 2,048 characters. User names, percent signs in the host, backslashes,
-                spaces, control characters and short or octal IPv4 forms are errors: their purpose is to mislead.
+        url: `scheme://host…`, at most 2,048 characters. User names, percent signs in the host, backslashes,
+            spaces, control characters and short or octal IPv4 forms are errors: their purpose is to mislead.
 
     Returns:
         A host name (`xn--…` for international ones), an IPv4 address, or an IPv6 address without brackets.
