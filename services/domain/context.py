@@ -59,8 +59,7 @@ class Context(Struct, frozen=True):
 
     `actor` has the roles that `people` gives it. `now_ms` is the log's time, never a clock's. `judge` applies the
     policy in force to a revision of a call; `definitions_through` names the definitions that it uses. `command_id`
-    and `key` are the record's, and seed every new id. `execution_id` is the command's, even if it names no started
-    execution.
+    and `key` are the record's, and seed every new id. `execution_id` is the command's, even if it never started.
     """
 
     actor: Actor

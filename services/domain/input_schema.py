@@ -148,8 +148,7 @@ def _parsed(schema_text: str) -> Any:
 def _target(root: Any, reference: Any) -> Any:
     """The target of a reference by a plain JSON pointer; None for others, which jsonschema may resolve differently.
 
-    A name (`#name`) is an anchor somewhere, `%` an encoding, and inside a part with its own id the same pointer has
-    another target.
+    A name (`#name`) is an anchor somewhere, `%` an encoding, and in a part with its own id the target differs.
     """
     if not isinstance(reference, str) or "%" in reference or not f"{reference}/".startswith("#/"):
         return None

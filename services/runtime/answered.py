@@ -1,8 +1,7 @@
 """The commands that were answered, each with the digests of its bodies: the dedupe memory of an aggregate.
 
 The first body of a command id is answered once. The same body again is a repeat and leaves no event. Each other body
-under the same id is refused once. All this holds for each key separately: the same id on another key is another
-command.
+under the same id is refused once. All this holds for each key: the same id on another key is another command.
 """
 
 from typing import Literal

@@ -121,7 +121,7 @@ class Assembly:
             commands_tp=commands_tp,
             events_tp=events_tp,
             worker_id=self.worker_id,
-            # It reads commands as of the definitions being decided, so it needs a cache of its own.
+            # It reads commands on the thread that decides definitions, so it needs a verifier (and cache) of its own.
             rounds=Rounds(ledger, replace(self.verifier), commands_tp.partition, 1),
             adoption=None,
             sealer=self.sealer,

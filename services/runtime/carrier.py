@@ -103,7 +103,7 @@ class Carrier:
     _answers: list[Answer] = field(default_factory=list)
 
     def start(self) -> None:
-        """Queue what earlier writers left to do. Questions that one of them asked are asked again."""
+        """Queue what earlier writers left to do. Their answers are not sent again: the calls that wait ask again."""
         executions = self.executions
         self.take([*map(Reserving, sorted(executions.reserving)), *executions.errands.every.values()])
 

@@ -89,8 +89,7 @@ class Deadlines:
     async def nudge_due(self, send: Send) -> None:
         """Send a nudge for everything due by now; each is looked at again a little later.
 
-        As long as no record has shown the log's time, the first deadline is nudged at once: that nudge shows the
-        time.
+        As long as no record has shown the log's time, the first deadline is nudged at once, which shows it.
         """
         self._look_again()
         now_ms = self.clock.now_ms()
@@ -116,8 +115,7 @@ class Deadlines:
             self._queued[key] = due[0]
             heapq.heappush(self._heap, (due[0], key))
             if len(self._heap) > 2 * len(self._queued) + STALE_MAX:
-                # Deadlines that moved or were removed sink below those that still wait, and would stay until their
-                # time came.
+                # Deadlines that moved or were removed sink below the others, and would stay until their time came.
                 self._heap = [(at_ms, waiting) for waiting, at_ms in self._queued.items()]
                 heapq.heapify(self._heap)
 

@@ -22,8 +22,7 @@ class Errands:
 
     Attributes:
         every: by id, in the order of the log.
-        contradicted: the contradictions of each rule on this partition; the rule counts as suspended here until it
-            heeds them.
+        contradicted: the contradictions of each rule on this partition; the rule rests here until it heeds them.
         spent: rules whose last use is known to be taken.
     """
 

@@ -182,8 +182,8 @@ class Ledger:
         """The number of processes, other than the asking one, that a command may have ended.
 
         They tried it alone, and it left no trace. A process can end only once, however often it tried, so each counts
-        once. But a command that leaves no trace although it ends no process must also be given up some time: after
-        ten attempts, each further one counts.
+        once. But a command that leaves no trace although it ends no process must be given up as well: after ten
+        attempts, each further one counts.
 
         Args:
             command_offset: the command's offset.

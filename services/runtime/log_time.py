@@ -4,9 +4,9 @@
 partition's time would stand still for hours, and a hold would stay open, and could be approved, long after its
 deadline. Therefore two clocks must agree, the broker's and this decider's, to within `CLOCK_LEAD_MAX_MS`:
 
-1. a timestamp counts if it is no further than that ahead of this process's clock, and behind the newest decision; 2.
-if one does not, the broker is asked for its present time, by a nudge that it stamps. If the two clocks agree again,
-   the record counts as appended at the time of the next credible record: later than it was, never earlier;
+1. a timestamp counts if it is no further than that ahead of this process's clock or behind the newest decision;
+2. if one does not, the broker is asked for its present time, by a nudge that it stamps. If the two clocks agree
+   again, the record counts as appended at the time of the next credible record: later than it was, never earlier;
 3. as long as they do not agree, or the log's own time is ahead, nothing is decided and the writer reports why.
 
 It cannot be known which of the clocks is wrong, so a decider whose own clock is wrong decides nothing either.

@@ -43,8 +43,7 @@ class DeadLetter:
 class Round:
     """A batch that is being built. `base` is the offset at which it must land.
 
-    `touched` are the aggregates with events in it, and `effects` their effects on other partitions once it is
-    acknowledged.
+    `touched` are the aggregates with events in it, and `effects` their effects elsewhere once it is acknowledged.
     """
 
     base: int
@@ -250,7 +249,6 @@ def _too_large(command: Command) -> CommandRefused:
 def _event_name(command: Command) -> str:
     """The seed of the ids of a command's events.
 
-    A service chooses its commands' ids, and may use one for two executions: the key makes their events' ids
-    different.
+    A service chooses its commands' ids, and may use one for two executions, so the key is part of the seed.
     """
     return f"{command.key.decode()}/{command.command_id}" if command.by_token else command.command_id

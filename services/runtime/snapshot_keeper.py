@@ -1,8 +1,7 @@
 """Keeps restarts short even if writers run for long: takes a snapshot of each partition every so many events.
 
 A writer takes a snapshot only of what it has just read back, that is after a claim. A writer that runs for months
-would leave months of reading to the next one. So another process reads the new events from the log, while the writer
-continues.
+would leave months of reading to the next one. So another process reads the new events from the log meanwhile.
 """
 
 import asyncio

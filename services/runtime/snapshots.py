@@ -174,7 +174,7 @@ class Snapshots:
         return [manifest for manifest in believed if manifest is not None]
 
     async def _read_all(self) -> dict[bytes, list[bytes]]:
-        """The values of each key in order: without compaction, an older value may be followed by a newer one."""
+        """The values of each key in order: an earlier one that is not compacted yet may be of the newer snapshot."""
         first, end = await self.log.bounds(self.tp)
         found: dict[bytes, list[bytes]] = {}
         async with aclosing(self.log.read(self.tp, first, end)) as chunks:

@@ -43,8 +43,7 @@ class ForkedTrial:
 
     Attributes:
         leave: called in the child first: it gives up what only the parent process may use.
-        ready: awaited before a child is forked; if a thread were importing then, the child could wait for it for
-            ever.
+        ready: awaited before a child is forked; if a thread were importing then, the child could hang.
         limit_s: a child that takes longer is killed, and has not survived.
     """
 

@@ -2,11 +2,11 @@
 
 The steps, in the order that makes them safe:
 
-1.–3. Claim (see `claim.py`): read to the end, append a claim, read back to it. 4. Adopt the definitions as of their
-high watermark. 5. Serve, while the clocks agree (see `log_time.py`), round by round: dead letters first, then one
-batch. Continue only
-   if the batch was acknowledged exactly where the last one ended: anything else means that another process may be
-   writing.
+1.–3. Claim (see `claim.py`): read to the end, append a claim, read back to it.
+4. Adopt the definitions as of their high watermark.
+5. Serve, while the clocks agree (see `log_time.py`), round by round: dead letters first, then one batch. Continue
+   only if the batch was acknowledged exactly where the last one ended: anything else means that another process may
+   be writing.
 6. Carry to other partitions what acknowledged batches ask for (see `carrier.py`).
 """
 
@@ -37,7 +37,7 @@ from services.runtime.trial import Trial
 
 ALIVE_EVERY_S = 60.0
 ALIVE_EVERY_RECORDS = 1_000
-# One claim is this writer's; another without progress means that a writer ended at the command where it had begun.
+# One idle claim is this writer's own; a second one means that an earlier writer ended without any progress.
 CAREFUL_AFTER_CLAIMS = 2
 CAREFUL_COMMANDS = 100
 INBOX_HIGH = 5_000
@@ -272,8 +272,7 @@ class PartitionWriter:
     async def _carefully(self) -> None:
         """Decide one command alone, after recording that it is tried; a command that ended others is given up.
 
-        Those are processes that tried it alone according to the log, and earlier writers of this process that died of
-        it.
+        Those are processes that tried it alone according to the log, and this process's writers that died of it.
         """
         raw = self._take()
         if raw is None or raw.offset <= self.ledger.commands_through:

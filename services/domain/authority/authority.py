@@ -66,8 +66,7 @@ def people_behind(state: Execution, people: TenantPeople) -> frozenset[str]:
 def roles_as_asked(hold: Hold, terms: HoldTerms) -> tuple[str, ...]:
     """The roles that today's terms would ask at this hold's stage; with the escalation's roles once it has escalated.
 
-    If the terms ask other people at first than the hold, they are another rule's, whose own escalation is not due
-    yet.
+    If the terms ask other people at first than the hold, they are another rule's, whose escalation is not due yet.
     """
     asked = roles_asked(terms)
     same_rule = set(asked) <= set(roles_asked(hold)) and set(terms.reviewers) <= set(hold.reviewers)

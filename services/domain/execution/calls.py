@@ -229,8 +229,7 @@ def _repeat_of(call: Call) -> tuple[Refusal, str]:
 def not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:
     """The reason why the actor cannot act for the attempt that runs the call, or None.
 
-    Everyone who can read the call sees the attempt's id, so the id proves nothing: the subject that consumed must
-    match too.
+    Everyone who can read the call sees the attempt's id, so the id proves nothing: the subject must match too.
     """
     if call.attempt_id and call.attempt_id != attempt_id:
         return "another attempt runs this call"
@@ -243,8 +242,7 @@ def _may_run_again(call: Call, ctx: Context) -> bool:
     """True if another attempt of the same subject can run the call again: the operator declares the tool idempotent.
 
     It can do so once the lease has ended, while a person is asked for the outcome: idempotent does not promise that
-    two runs at the same time are safe. Another subject would take over the attempt, and with it the report of its
-    outcome.
+    two runs at the same time are safe. Another subject would take over the attempt, and with it its report.
     """
     tool = ctx.tool(call.tool)
     unchanged = tool is not None and tool.version == call.tool_version

@@ -7,8 +7,7 @@ A held call is approved, edited, rejected or answered. A request is a question, 
     clarification   respond: any value that is not empty · reject: null, no answer
     env_var         respond: an object of the requested variables, each value sealed · reject: null, no answer
 
-The default, which becomes the answer if nobody answers in time, is checked by the same rules when the request is
-made.
+The default, which becomes the answer if nobody answers in time, is checked by the same rules when it is requested.
 """
 
 from collections.abc import Sequence

@@ -93,8 +93,7 @@ def call_hold(
 def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpened:
     """The hold of a call whose outcome is unknown: it waits for a person, without a deadline.
 
-    Running the call again needs the same authority as the first run: the people of the call's own hold, if it had
-    one.
+    Running the call again needs the same authority as the first run: the people of the call's own hold, if any.
     """
     earlier: Any = state.holds.get(call.hold_id)
     if earlier is None and call.released_by == "rule":
