@@ -62,7 +62,7 @@ def read_settings(settings: Mapping[str, str], role: str) -> ProcessorSettings:
 
     Raises:
         SettingsRefused: one is missing or is not a number.
-        KeysUnreadable: it cannot be read from where on the log is signed.
+        KeysUnreadable: the record of where the signed part of the log begins is damaged.
     """
     try:
         topics = Topics(settings.get("topic_prefix") or "placet")

@@ -43,7 +43,7 @@ ROLLBACK_MAX = 1_000
 def decision_events(
     state: Execution, hold: Hold, call: Call | None, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
-    """The events of a decision against which there is no reason."""
+    """The events of a decision that has passed all checks."""
     if call is None:
         return _on_request(hold, command, decision_id, ctx)
     if hold.cause == "outcome_unknown":

@@ -13,7 +13,7 @@ from services.domain.policy.patterns import is_exact
 # In shorter words, one letter more or less makes another word: read and real, send and seed.
 DELETES_FROM_LETTERS = 5
 LETTERS_MIN = 4
-# Longer words are only compared whole: their deletes would be too much work.
+# Longer texts are only compared as a whole: their deletes would be too much work.
 LETTERS_MAX = 40
 _WORD = re.compile(r"[A-Za-z0-9]+")
 

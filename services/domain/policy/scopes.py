@@ -48,7 +48,7 @@ P = TypeVar("P", bound=Scoped)
 
 
 def applies(tenant: str, scope: Scope, facts: ScopeFacts) -> bool:
-    """True if a tenant's policy with this scope applies to these facts; never to another tenant's.
+    """True if a tenant's policy with this scope applies to these facts; it never applies to another tenant's calls.
 
     The scope of a project's own policy names that project (`CompiledPolicy.scope`), so it never fits another's calls.
     """

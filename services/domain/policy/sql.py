@@ -196,7 +196,7 @@ def _only_reads(node: Any, dialect: Dialect) -> bool:
     if kind is exp.Table:
         return _is_plain_table(node)
     if kind is exp.Parameter:
-        # `$1` is one; `@name` can be assigned in the same place.
+        # `$1` only reads; `@name` can be assigned inside the expression.
         return isinstance(node.this, exp.Literal) or dialect.name == "bigquery"
     if kind is exp.DataType:
         # A cast to a user-defined type calls its function.

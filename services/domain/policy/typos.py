@@ -34,7 +34,7 @@ class _Names:
         for number, pattern in enumerate(patterns):
             if pattern is None or self._has_one_of(pattern):
                 continue
-            # A name that another pattern of the list matches was spelt correctly there: this one means another.
+            # If another pattern of the list matches a name, the name is spelt correctly there and not meant here.
             near = [name for name in self._near_to(pattern) if not any(test(name) for test in tests)]
             code, advice = "no_known_tool", "; look for a typo, or publish the tool"
             if near:

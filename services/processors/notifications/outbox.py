@@ -56,7 +56,7 @@ _COLUMNS = "seq, notice, queued_at_ms, due_at_ms, tries, digest, began_at_ms"
 class Position(NamedTuple):
     """The position in a partition: the last record that was read, its id, and the claim then in force.
 
-    Records up to `quiet_through` are not reported: they are older than the first request for notifications.
+    Records up to `quiet_through` are not reported: they were recorded before notifications were set up.
     """
 
     partition: int

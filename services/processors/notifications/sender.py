@@ -133,7 +133,7 @@ class Sender:
         return not queued.digest and not queued.began_at_ms
 
     def _has_waited_long(self, queued: Queued, now_ms: int) -> bool:
-        """True if it waited as long as all tries of another take at least: one by one they would never end."""
+        """True if it waited at least as long as all tries of another take: sent singly, they might never end."""
         return now_ms >= queued.queued_at_ms + self.endpoint.delivery.within_seconds * 1000 // 2
 
     def _gather(self, found: list[Queued]) -> list[Queued]:
