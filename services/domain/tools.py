@@ -31,7 +31,7 @@ def tool_from_definition(name: str, text: str, check: OwnCheck = misfit_in_place
         check: applies its inputSchema (canonical JSON) to arguments.
 
     Raises:
-        ToolRefused: an unknown field, another name, or an input schema that is no object.
+        ToolRefused: an unknown field, another name, or an input schema that is not an object.
     """
     definition = _parsed(text)
     _check_fields(name, definition)

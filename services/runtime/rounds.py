@@ -64,7 +64,6 @@ class Rounds:
         ledger: the partition's fold; this round's events are folded into it before they are appended.
         verifier: verifies the sender of a command.
         partition: its number, and `partitions` the count: a command must be in its key's partition.
-        commands_topic: named in the dead letters.
     """
 
     ledger: Ledger

@@ -128,7 +128,7 @@ def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
 
 
 def escalate(state: Execution, command: k.EscalateHold, ctx: Context) -> Events:
-    """EscalateHold: ask the roles of the rule's escalation now."""
+    """EscalateHold: ask the roles of the rule's escalation at once."""
 
     def problem(hold: Hold) -> Problem | None:
         nobody = (Refusal.INVALID, "the rule names nobody to escalate to")

@@ -55,8 +55,8 @@ def compile_expression(source: str) -> CompiledExpression:
     """Compile an expression and check every name in it.
 
     Raises:
-        DoesNotCompile: bad syntax, an unknown name, field, function or dialect, or a constant that is no
-            true or false.
+        DoesNotCompile: bad syntax, an unknown name, field, function or dialect, or a constant that is neither
+            true nor false.
     """
     try:
         tokens = tokenize(source)

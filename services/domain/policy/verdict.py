@@ -76,7 +76,7 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The policy's verdict on a call. `hold` is set exactly when the effect is hold.
 
-    `rules` are `policy@version/rule`; `policy_version` is `policy@version`, empty when no policy applies.
+    `rules` are `policy@version/rule`; `policy_version` is `policy@version`, empty if no policy applies.
     """
 
     effect: Effect
