@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from gateway.asking.outbox import Outbox, Outgoing
+from gateway.asking.outbox import Outbox, QueuedCommand
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.live.outcome import Outcome, Refused, outcome_of
 from gateway.live.waiters import Answered, Wait, Waited, Wanted, reused
@@ -239,7 +239,7 @@ class Asker:
             wait.answered.append(self._forget(name))
         draft = Draft(ask.body, actor, name.command_id, ask.key, ask.dwell_ms, value)
         left, failed = partial(self._left, wait), partial(self._failed, name)
-        self.outbox.put(Outgoing(draft, ask.topic, ask.partitions, left, failed))
+        self.outbox.put(QueuedCommand(draft, ask.topic, ask.partitions, left, failed))
 
     def _forget(self, name: Waited) -> Answered:
         def forget(_: Outcome | Problem | None) -> None:

@@ -39,7 +39,7 @@ class CommandLog(Protocol):
         ...
 
 
-class Outgoing(NamedTuple):
+class QueuedCommand(NamedTuple):
     """A command that waits to leave; `left` is told when it stands in the log, `failed` when it may not."""
 
     draft: Draft
@@ -55,10 +55,10 @@ class Outbox:
 
     signer: Signer
     log: CommandLog
-    _waiting: list[Outgoing] = field(default_factory=list, init=False)
+    _waiting: list[QueuedCommand] = field(default_factory=list, init=False)
     _wanted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def put(self, outgoing: Outgoing) -> None:
+    def put(self, outgoing: QueuedCommand) -> None:
         """Take a command to be sent with whatever else arrives before the next append."""
         self._waiting.append(outgoing)
         self._wanted.set()
@@ -76,14 +76,14 @@ class Outbox:
             is_busy = len(round_) >= BUSY_FROM
             await self._send(round_)
 
-    async def _send(self, round_: Sequence[Outgoing]) -> None:
+    async def _send(self, round_: Sequence[QueuedCommand]) -> None:
         records = self.signer.sign([outgoing.draft for outgoing in round_])
-        parts: dict[tuple[str, int], list[tuple[Outgoing, OutRecord]]] = defaultdict(list)
+        parts: dict[tuple[str, int], list[tuple[QueuedCommand, OutRecord]]] = defaultdict(list)
         for outgoing, record in zip(round_, records, strict=True):
             parts[outgoing.topic, partition_of(record.key, outgoing.partitions)].append((outgoing, record))
         await asyncio.gather(*(self._append(*where, part) for where, part in parts.items()))
 
-    async def _append(self, topic: str, partition: int, part: list[tuple[Outgoing, OutRecord]]) -> None:
+    async def _append(self, topic: str, partition: int, part: list[tuple[QueuedCommand, OutRecord]]) -> None:
         try:
             await self.log.append(topic, partition, [record for _, record in part])
         except AppendFailed as error:

@@ -40,7 +40,7 @@ __all__ = [
     "KeyStays",
     "Keys",
     "KeysUnreadable",
-    "PublicKeyFile",
+    "PublishedKeyFile",
     "load_or_create",
     "load_public",
     "load_signing",
@@ -163,8 +163,11 @@ def withdraw(keys_dir: Path, name: str, kid: str) -> None:
 
 
 @dataclass(slots=True)
-class PublicKeyFile:
-    """The public keys of a file, read again when it has changed: for a new key, and for one that was withdrawn.
+class PublishedKeyFile:
+    """The public keys of a file of the installation, for the gateway, which checks a token at every connection.
+
+    Each call looks at the file, so a withdrawn key ends at once. `host.public_keys.PublicKeyFile`, which checks
+    every record of the log, looks once a second.
 
     Attributes:
         path: the file.

@@ -54,7 +54,7 @@ Shelf = dict[Place, list[Published]]
 
 
 @dataclass(slots=True)
-class Definitions:
+class LiveDefinitions:
     """By tenant, project and name, versions in order. What is the tenant's has the project `*`."""
 
     policies: Shelf = field(default_factory=dict)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from gateway.live.cache import Cache
 from gateway.live.cursor import CursorKey, Position, Vector, mark_of
-from gateway.live.definitions import Definitions
+from gateway.live.definitions import LiveDefinitions
 from gateway.live.facts import Fact, Group
 from gateway.live.log_time import LogTime
 from gateway.live.ring import Ring
@@ -59,7 +59,7 @@ class Live:
     adopted: list[int]
     cache: Cache = field(default_factory=Cache)
     time: LogTime = field(default_factory=LogTime)
-    definitions: Definitions = field(default_factory=Definitions)
+    definitions: LiveDefinitions = field(default_factory=LiveDefinitions)
     waiters: Waiters = field(default_factory=Waiters)
     watch: Watch = field(default_factory=Watch)
     starting: dict[bytes, str] = field(default_factory=dict)

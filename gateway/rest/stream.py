@@ -12,7 +12,7 @@ from gateway.rest.documented import operation
 from gateway.rest.door import Door, door_of
 from gateway.rest.parameters import CURSOR, LAST_EVENT_ID, Parameter
 from gateway.shares.work import owner_of
-from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
 
@@ -46,7 +46,7 @@ async def stream_events(door: Door) -> StreamingResponse:
     gateway = door.gateway
     channels = (door.query("channels") or "events").split(",")
     cursor = door.request.headers.get("last-event-id") or door.query("cursor")
-    out = Outgoing(gateway.settings.limits, owner_of(door.actor), gateway.budget)
+    out = OutgoingFrames(gateway.settings.limits, owner_of(door.actor), gateway.budget)
     stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, door.admission)
     with ExitStack() as taken:
         taken.enter_context(gateway.seats.seat(door.actor))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from gateway.asking.asker import Asker, CommandIds
 from gateway.asking.outbox import Outbox
 from gateway.asking.undecided import Undecided, no_tokens
-from gateway.identity.keys import GATEWAYS, PublicKeyFile
+from gateway.identity.keys import GATEWAYS, PublishedKeyFile
 from gateway.kafka.past import KafkaPast
 from gateway.kafka.tail import KafkaTail, Start
 from gateway.live.cache import MAX_PASSING, key_of
@@ -128,7 +128,7 @@ def _noting(parts: Assembled) -> Callable[[Owner, float], None]:
 def _undecided(parts: Assembled, live: Live, config: KafkaSettings) -> Undecided:
     topic, partitions = parts.settings.topics.commands, parts.settings.partitions
     past = KafkaPast(config, [Start(topic, number).tp for number in range(partitions)])
-    gateways = PublicKeyFile(parts.settings.keys_dir / GATEWAYS)
+    gateways = PublishedKeyFile(parts.settings.keys_dir / GATEWAYS)
     return Undecided(past, live, Verifier(gateways.get, no_tokens), parts.views, partitions)
 
 

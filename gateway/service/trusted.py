@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.identity.doors import Authenticator
-from gateway.identity.keys import ISSUERS, PublicKeyFile
+from gateway.identity.keys import ISSUERS, PublishedKeyFile
 from gateway.identity.oidc import OidcIssuer
 from gateway.identity.oidc_settings import OidcSettings
 from gateway.settings import GatewaySettings
@@ -15,7 +15,7 @@ from gateway.vault.wrapping import wrapper_of
 
 def authenticator_of(settings: GatewaySettings) -> Authenticator:
     """Who tells whose token is believed."""
-    issuers = PublicKeyFile(settings.keys_dir / ISSUERS)
+    issuers = PublishedKeyFile(settings.keys_dir / ISSUERS)
     return Authenticator(issuers.get, oidc=_oidc(settings.oidc), keys_version=issuers.version)
 
 

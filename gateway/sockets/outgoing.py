@@ -39,7 +39,7 @@ class _Waiting(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outgoing:
+class OutgoingFrames:
     """A bounded queue. When too many pushes wait, all leave and one `resync_required` takes their place.
 
     A message counts, here and for its subject, until its reader's side has taken it. Pushes that come while a

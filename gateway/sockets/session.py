@@ -33,7 +33,7 @@ from gateway.problems import Problem, message_of, written
 from gateway.pushes.hub import Hub
 from gateway.settings import Limits
 from gateway.shares.work import owner_of
-from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, body_of, ref_of
@@ -54,7 +54,7 @@ class Session:
     claims: Claims
     limits: Limits
     metrics: Metrics
-    out: Outgoing
+    out: OutgoingFrames
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)

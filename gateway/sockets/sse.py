@@ -18,7 +18,7 @@ from gateway.operations.plan import Gate
 from gateway.problems import Problem, message_of
 from gateway.pushes.hub import Hub
 from gateway.settings import Limits
-from gateway.sockets.outgoing import Outgoing, resync_frame
+from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from schemas.actor import Actor
 
@@ -35,7 +35,7 @@ class Stream:
     hub: Hub
     actor: Actor
     metrics: Metrics
-    out: Outgoing
+    out: OutgoingFrames
     admission: Admission
     channels: set[str] = field(default_factory=set)
     behind: str | None = None

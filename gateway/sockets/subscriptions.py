@@ -18,7 +18,7 @@ from gateway.pushes.hub import Hub
 from gateway.pushes.messages import EVENTS, HOLDS
 from gateway.settings import Limits
 from gateway.shares.work import owner_of
-from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.snapshots import (
     Shown,
     SnapshotsTooLarge,
@@ -50,7 +50,7 @@ class Subscriber(Returning, Protocol):
         ...
 
     @property
-    def out(self) -> Outgoing:
+    def out(self) -> OutgoingFrames:
         """What waits for it."""
         ...
 

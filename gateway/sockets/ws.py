@@ -29,7 +29,7 @@ from gateway.shares.intake import taken_in
 from gateway.shares.rates import Buckets
 from gateway.shares.work import owner_of, processor_s
 from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
-from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.session import Session
 from gateway.sockets.verbs import frame_of
 from gateway.strictjson import parse_object
@@ -131,7 +131,7 @@ async def _close(websocket: WebSocket, problem: Problem) -> None:
 async def _serve(websocket: WebSocket, gateway: Served, admission: Admission) -> None:
     """Read and write until one of them ends or the token is believed no longer."""
     limits, claims = gateway.settings.limits, admission.claims
-    out = Outgoing(limits, owner_of(claims.actor), gateway.budget)
+    out = OutgoingFrames(limits, owner_of(claims.actor), gateway.budget)
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
     session.greet()
     reading = asyncio.create_task(_read(websocket, session, gateway, admission))
@@ -188,7 +188,7 @@ async def _read(websocket: WebSocket, session: Session, gateway: Served, admissi
             session.refuse_flood()
 
 
-async def _write(websocket: WebSocket, out: Outgoing, admission: Admission) -> None:
+async def _write(websocket: WebSocket, out: OutgoingFrames, admission: Admission) -> None:
     while texts := await out.take_some(WRITTEN_BYTES):
         await admission.check()
         await websocket.send({"type": "websocket.send", TEXTS: texts})

@@ -17,7 +17,7 @@ from typing import Any
 
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
-from gateway.identity.keys import GATEWAYS, ISSUERS, PublicKeyFile, load_or_create
+from gateway.identity.keys import GATEWAYS, ISSUERS, PublishedKeyFile, load_or_create
 from ops.bench import agent
 from ops.bench.agent import released, run_id, start_many, timed
 from ops.bench.bench import Bench
@@ -80,10 +80,10 @@ def measure(bench: Bench) -> Result:
 def _parts(site: Site, count: int) -> dict[str, float]:
     keys_dir = Path(site.data_dir) / "keys"
     keys, people = load_or_create(keys_dir), _people()
-    authenticator = Authenticator(PublicKeyFile(keys_dir / ISSUERS).get, people=lambda: people)
+    authenticator = Authenticator(PublishedKeyFile(keys_dir / ISSUERS).get, people=lambda: people)
     actor = asyncio.run(authenticator.claims(site.agent_token)).actor
     signer = Signer(keys.gateway.kid, keys.gateway.private_key)
-    verifier = Verifier(PublicKeyFile(keys_dir / GATEWAYS).get, _no_token)
+    verifier = Verifier(PublishedKeyFile(keys_dir / GATEWAYS).get, _no_token)
     key = execution_key(TENANT, PROJECT, "bench")
     drafts = [
         Draft(ProposeToolCall(call_id=f"c{n}", tool=agent.READ, arguments="{}"), actor, f"id-{n}", key)

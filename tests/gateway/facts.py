@@ -13,7 +13,7 @@ from gateway.pushes.hub import Hub
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.work import Work
-from gateway.sockets.outgoing import Outgoing
+from gateway.sockets.outgoing import OutgoingFrames
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
@@ -33,9 +33,11 @@ def new_work() -> Work:
     return Work(share=1.0, burst_s=1_000.0, patience_s=1_000.0)
 
 
-def new_outgoing(limits: Limits, budget: Budget | None = None, subject: str = "anna") -> Outgoing:
+def new_outgoing(limits: Limits, budget: Budget | None = None, subject: str = "anna") -> OutgoingFrames:
     """A reader's queue, with a budget of its own where none is given."""
-    return Outgoing(limits, ("acme", subject), budget or Budget(limits.subject_bytes, limits.total_bytes))
+    return OutgoingFrames(
+        limits, ("acme", subject), budget or Budget(limits.subject_bytes, limits.total_bytes)
+    )
 
 
 def new_live(hub: Hub | None = None) -> tuple[Live, Hub]:

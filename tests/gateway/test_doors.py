@@ -20,7 +20,7 @@ from gateway.identity.doors import (
     reads_project,
 )
 from gateway.identity.issuer import issue
-from gateway.identity.keys import ISSUERS, PublicKeyFile, load_or_create
+from gateway.identity.keys import ISSUERS, PublishedKeyFile, load_or_create
 from gateway.problems import Problem, first_of
 from schemas.actor import Actor
 from schemas.principals import People, principal_from_value
@@ -98,7 +98,7 @@ async def test_claims_issuers_file_damaged_is_unavailable_and_names_no_file(tmp_
     token = issue(tmp_path, "anna", ["reviewer"], "acme", "books")
     (tmp_path / ISSUERS).write_text("damaged")
     with pytest.raises(Problem) as caught:
-        await Authenticator(PublicKeyFile(tmp_path / ISSUERS).get).claims(token)
+        await Authenticator(PublishedKeyFile(tmp_path / ISSUERS).get).claims(token)
     assert (caught.value.status, str(tmp_path) in caught.value.detail) == (503, False)
 
 
@@ -109,7 +109,7 @@ class Withdrawn:
         self.now_s = time.time()
         self.token = issue(directory, "anna", ["reviewer"], "acme", "books")
         self.path = directory / ISSUERS
-        keys = PublicKeyFile(self.path, lambda: self.now_s)
+        keys = PublishedKeyFile(self.path, lambda: self.now_s)
         self.door = Authenticator(keys.get, lambda: self.now_s, keys_version=keys.version)
 
     def write(self, text: str, after_s: float) -> None:

@@ -15,7 +15,7 @@ from gateway.identity.keys import (
     ROTATED,
     KeyStays,
     KeysUnreadable,
-    PublicKeyFile,
+    PublishedKeyFile,
     load_or_create,
     load_public,
     rotate,
@@ -76,7 +76,7 @@ def test_load_or_create_damaged_file_named(tmp_path: Path, name: str) -> None:
 def test_key_file_key_withdrawn_while_running_is_known_no_more(tmp_path: Path) -> None:
     kid = load_or_create(tmp_path).issuer.kid
     path = tmp_path / ISSUERS
-    keys = PublicKeyFile(path)
+    keys = PublishedKeyFile(path)
     assert keys.get(kid) is not None
     write_private(path, b"{}")
     os.utime(path, ns=(1, 1))

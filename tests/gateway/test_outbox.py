@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from gateway.asking.outbox import Outbox, Outgoing
+from gateway.asking.outbox import Outbox, QueuedCommand
 from gateway.kafka.commands import BATCH_MAX_BYTES, batches
 from log.errors import AppendFailed
 from log.places import TopicPartition
@@ -37,10 +37,10 @@ class Appended:
         self.calls.append((topic, partition, list(records)))
 
 
-def _outgoing(name: str, failures: list[str]) -> Outgoing:
+def _outgoing(name: str, failures: list[str]) -> QueuedCommand:
     draft = Draft(PauseExecution(), ANNA, f"id-{name}", execution_key("acme", "books", name))
     failed = lambda reason: failures.append(f"{name}: {reason}")  # noqa: E731
-    return Outgoing(draft, "commands", PARTITIONS, lambda: None, failed)
+    return QueuedCommand(draft, "commands", PARTITIONS, lambda: None, failed)
 
 
 async def _run(outbox: Outbox, log: Appended, number: int) -> None:

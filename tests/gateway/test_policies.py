@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from gateway.asking.asker import Ask
 from gateway.checking.desk import DefinitionDesk
-from gateway.live.definitions import Definitions as LiveDefinitions
+from gateway.live.definitions import LiveDefinitions
 from gateway.live.outcome import Outcome, outcome_of
 from gateway.operations.plan import Gate, Reply, perform
 from gateway.operations.policies import check_policy, plan_policy, plan_retirement

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from gateway.identity.doors import Authenticator
 from gateway.identity.issuer import issue
-from gateway.identity.keys import ISSUERS, PublicKeyFile
+from gateway.identity.keys import ISSUERS, PublishedKeyFile
 from gateway.problems import Problem
 from gateway.rest.door import door_of
 from gateway.shares.rates import Buckets
@@ -34,7 +34,7 @@ def request_of(gateway: Any, token: str) -> Request:
 
 async def test_door_before_the_log_was_read_is_unavailable_also_for_an_admins_token(tmp_path: Path) -> None:
     token = issue(tmp_path, "root", ["admin"], "acme", "main")
-    authenticator = Authenticator(PublicKeyFile(tmp_path / ISSUERS).get)
+    authenticator = Authenticator(PublishedKeyFile(tmp_path / ISSUERS).get)
     gateway = SimpleNamespace(
         authenticator=authenticator, requests=Buckets(10), caught_up=False, work=new_work()
     )

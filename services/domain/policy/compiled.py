@@ -185,7 +185,7 @@ def foreign_scope(document: PolicyDocument, tenant: str, project: str = TENANT_W
     return Problem(path="scope.project", code="foreign_project", message=message)
 
 
-class Unreadable(NamedTuple):
+class UnreadablePolicy(NamedTuple):
     """A published version that cannot be read: `name@version`, and why."""
 
     label: str
@@ -203,7 +203,7 @@ class PolicySet:
     """
 
     policies: Mapping[Place, CompiledPolicy] = field(default_factory=dict)
-    unreadable: Mapping[Place, Unreadable] = field(default_factory=dict)
+    unreadable: Mapping[Place, UnreadablePolicy] = field(default_factory=dict)
     _selected: dict[ScopeFacts, CompiledPolicy | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -256,10 +256,10 @@ class PolicySet:
         The version in force under the name stays, and can hold and deny; but no call of the tenant, or of the
         policy's project, is allowed any more.
         """
-        unread = Unreadable(label_of(project, name, version), why)
+        unread = UnreadablePolicy(label_of(project, name, version), why)
         return PolicySet(self.policies, {**self.unreadable, (tenant, project, name): unread})
 
-    def unreadable_of(self, tenant: str, project: str) -> "Unreadable | None":
+    def unreadable_of(self, tenant: str, project: str) -> "UnreadablePolicy | None":
         """A policy that cannot be read: it might apply to any call of the project, and be stricter than others."""
         found = sorted(
             key for key in self.unreadable if key[0] == tenant and key[1] in (TENANT_WIDE, project)

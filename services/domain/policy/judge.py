@@ -21,7 +21,7 @@ from schemas.policy_document import Defaults, Effect, Hold
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.cel_memory import MEMORY
-from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet, Unreadable
+from services.domain.policy.compiled import CompiledPolicy, CompiledRule, PolicySet, UnreadablePolicy
 from services.domain.policy.failures import EvaluationFailed, PolicyTimeout
 from services.domain.policy.hold_terms import terms_of_all
 from services.domain.policy.paths import PathResolver
@@ -230,7 +230,7 @@ def _hold_terms(finding: _Finding, label: str) -> HoldTerms:
     return msgspec.structs.replace(terms, remember=None)
 
 
-def _unread(case: _Case, policy: Unreadable) -> Verdict:
+def _unread(case: _Case, policy: UnreadablePolicy) -> Verdict:
     """The verdict if a readable policy allows the call, but another policy cannot be read."""
     detail = f"the policy {policy.label} cannot be read: {policy.why}"
     verdict = _verdict(_Finding(case, "hold", "policy_error", detail))

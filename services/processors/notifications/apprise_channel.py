@@ -9,7 +9,7 @@ from apprise.plugins.email import NotifyEmail
 
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.refusal import Said, Secrets, is_permanent, reason
-from services.processors.notifications.render import Outgoing
+from services.processors.notifications.render import RenderedMessage
 
 
 class BadAddress(ValueError):
@@ -59,7 +59,7 @@ class AppriseChannel:
         """See `Channel`."""
         return "apprise"
 
-    async def send(self, outgoing: Outgoing) -> None:
+    async def send(self, outgoing: RenderedMessage) -> None:
         """See `Channel`. A thread cannot be ended: while one still hangs, nothing is tried."""
         if self._running is not None and not self._running.done():
             raise Undelivered("the try before still hangs", was_tried=False)
@@ -73,7 +73,7 @@ class AppriseChannel:
         if refusal is not None:
             raise refusal
 
-    def _notify(self, outgoing: Outgoing) -> Undelivered | None:
+    def _notify(self, outgoing: RenderedMessage) -> Undelivered | None:
         """Why it was not accepted; None if it was."""
         try:
             result = self._apprise.notify(

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from services.processors.notifications.render import Outgoing
+from services.processors.notifications.render import RenderedMessage
 
 
 class Undelivered(Exception):
@@ -35,7 +35,7 @@ class Channel(Protocol):
     def kind(self) -> str:
         """Its kind, in one word."""
 
-    async def send(self, outgoing: Outgoing) -> None:
+    async def send(self, outgoing: RenderedMessage) -> None:
         """Try once.
 
         Raises:

@@ -45,7 +45,7 @@ _TITLES: Mapping[str, str] = {
 }
 
 
-class Outgoing(NamedTuple):
+class RenderedMessage(NamedTuple):
     """A message to be sent: `id` is the same at every try."""
 
     id: str
@@ -67,15 +67,15 @@ def _wide(found: re.Match[str]) -> str:
     return chr(ord(found[0]) + _FULL_WIDTH)
 
 
-def single(notice: Notice, link_base: str) -> Outgoing:
+def single(notice: Notice, link_base: str) -> RenderedMessage:
     """The message of one notice."""
     what = _what(notice)
     title = _title(notice, what)
     lines = [f"{title[0].upper()}{title[1:]}.", *_details(notice), *_link_lines(notice, link_base)]
-    return Outgoing(notice.id, f"Placet: {title}", "\n".join(lines), document(notice, link_base))
+    return RenderedMessage(notice.id, f"Placet: {title}", "\n".join(lines), document(notice, link_base))
 
 
-def digest(endpoint: str, notices: Sequence[Notice], link_base: str) -> Outgoing:
+def digest(endpoint: str, notices: Sequence[Notice], link_base: str) -> RenderedMessage:
     """One message for several notices, in the order of the log."""
     waiting = {notice.hold_id for notice in notices if notice.type in ASKING}
     title = f"{len(waiting)} more holds wait" if waiting else f"{len(notices)} more messages"
@@ -93,16 +93,16 @@ def digest(endpoint: str, notices: Sequence[Notice], link_base: str) -> Outgoing
         "holds_waiting": len(waiting),
         "messages": [document(notice, link_base) for notice in notices[:DIGEST_DOCUMENTS]],
     }
-    return Outgoing(name, f"Placet: {title}", "\n".join(lines), told)
+    return RenderedMessage(name, f"Placet: {title}", "\n".join(lines), told)
 
 
-def trial(endpoint: str, message_id: str, at_ms: int) -> Outgoing:
+def trial(endpoint: str, message_id: str, at_ms: int) -> RenderedMessage:
     """A test message that only shows that messages arrive."""
     text = (
         f"This is a test of the notification {plain(endpoint, SHOWN_NAME_MAX_CHARS)}. Nothing waits for you."
     )
     told = {"id": message_id, "type": "test", "at": rfc3339(at_ms), "endpoint": endpoint}
-    return Outgoing(message_id, "Placet: a test message", text, told)
+    return RenderedMessage(message_id, "Placet: a test message", text, told)
 
 
 def digest_id(endpoint: str, event_ids: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from services.processors.notifications.config import Endpoint
 from services.processors.notifications.meters import UNSEEN, NotifierMeters
 from services.processors.notifications.notice import Notice
 from services.processors.notifications.outbox import Outbox, Queued
-from services.processors.notifications.render import Outgoing, digest, digest_id, single
+from services.processors.notifications.render import RenderedMessage, digest, digest_id, single
 
 MINUTE_MS = 60_000
 DIGEST_MAX = 500
@@ -164,7 +164,7 @@ class Sender:
             return Undelivered(f"a mistake of the notifier's, {type(error).__name__}")
         return None
 
-    def _outgoing(self, found: Sequence[Queued]) -> Outgoing:
+    def _outgoing(self, found: Sequence[Queued]) -> RenderedMessage:
         if found[0].digest:
             return digest(self.endpoint.key, [queued.notice for queued in found], self.link_base)
         return single(found[0].notice, self.link_base)

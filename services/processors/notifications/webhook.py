@@ -22,7 +22,7 @@ import httpx
 
 from host.outgoing_tls import TlsRefused, outgoing_tls
 from services.processors.notifications.channel import Undelivered
-from services.processors.notifications.render import Outgoing
+from services.processors.notifications.render import RenderedMessage
 
 SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of secrets
 SECRET_MIN_BYTES, SECRET_MAX_BYTES = 24, 64
@@ -73,7 +73,7 @@ class WebhookChannel:
         """See `Channel`."""
         return "webhook"
 
-    async def send(self, outgoing: Outgoing) -> None:
+    async def send(self, outgoing: RenderedMessage) -> None:
         """See `Channel`. Only the status of the answer and its Retry-After are read."""
         body = json.dumps(outgoing.document, ensure_ascii=False, separators=(",", ":")).encode()
         headers = self._headers(outgoing.id, body)

@@ -19,7 +19,7 @@ from services.processors.notifications.config import Endpoint
 from services.processors.notifications.document import Delivery, When
 from services.processors.notifications.notice import Notice
 from services.processors.notifications.outbox import Outbox
-from services.processors.notifications.render import Outgoing
+from services.processors.notifications.render import RenderedMessage
 from services.processors.notifications.sender import Sender, back_off_s
 from services.processors.notifications.webhook import WebhookChannel, read_secret
 from tests.processors.notifications.holds import notice
@@ -41,7 +41,7 @@ class Hangs:
     def kind(self) -> str:
         return "fake"
 
-    async def send(self, outgoing: Outgoing) -> None:
+    async def send(self, outgoing: RenderedMessage) -> None:
         self.asked += 1
         if self.asked <= self.times:
             raise Undelivered("the try before still hangs", was_tried=False)

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from services.processors.notifications.channel import Undelivered
-from services.processors.notifications.render import Outgoing
+from services.processors.notifications.render import RenderedMessage
 from services.processors.notifications.webhook import (
     BadSecret,
     WebhookChannel,
@@ -19,7 +19,7 @@ from services.processors.notifications.webhook import (
 )
 from tests.processors.notifications.receiver import SECRET, Receiver, receiving, verifies
 
-MESSAGE = Outgoing("evt-1", "title", "text", {"id": "evt-1", "type": "test", "question": "größer?"})
+MESSAGE = RenderedMessage("evt-1", "title", "text", {"id": "evt-1", "type": "test", "question": "größer?"})
 
 
 def channel(url: str, timeout_s: float = 5.0) -> WebhookChannel:
