@@ -1,4 +1,4 @@
-"""What arguments must be before anything is done with them."""
+"""Checks of arguments that precede all other processing."""
 
 from functools import lru_cache
 from typing import Any
@@ -11,9 +11,9 @@ from services.domain.context import Context
 
 @lru_cache(maxsize=64)
 def parsed(text: str) -> Any:
-    """The value of canonical JSON text, remembered: one decision looks at the same arguments several times.
+    """The value of canonical JSON text, cached, because one decision reads the same arguments several times.
 
-    The value is shared, so nobody may change it.
+    The value is shared, so it must not be changed.
 
     Raises:
         MalformedJson: see `parse_strict`.
@@ -22,7 +22,7 @@ def parsed(text: str) -> Any:
 
 
 def object_problem(field: str, text: str) -> tuple[Refusal, str] | None:
-    """Why a field's text cannot be taken, or None: it must be a canonical JSON object of bounded size."""
+    """The reason why a field's text is invalid, or None: it must be a canonical JSON object of limited size."""
     if text == "{}":
         return None
     if len(text.encode()) > ARGUMENTS_MAX_BYTES:
@@ -43,13 +43,13 @@ def object_problem(field: str, text: str) -> tuple[Refusal, str] | None:
 
 
 def arguments_misfit(tool_name: str, arguments: str, ctx: Context) -> str | None:
-    """Where and why arguments do not fit the published inputSchema, or None; an unknown tool has no schema."""
+    """The path and reason of a misfit between arguments and inputSchema, or None; an unknown tool has no schema."""
     tool = ctx.tool(tool_name)
     return None if tool is None else tool.validate(parsed(arguments))
 
 
 def json_problem(text: str) -> str | None:
-    """Why the text is not JSON that every reader can read, or None."""
+    """The reason why the text is not JSON that every reader can read, or None."""
     try:
         parse_new(text)
     except MalformedJson as error:

@@ -1,4 +1,4 @@
-"""What a decision may look at besides the state: who asks, when, and the definitions in force."""
+"""The inputs of a decision besides the state: the actor, the time and the definitions in force."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,15 +15,15 @@ from services.domain.state import Call, Execution
 
 GRANT_TTL_MS = 15 * 60 * 1000
 RUN_TIMEOUT_MS = RUN_TIMEOUT_S * 1000
-# So long an attempt is believed to run without a sign of life.
+# An attempt is taken to be running for this long without a sign of life.
 LEASE_MS = LEASE_S * 1000
 
 
 class Tool(Struct, frozen=True):
-    """A published tool. `validate` gives where and why arguments do not fit its schema (`path: reason`), or None.
+    """A published tool. `validate` returns the path and reason of a misfit with its schema (`path: reason`), or None.
 
-    `unreadable` says why its definition cannot be read, and is empty where it can: then nothing is known of it but
-    its version, and every call of it is held at least.
+    `unreadable` is the reason why the definition cannot be read, else empty. Of an unreadable tool only the version
+    is known, and every call of it is at least held.
     """
 
     name: str
@@ -38,28 +38,28 @@ class Tool(Struct, frozen=True):
 
 
 class InForce(Struct, frozen=True):
-    """What is remembered here, with who activated it. `spent` tells that its last use is known to be taken."""
+    """A remembered decision in force here, with its activators. `spent` is set once its last use is taken."""
 
     document: StandingRuleDocument
     spent: bool = False
     activators: tuple[str, ...] = ()
 
 
-# The rules that are active here for a project, an agent and a tool.
+# Returns the rules that are active here for a project, an agent and a tool.
 Standing = Callable[[str, str, str], tuple[InForce, ...]]
 
 
 def no_rules(project: str, agent: str, tool: str) -> tuple[InForce, ...]:
-    """Where no standing rule was made."""
+    """No standing rules."""
     return ()
 
 
 class Context(Struct, frozen=True):
-    """The surroundings of one decision.
+    """The context of one decision.
 
-    `actor` has the roles that count in `people`. `now_ms` is the log's time, never a clock's. `judge` applies the
-    policy in force to a revision of a call; `definitions_through` names the definitions that it used. `command_id`
-    and `key`, the record's, seed every new id. `execution_id` is whose command it is, also where it never started.
+    `actor` has the roles that `people` gives it. `now_ms` is the log's time, never a clock's. `judge` applies the
+    policy in force to a revision of a call; `definitions_through` names the definitions that it uses. `command_id`
+    and `key` are the record's, and seed every new id. `execution_id` is the command's, even if it never started.
     """
 
     actor: Actor
@@ -74,9 +74,9 @@ class Context(Struct, frozen=True):
     key: str = ""
 
     def new_id(self, kind: str, *parts: object) -> str:
-        """The id of something that this decision makes: no other command makes the same, in any execution.
+        """The id of something that this decision creates: no other command creates the same id, in any execution.
 
-        Whoever writes to Kafka chooses command ids, and the same id on another key is another command: ids of
-        decisions and grants, which others use as idempotency keys, are made of both.
+        Senders on Kafka choose their command ids, and the same id under another key is another command. So the ids of
+        decisions and grants, which others use as idempotency keys, are derived from both.
         """
         return derived_id(kind, self.key, self.command_id, *parts)

@@ -1,4 +1,4 @@
-"""Definitions: the policies and tools in force, decided and folded like everything else."""
+"""Definitions: the policies and tools in force, with their own decide and folds."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -69,7 +69,7 @@ KIND_OF: dict[type[Message], str] = {
     RetirePolicy: "policy",
     PolicyRetired: "policy",
 }
-# Who may give roles may give any: that is an admin's.
+# Whoever can give roles can give any role, so publishing a principal needs an admin.
 ROLE_TO_PUBLISH: dict[type[Message], str] = {
     PublishPolicy: "operator",
     PublishTool: "operator",
@@ -80,7 +80,7 @@ ROLE_TO_PUBLISH: dict[type[Message], str] = {
 
 
 class Published(Struct, frozen=True):
-    """The newest version of one definition: its number, what its text digests to, and whether it was retired."""
+    """The newest version of one definition: its number, the digest of its text, and whether it was retired."""
 
     version: int
     digest: str
@@ -91,9 +91,9 @@ class Published(Struct, frozen=True):
 class Definitions(Struct, frozen=True, kw_only=True):
     """Everything published up to an offset.
 
-    Tools are by (tenant, project, name), the project `*` where they are the tenant's; so are the data keys that were
-    destroyed.
-    `evaluate` and `check_schema` do what may be much work: conditions on calls, and input schemas on arguments.
+    Tools are stored by (tenant, project, name), with project `*` for the tenant's own; so are the destroyed data
+    keys. `evaluate` and `check_schema` do work that can be large: conditions on calls, and input schemas on
+    arguments.
     """
 
     policies: PolicySet
@@ -107,7 +107,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
     check_schema: SchemaCheck = misfit_in_place
 
     def tool(self, tenant: str, name: str, project: str) -> Tool | None:
-        """A tool as a project sees it: its own, else the tenant's."""
+        """A tool as a project sees it: the project's own, else the tenant's."""
         return self.tools.get((tenant, project, name)) or self.tools.get((tenant, TENANT_WIDE, name))
 
     def judge(
@@ -120,13 +120,13 @@ class Definitions(Struct, frozen=True, kw_only=True):
     ) -> Verdict:
         """The verdict of the policies in force on a revision of a call.
 
-        `trust` is what is known of the agent with this tool; None where that is not yet complete. What `rests` names
-        counts as suspended.
+        `trust` is what is recorded of the agent with this tool; None while incomplete. A rule for which `rests` is
+        true counts as suspended.
         """
         tool = self.tool(execution.tenant, call.tool, execution.project)
         unreadable = tool.unreadable if tool else ""
         if unreadable:
-            # Judged as a tool that nobody published: at least held, with no hint or claim in its favour.
+            # Judged like a tool that was not published: at least held, with no hint or claim in its favour.
             tool = None
         facts = CallFacts(
             tenant=execution.tenant,
@@ -168,7 +168,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
     def since(self, offset: int) -> dict[str, int]:
         """The versions published after an offset, by key; of many, only the newest `ADOPTED_NAMED_MAX`."""
         newer = sorted((row.offset, key) for key, row in self.published.items() if row.offset > offset)
-        # In order of the keys: what is recorded must not depend on how a process hashes texts.
+        # Ordered by key: what is recorded must not depend on the order in which a process hashes strings.
         named = sorted(key for _, key in newer[-ADOPTED_NAMED_MAX:])
         return {key.decode(): self.published[key].version for key in named}
 
@@ -178,9 +178,9 @@ def _check_of(check: SchemaCheck, tenant: str) -> OwnCheck:
 
 
 def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor) -> list[Message]:
-    """The events of a command about a definition; its key says of which project, and who asks must be of that.
+    """The events of a command about a definition; its key names the project, to which the sender must have access.
 
-    Whoever asks for the tenant has the roles that the tenant gives: what a project gives counts there only.
+    A sender for the whole tenant has the roles given for the tenant: a role given for a project counts only there.
     """
     people = definitions.people.of(actor.tenant, actor.project)
     if isinstance(command, RuleCommand):
@@ -217,7 +217,7 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
 
 
 def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -> Definitions:
-    """The definitions after an event; records of nothing change nothing."""
+    """The definitions after an event; records without effect change nothing."""
     if isinstance(event, RuleEvent):
         rules = definitions.standing.with_event(tenant, event)
         return _with_rules(definitions, rules, tenant, event.rule_id, offset)
@@ -240,7 +240,7 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
         people = definitions.people.with_principal(tenant, document, event.project)
         definitions = replace(definitions, people=people)
     elif isinstance(event, DataKeyDestroyed):
-        # Nothing is judged by it, so no partition need adopt it.
+        # No verdict depends on it, so partitions need not adopt it.
         destroyed = definitions.destroyed.set((tenant, event.project, event.name), offset)
         return replace(definitions, destroyed=destroyed)
     else:
@@ -251,9 +251,9 @@ def evolve(definitions: Definitions, event: Message, tenant: str, offset: int) -
 def set_aside(
     definitions: Definitions, event: Message, tenant: str, offset: int, error: Exception
 ) -> Definitions:
-    """The definitions after a publication that `evolve` cannot read: what it is about is held from here on.
+    """The definitions after a publication that `evolve` cannot read: the calls that it concerns are held from now on.
 
-    An earlier version is not fallen back on: it may allow what this one forbids.
+    The earlier version is not used instead, because it may allow what this one forbids.
     """
     if isinstance(event, RuleEvent):
         rules = definitions.standing.without(tenant, event.rule_id)
@@ -290,7 +290,7 @@ def _with(
 def _with_rules(
     definitions: Definitions, rules: StandingRules, tenant: str, rule_id: str, offset: int
 ) -> Definitions:
-    """The definitions with standing rules as they are after an event, which is the next version of one."""
+    """The definitions with the standing rules after an event, which counts as the next version of one rule."""
     key = definition_key(tenant, RULE_KIND, rule_id)
     earlier = definitions.published.get(key)
     row = Published(earlier.version + 1 if earlier else 1, "", offset)
@@ -320,7 +320,7 @@ def _published(
 
 
 def _says_the_same(definitions: Definitions, earlier: Published, event: Publication, actor: Actor) -> bool:
-    """Whether a definition is the one that is in force; versions of before had in them what is left out now."""
+    """True if a definition equals the one in force; older versions contain fields that are now left out."""
     if earlier.digest == _digest_of(event):
         return True
     if not isinstance(event, ToolPublished):
@@ -332,7 +332,7 @@ def _says_the_same(definitions: Definitions, earlier: Published, event: Publicat
 
 
 def _crowd_problem(policies: PolicySet, event: PolicyPublished, actor: Actor) -> str | None:
-    """Why no further policy of the tenant comes into force; the next version of one does."""
+    """The reason why the tenant can have no further policy, or None; new versions are always possible."""
     if (actor.tenant, event.project, event.name) in policies.policies:
         return None
     if sum(tenant == actor.tenant for tenant, _, _ in policies.policies) < POLICIES_MAX:
@@ -356,7 +356,7 @@ def _retired(earlier: Published | None, command: RetirePolicy, project: str, act
     if earlier.retired:
         return _refused(command, actor, Refusal.DUPLICATE, f"version {earlier.version} is retired already")
     if command.version not in (0, earlier.version):
-        # Whoever saw an older one does not know what they take away.
+        # A sender who saw an older version does not know which policy the command retires.
         detail = (
             f"version: {earlier.version} is in force, not {command.version}; look at it before you retire it"
         )

@@ -1,9 +1,9 @@
-"""A tool's inputSchema: read at publishing, and applied to the arguments of calls within a bound of work.
+"""A tool's inputSchema: read at publishing, and applied to the arguments of calls with limited work.
 
-An operator writes the schema and an agent the arguments, and together they decide how long applying the one to the
-other takes: a pattern may backtrack for ever, references may multiply. So only what is surely little work is done
-here; the rest is left to a process that can be killed (`services.runtime.cel_helper`), and what was not checked
-does not fit. No reference is ever fetched.
+An operator writes the schema and an agent the arguments, and together they determine how long the check takes: a
+pattern may backtrack for ever, references may multiply. So only work that is certainly small is done here. The rest
+is left to a process that can be killed (`services.runtime.cel_helper`), and arguments that were not checked do not
+fit. No reference is ever fetched.
 """
 
 import math
@@ -14,17 +14,18 @@ from typing import Any
 from schemas.canonical import parse_strict
 from schemas.plain_schema import surely_fits
 
-# Work done in place: a unit is one keyword at one value, or 256 characters that an error would repeat (1 to 10 µs).
+# The limit of work done in this process. A unit is one keyword at one value, or 256 characters that an error would
+# repeat (1 to 10 µs).
 MAX_COST = 2_000
 CHARACTERS_A_UNIT = 256
 MISFIT_MAX_CHARS = 500
-# What a tool without `inputSchema` takes; arguments are objects already.
+# The schema of a tool without `inputSchema`; arguments are always objects.
 ANY_OBJECT = '{"type":"object"}'
 
-# Finds why arguments (a parsed value) do not fit a schema (canonical JSON) of a tenant: `path: reason`, or None.
+# Returns why arguments (a parsed value) do not fit a schema (canonical JSON) of a tenant: `path: reason`, or None.
 SchemaCheck = Callable[[str, Any, str], str | None]
 
-# Keywords whose work is not bounded by the values that they are applied to.
+# Keywords whose work is not limited by the size of the values that they apply to.
 _UNBOUNDED = frozenset(
     {
         "pattern",
@@ -38,9 +39,9 @@ _UNBOUNDED = frozenset(
         "id",
     }
 )
-# It has schemas in keywords that are plain values in every later one.
+# In this draft, keywords contain schemas that are plain values in every later draft.
 OLDEST_DRAFT = "draft-03"
-# Keywords that apply schemas to the value itself, and to what stands in it.
+# Keywords that apply schemas to the value itself, and to its parts.
 _BY_NAME = frozenset({"dependentSchemas", "dependencies"})
 _TO_ITSELF = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"}) | _BY_NAME
 _TO_PARTS = frozenset(
@@ -49,11 +50,11 @@ _TO_PARTS = frozenset(
 
 
 class NotNow(Exception):
-    """Nobody can apply the schema at this moment, and a little later somebody can: the arguments may well fit."""
+    """The schema cannot be applied at this moment, but can be a little later: the arguments may well fit."""
 
 
 def misfit_in_place(schema_text: str, arguments: Any, tenant: str = "") -> str | None:
-    """Why arguments do not fit a schema, found here if that is surely little work, whoever's it is."""
+    """The reason why arguments do not fit a schema, checked here if that is certainly little work for any tenant."""
     if surely_fits(schema_text, arguments):
         return None
     if cost_of(schema_text, arguments) <= MAX_COST:
@@ -62,32 +63,32 @@ def misfit_in_place(schema_text: str, arguments: Any, tenant: str = "") -> str |
 
 
 def unchecked(why: str) -> str:
-    """What is said of arguments that could not be checked: they do not fit."""
+    """The reason for arguments that could not be checked: they do not fit."""
     return f"$: the tool's inputSchema could not be applied: {why}"
 
 
 def misfit(schema_text: str, arguments: Any) -> str | None:
-    """Why arguments do not fit a schema, without a bound: only where it may be killed, or is known to be little.
+    """The reason why arguments do not fit a schema, with unlimited work: for killable processes, or known small work.
 
     Returns:
-        `JSON path: reason` of what fits least, or None.
+        `JSON path: reason` of the worst misfit, or None.
     """
-    # Loaded where a schema is applied: a decider that starts need not wait for it.
+    # Imported only when a schema is applied, so that a decider starts faster.
     from schemas.json_schema import first_misfit
 
     try:
         error = first_misfit(schema_text, arguments)
     except Exception as broken:
-        # A reference to nowhere, an endless one, whatever a schema can be made to do: nothing fits it.
+        # A dangling or endless reference, or any other error that a schema can cause: no arguments fit it.
         return unchecked(type(broken).__name__)
     return None if error is None else f"{error.json_path}: {error.message}"[:MISFIT_MAX_CHARS]
 
 
 def cost_of(schema_text: str, arguments: Any) -> float:
-    """The most units of work that applying the schema to the arguments can take, as far as they are few.
+    """An upper bound of the units of work to apply the schema to the arguments, exact as long as it is small.
 
     Returns:
-        Something over `MAX_COST` where they are many; infinite where nothing bounds them.
+        A number above `MAX_COST` if the work is large; infinity if it has no bound.
     """
     if schema_text == ANY_OBJECT:
         return 0
@@ -113,7 +114,7 @@ def cost_of(schema_text: str, arguments: Any) -> float:
 
 
 def _applied(root: Any, keyword: str, what: Any, value: Any) -> list[tuple[Any, Any]] | None:
-    """The schemas that a keyword applies, each with its value; None where they are too many or not here."""
+    """The schemas that a keyword applies, each with its value; None if they are too many or elsewhere."""
     if keyword == "$ref":
         target = _target(root, what)
         return None if target is None else [(target, value)]
@@ -145,10 +146,9 @@ def _parsed(schema_text: str) -> Any:
 
 
 def _target(root: Any, reference: Any) -> Any:
-    """What a reference is to, by a plain JSON pointer; None for every other, which jsonschema may read otherwise.
+    """The target of a reference by a plain JSON pointer; None for others, which jsonschema may resolve differently.
 
-    A name (`#name`) is an anchor somewhere, `%` an encoding, and inside of a part with an id of its own the same
-    pointer is to something else.
+    A name (`#name`) is an anchor somewhere, `%` an encoding, and in a part with its own id the target differs.
     """
     if not isinstance(reference, str) or "%" in reference or not f"{reference}/".startswith("#/"):
         return None

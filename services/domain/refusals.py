@@ -1,4 +1,4 @@
-"""Saying no: a refusal is a fact like any other."""
+"""Refusals: events like any other."""
 
 from schemas.commands import DecideHold
 from schemas.events.executions import CommandRefused

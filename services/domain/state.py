@@ -1,7 +1,7 @@
-"""The state of an execution: its calls and holds, as the fold of its events leaves them.
+"""The state of an execution: its calls and holds, folded from its events.
 
-All of it is frozen. Calls and holds live in persistent maps, so that one event costs the same whether the
-execution is short or has thousands of events behind it.
+Everything is frozen. Calls and holds are in persistent maps, so that folding one event costs the same whether the
+execution has few events or thousands.
 """
 
 from typing import Literal
@@ -35,7 +35,7 @@ CLOSED = frozenset({"completed", "failed", "cancelled"})
 
 
 class Reservation(Struct, frozen=True):
-    """What a revision of a call asked of a standing rule with a limit of uses, and the answer."""
+    """The use of a standing rule with a limit of uses that a revision of a call requested, and the answer."""
 
     reservation_id: str
     rule_id: str
@@ -48,15 +48,15 @@ class Reservation(Struct, frozen=True):
 class Call(Struct, frozen=True, kw_only=True):
     """One tool call at its newest revision.
 
-    `proposal_digest` names the agent's own proposal, to tell a repeat from a reuse of the id.
-    `requesters` are those whose words the current revision is: the proposer, or the last editor with it.
-    `proposed_arguments` are the agent's own where a person edited them, else empty. `succeeded_as` counts the calls
-    of the run that succeeded, up to this one. `grant_id` names its newest release. `rule_id` is what released the
-    call in a person's place. `consumed_by` is whose attempt runs it; `lease_until_ms` is until when it is believed
-    to, 0 where only its run deadline counts. `spent` are the attempts that had it before the one that runs it, or
-    before its newest release: none of them may have it again. `handed_on` are those of its holds that somebody
-    handed on. Once the call has ended, its texts are empty;
-    `result_digest` names what was reported.
+    `proposal_digest` names the agent's own proposal, to tell a repeat from a reuse of the id. `requesters` are the
+    authors of the current revision: the proposer, and the editors with it. `proposed_arguments` are the agent's own
+    arguments if a person has edited them, else empty. `succeeded_as` is the call's number among the calls of the run
+    that succeeded. `grant_id` names the newest release. `rule_id` is the remembered decision that released the call
+    in place of a person. `consumed_by` is the subject whose attempt runs the call; `lease_until_ms` is the time until
+    which the attempt is taken to be running, 0 if only the run deadline counts. `spent` are the attempts that had the
+    call before the current one, or before the newest release: none of them can have it again. `handed_on` are the
+    holds of the call that were delegated. The texts of a call that has ended are empty; `result_digest` names the
+    reported result.
     """
 
     call_id: str
@@ -94,10 +94,10 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class Vote(Struct, frozen=True):
-    """One person's word on a hold: the account that it came by, and the roles that it had then.
+    """One person's vote on a hold: the account that cast it, and the roles that the account had then.
 
-    `person` is the principal whose account it was, empty where none was published; `delegations` counts those that
-    the hold had by then. `scope` and `remember` (JSON) are what it asks to be remembered for.
+    `person` is the principal of the account, empty if none was published; `delegations` is the number of delegations
+    that the hold had then. `scope` and `remember` (JSON) say what the vote asks to be remembered for.
     """
 
     by: str
@@ -111,7 +111,7 @@ class Vote(Struct, frozen=True):
 class Hold(Struct, frozen=True, kw_only=True):
     """One pause for a person. `decision_id` is the decision that ended it.
 
-    `must_read` says that only who names its view may approve or edit.
+    `must_read` says that an approval or edit must name the digest of the hold's view.
     """
 
     hold_id: str
@@ -150,7 +150,7 @@ class Hold(Struct, frozen=True, kw_only=True):
 
 
 class Handover(Struct, frozen=True, kw_only=True):
-    """What became of the sealed values of a call or request: who was given them, until when again, or erased."""
+    """The delivery of a call's or request's sealed values: the attempt, until when it can repeat, or the erasure."""
 
     attempt_id: str = ""
     until_ms: int = 0
@@ -161,11 +161,11 @@ class Handover(Struct, frozen=True, kw_only=True):
 class Execution(Struct, frozen=True, kw_only=True):
     """One run of an agent.
 
-    `due` holds the next moment (ms) of everything that waits, by hold id or `deadlines.due_id_of_call`; `next_due`
-    is the earliest. `paused_by_agent` is the agent whose own token paused the run, empty where a person did.
-    `open_count` counts the calls that have not ended and the requests that nobody has answered; `parked` names the
-    calls that were proposed in a pause and wait for their verdict, `reserving` those that wait for a use of a
-    standing rule. `memory` is what the run remembers of its decisions, as JSON (`schemas.standing_rule`).
+    `due` maps everything with a deadline, by hold id or `deadlines.due_id_of_call`, to its next moment (ms);
+    `next_due` is the earliest. `paused_by_agent` is the agent whose own token paused the run, empty if a person
+    paused it. `open_count` counts the calls that have not ended and the requests without an answer; `parked` are the
+    calls that were proposed during a pause and wait for their verdict, `reserving` those that wait for a use of a
+    standing rule. `memory` are the decisions that the run remembers, as JSON (`schemas.standing_rule`).
     """
 
     tenant: str
@@ -193,5 +193,5 @@ class Execution(Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether the run has ended; calls that were consumed may still report."""
+        """True if the run has ended; calls that were consumed can still report."""
         return self.lifecycle in CLOSED

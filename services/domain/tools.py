@@ -1,4 +1,4 @@
-"""A published tool: the operator's word on what a name stands for."""
+"""A published tool: the operator's definition of what a name stands for."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,28 +10,28 @@ from schemas.tool_definition import form_problems
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Tool
 from services.domain.input_schema import misfit_in_place
 
-# Nothing is decided by their form: of a definition that was published, under its name, they may have any.
+# Fields that no decision uses: in a published definition, stored under its name, they can have any form.
 UNDECIDED = frozenset(
     {"name", "title", "description", "outputSchema", "annotations.title", "icons", "execution", "_meta"}
 )
-# Applies a schema (canonical JSON) to arguments, for the tenant whose tool it is.
+# Applies a schema (canonical JSON) to arguments, for the tool's tenant.
 OwnCheck = Callable[[str, Any], str | None]
 
 
 class ToolRefused(ValueError):
-    """The definition was published, and says what this version cannot read; the message says what."""
+    """The published definition contains something that this version cannot read; the message says what."""
 
 
 def tool_from_definition(name: str, text: str, check: OwnCheck = misfit_in_place) -> Tool:
-    """The tool of a definition that was published.
+    """The tool of a published definition.
 
     Args:
-        name: under which it was.
+        name: the name under which it was published.
         text: canonical JSON.
         check: applies its inputSchema (canonical JSON) to arguments.
 
     Raises:
-        ToolRefused: an unknown field, another name, or an input schema that is no object.
+        ToolRefused: an unknown field, another name, or an input schema that is not an object.
     """
     definition = _parsed(text)
     _check_fields(name, definition)
@@ -50,9 +50,9 @@ def tool_from_definition(name: str, text: str, check: OwnCheck = misfit_in_place
 
 
 def unreadable_tool(name: str, version: str, why: str) -> Tool:
-    """A tool whose definition was published and cannot be read: its version, and nothing else.
+    """A tool whose published definition cannot be read: only its version is known.
 
-    Its calls are held, so nothing is said of their arguments; a person sees them as they are.
+    Its calls are held, so their arguments are not checked; a person sees them unchanged.
     """
     return Tool(
         name=name,

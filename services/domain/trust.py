@@ -1,4 +1,4 @@
-"""Trust as sufficient statistics: a fact counted into a part, parts added up, and a reader's view of them."""
+"""Trust as sufficient statistics: facts counted into parts, sums of parts, and a reader's view of them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ PartKey = tuple[str, str, str, str]  # tenant, project, agent and tool
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One fact about an agent and a tool, and where it stands in the log."""
+    """One fact about an agent and a tool, with its position in the log."""
 
     tenant: str
     project: str
@@ -30,12 +30,12 @@ class Evidence:
 
     @property
     def part(self) -> PartKey:
-        """Which part it belongs to."""
+        """The key of the part in which it is counted."""
         return self.tenant, self.project, self.agent, self.tool
 
 
 def count(part: TrustPart | None, evidence: Evidence) -> TrustPart:
-    """The part with one more fact; the same part when it has counted that offset already."""
+    """The part with one more fact; the same part if it has counted that offset already."""
     if part is not None and evidence.offset <= part.through_offset:
         return part
     base = part or _first_part(evidence)
@@ -66,7 +66,7 @@ def _first_part(evidence: Evidence) -> TrustPart:
 
 
 def combine(parts: Iterable[TrustPart]) -> dict[str, int]:
-    """The counts of several parts together, and the time of the newest fact (0 where there is none)."""
+    """The sums of several parts' counts, and the time of the newest fact (0 if there is none)."""
     found = tuple(parts)
     sums: dict[str, int] = {kind: sum(getattr(part, kind) for part in found) for kind in KINDS}
     newest = max((part.last_evidence_at_ms for part in found), default=0)
@@ -74,9 +74,9 @@ def combine(parts: Iterable[TrustPart]) -> dict[str, int]:
 
 
 def is_whole(parts: Iterable[TrustPart], through_offset: int, evidence: int) -> bool:
-    """Whether the parts of one partition are exactly those that a checkpoint speaks of.
+    """True if the parts of one partition are exactly those that a checkpoint was written for.
 
-    A part only grows, so one that was overwritten by an older value of itself shows in the sum.
+    A part only grows, so if an older value of a part has overwritten it, the sum does not match.
     """
     found = tuple(parts)
     return sum(part.evidence for part in found) == evidence and all(
@@ -86,7 +86,7 @@ def is_whole(parts: Iterable[TrustPart], through_offset: int, evidence: int) -> 
 
 @dataclass(slots=True)
 class _Source:
-    """What a reader holds of one source partition."""
+    """A reader's state of one source partition."""
 
     end: int
     position: int = 0
@@ -105,7 +105,7 @@ class _Source:
     def take_part(self, part: TrustPart) -> None:
         key = part.tenant, part.project, part.agent, part.tool
         held = self.waiting.get(key) or self.parts.get(key)
-        # A late writer may repeat an older value; it takes nothing back.
+        # A late writer may repeat an older value; it is ignored.
         if held is None or part.through_offset >= held.through_offset:
             self.waiting[key] = part
 
@@ -120,11 +120,11 @@ class _Source:
 
 
 class TrustBook:
-    """Trust as one reader of `placet.trust` knows it; no clock and no Kafka.
+    """Trust as one reader of `placet.trust` has read it; without a clock or Kafka.
 
-    Parts become visible with the checkpoint that closes their round, so what is cited is always the state of
-    each source partition at one offset. Until every source partition is read to where it ended at the start,
-    and whenever the parts of one do not add up, trust is missing (None), never a guess.
+    Parts become visible with the checkpoint that closes their round, so a citation is always the state of each source
+    partition at one offset. Until every source partition has been read to its end as of the start, and as long as the
+    parts of one do not add up, trust is missing (None), never a guess.
     """
 
     def __init__(self, ends: Mapping[int, int], topic_id: str) -> None:
@@ -132,7 +132,7 @@ class TrustBook:
 
         Args:
             ends: each partition of `placet.trust` → its high watermark when reading began.
-            topic_id: of the topic of facts; statistics of another are not believed.
+            topic_id: the id of the topic of facts; statistics of another topic are rejected.
         """
         self._topic_id = topic_id
         self._sources = {partition: _Source(end) for partition, end in ends.items()}
@@ -141,7 +141,7 @@ class TrustBook:
         """Take the next record of a partition, in offset order; an empty value deletes its key.
 
         Raises:
-            UnreadableRecord: it is none of ours. It is skipped: the caller reports it and goes on.
+            UnreadableRecord: it is no trust record of this log. It is skipped: the caller reports it and continues.
         """
         source = self._sources[raw.partition]
         source.position = raw.offset + 1
@@ -158,13 +158,13 @@ class TrustBook:
             source.take_checkpoint(record)
 
     def advance(self, partition: int, position: int) -> None:
-        """Say that a partition is read up to a position, where compaction left no record just before it."""
+        """Record that a partition is read up to a position, if compaction left no record just before it."""
         source = self._sources[partition]
         source.position = max(source.position, position)
 
     @property
     def complete(self) -> bool:
-        """Whether every source partition is read and adds up."""
+        """True if every source partition is read and adds up."""
         return all(source.complete for source in self._sources.values())
 
     @property
@@ -176,7 +176,7 @@ class TrustBook:
         }
 
     def trust_for(self, tenant: str, project: str, agent: str, tool: str) -> dict[str, Any] | None:
-        """What is known of a project's agent with a tool, ready to be cited in a verdict.
+        """The trust in a project's agent with a tool, ready to be cited in a verdict.
 
         Returns:
             The counts of `combine` and `through` (partition as text → offset), or None while incomplete.

@@ -1,4 +1,4 @@
-"""The faust application: one agent on the facts, one table that faust recovers from `placet.trust`."""
+"""The faust application: one agent on the facts, and one table that faust recovers from `placet.trust`."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,12 +18,12 @@ from services.processors.watchdog import Lease
 
 ROUND_MAX_RECORDS = 2000
 ROUND_WITHIN_S = 0.5
-# Trust is read by the next decisions, not by anybody who waits: facts are fetched by the quarter of a second. One
-# by one, as faust would have them, they take a third of a busy machine from those who do wait.
+# Trust is read by the next decisions, and nobody waits for it: facts are fetched in batches of a quarter of a second.
+# Fetched one by one, as faust would do, they take a third of a busy machine from processes that users wait for.
 FETCH_MIN_BYTES = 256 * 1024
 FETCH_WITHIN_MS = 250
 
-# What is kept of a partition's records.
+# Returns the records of a partition that are kept.
 Thin = Callable[[TP, list[Any]], list[Any]]
 
 
@@ -35,32 +35,31 @@ class IdempotentProducer(driver.Producer):
 
 
 class GatheringThread(driver.AIOKafkaConsumerThread):
-    """Faust's consumer thread; faust has settings neither for how much a fetch waits for nor for its own alarms."""
+    """Faust's consumer thread, with settings that faust lacks: for the wait of a fetch and for faust's own alarms."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
-        # Read by aiokafka's consumer when it starts.
+        # aiokafka's consumer reads these when it starts.
         consumer._fetch_min_bytes = FETCH_MIN_BYTES
         consumer._fetch_max_wait_ms = FETCH_WITHIN_MS
         return consumer
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Leave it to `watchdog` to find out that the work stands still.
+        """Do nothing: `watchdog` detects stalls.
 
-        Faust expects that each partition is processed all the time. Those of the table's own topic are read at a
-        recovery alone, and a partition of which nothing came for five minutes is no fault: it told of both every
-        other second.
+        Faust expects each partition to be processed all the time. Those of the table's own topic are read only during
+        a recovery, and a partition without new records for five minutes is no fault: faust kept logging both.
         """
 
 
 def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.Consumer]:
-    """Faust's consumer, but told where to read by those who count.
+    """Faust's consumer, with read positions given by the folds.
 
-    Faust seeks to the group's offsets after each recovery and whenever it loses its place. Those offsets may be
-    ahead of what was seen; and where one is 0 or missing it seeks nowhere, although its fetcher has dropped
-    records meanwhile: while all partitions are paused, it is given those of every partition. Those of the table's
-    own topic are among them: a fetch that began before a rebalance may bring them after the recovery has told its
-    consumer where to read and before it lets the flow go on. Unless it seeks back, the recovery waits for ever.
+    Faust seeks to the group's offsets after each recovery and whenever it loses its position. Those offsets may be
+    ahead of what was processed. If one is 0 or missing, faust does not seek, although its fetcher has dropped records
+    meanwhile: while all partitions are paused, it gets those of every partition. These include the table's own topic:
+    a fetch that began before a rebalance may bring its records after the recovery has set the consumer's position and
+    before it resumes the flow. Unless the consumer seeks back, the recovery waits for ever.
     """
 
     class SeekingConsumer(driver.Consumer):
@@ -68,10 +67,10 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
             return GatheringThread(self, loop=self.loop, beacon=self.beacon)
 
         async def wait_first(self, *waited: Any, **bounds: Any) -> Any:
-            """Hand over a message without four tasks for it, where nothing has to be waited for.
+            """Deliver a message without four tasks for it, if nothing has to be waited for.
 
-            Faust calls this with the handing over of each message, and with the wait for the flow's suspension, which
-            matters only to what waits meanwhile.
+            Faust calls this with the delivery of each message, and with the wait for the flow's suspension, which
+            matters only to a delivery that waits.
             """
             if len(waited) != 2 or not all(map(asyncio.iscoroutine, waited)):
                 return await super().wait_first(*waited, **bounds)
@@ -91,11 +90,11 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
 
 
 def thinned_consumer(positions: Callable[[], Mapping[TP, int]], thin: Thin) -> type[driver.Consumer]:
-    """The seeking consumer, which makes no message of the records that `thin` leaves out.
+    """The seeking consumer, which makes no message for the records that `thin` drops.
 
-    Faust takes what is left out for a gap: it would keep each one in a tree of intervals, and fill it with every
+    Faust treats dropped records as a gap: it would keep each one in a tree of intervals, and fill it with every
     offset at each commit. One agent takes the messages in order and acknowledges them in order, so the offset to
-    commit is the one behind the newest that was acknowledged.
+    commit is the one after the newest that was acknowledged.
     """
 
     class ThinnedConsumer(seeking_consumer(positions)):  # type: ignore[misc]
@@ -119,9 +118,9 @@ def thinned_consumer(positions: Callable[[], Mapping[TP, int]], thin: Thin) -> t
 
 
 def _being_recovered(tables: Any, assigned: set[TP]) -> dict[TP, int]:
-    """Where a recovery stands in each partition of the table's topic; a record that comes twice changes nothing.
+    """The position of a recovery in each partition of the table's topic; a record read twice changes nothing.
 
-    A partition whose place faust has not looked up yet is left out: the recovery seeks there after it has.
+    A partition whose position faust has not looked up yet is omitted: the recovery seeks there afterwards.
     """
     seen: dict[TP, int | None] = {**tables.recovery.standby_offsets, **tables.recovery.active_offsets}
     return {tp: max(0, offset) for tp, offset in seen.items() if offset is not None and tp in assigned}
@@ -129,7 +128,7 @@ def _being_recovered(tables: Any, assigned: set[TP]) -> dict[TP, int]:
 
 @dataclass(frozen=True)
 class TrustApp:
-    """The application and what is behind it."""
+    """The application with its processor and lease."""
 
     app: faust.App
     processor: TrustProcessor
@@ -146,13 +145,13 @@ def faust_app(settings: ProcessorSettings) -> faust.App:
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.session_timeout_s / 4,
         broker_commit_interval=1.0,
-        # "none" would end the first start of all, which has no offset yet. What "earliest" might skip or repeat,
-        # the fold and `TrustProcessor` refuse.
+        # "none" would end the very first start, which has no offset yet. If "earliest" skips or repeats records, the
+        # fold and `TrustProcessor` detect it.
         consumer_auto_offset_reset="earliest",
-        # A process that is started again takes its own place at once, and waits for no session to end.
+        # A restarted process takes its own place at once, and waits for no session to end.
         consumer_group_instance_id=settings.instance_id,
         agent_supervisor=CrashingSupervisor,
-        # Faust formats it: a brace is written twice.
+        # Faust formats this string: a brace is written twice.
         datadir=str(settings.data_dir / settings.role).replace("{", "{{").replace("}", "}}"),
         processing_guarantee="at_least_once",
         store="memory://",
@@ -168,8 +167,8 @@ def build(settings: ProcessorSettings, topic_id: str, on_ready: Callable[[], Non
     """The processor, ready to be run by a worker.
 
     Args:
-        settings: of the process.
-        topic_id: what names the very topic of the facts.
+        settings: the process's settings.
+        topic_id: the id of the topic of the facts.
         on_ready: called whenever the partitions of an assignment are loaded.
     """
     app = faust_app(settings)
@@ -199,7 +198,7 @@ def build(settings: ProcessorSettings, topic_id: str, on_ready: Callable[[], Non
 
 
 def raw_topic(app: faust.App, name: str) -> Any:
-    """A topic of plain bytes: what faust itself cannot decode it acknowledges and drops."""
+    """A topic of plain bytes: faust acknowledges and drops messages that it cannot decode itself."""
     return app.topic(
         name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw", allow_empty=True
     )

@@ -1,4 +1,4 @@
-"""Which agent and tool a fact is about: facts carry the call's id only, its proposal names both."""
+"""The agent and tool of an event: events contain only the call's id, and its proposal names both."""
 
 from collections import OrderedDict
 from typing import NamedTuple
@@ -30,7 +30,7 @@ _DECISIONS: dict[str, Kind] = {
     "respond": "rejections",
 }
 _ENDINGS = (ToolCallSucceeded, ToolCallFailed, ToolCallDenied, ToolCallCancelled, GrantRevoked)
-# All that it looks at; any other event leaves it as it was.
+# All events that it uses; any other event changes nothing.
 FOLLOWED: frozenset[type[Message]] = frozenset(
     {ToolCallProposed, DecisionRecorded, ToolCallOutcomeUnknown, *_ENDINGS}
 )
@@ -38,7 +38,7 @@ CallKey = tuple[bytes, str]
 
 
 class OpenCall(NamedTuple):
-    """A call that may still bring evidence; `offset` and `term` are those of its first proposal."""
+    """A call that may still produce evidence; `offset` and `term` are those of its first proposal."""
 
     agent: str
     tool: str
@@ -48,7 +48,7 @@ class OpenCall(NamedTuple):
 
 
 class Attributed(NamedTuple):
-    """A fact and whom it is about."""
+    """A fact, with its agent and tool."""
 
     agent: str
     tool: str
@@ -59,7 +59,7 @@ class OpenCalls:
     """The calls of one partition from their proposal to their end, oldest proposal first."""
 
     def __init__(self) -> None:
-        # Ordered: the oldest is asked for every round, and a plain dict finds its first ever more slowly.
+        # Ordered: the oldest is looked up in every round, and in a plain dict finding the first gets ever slower.
         self._calls: OrderedDict[CallKey, OpenCall] = OrderedDict()
 
     def __len__(self) -> int:
@@ -71,10 +71,10 @@ class OpenCalls:
         return next(iter(self._calls.values()), None)
 
     def follow(self, event: Event) -> Attributed | None:
-        """Take the next record that counts.
+        """Follow the next record that counts.
 
         Returns:
-            The evidence in it, if it is any.
+            The evidence in it, if any.
         """
         body = event.body
         if isinstance(body, ToolCallProposed):
@@ -102,6 +102,6 @@ def _kind(event: Event, call: OpenCall) -> Kind | None:
     body = event.body
     if not isinstance(body, DecisionRecorded):
         return _OUTCOMES.get(type(body))
-    # A vote that does not resolve waits for others; a word on a call in doubt is about what happened, not
-    # about whether it should.
+    # A vote that does not resolve waits for others; a decision on a call in doubt is about what happened, not
+    # about whether it should happen.
     return _DECISIONS[body.decision] if body.resolves and not call.in_doubt else None

@@ -1,4 +1,4 @@
-"""Run a coroutine at once, up to where it first waits, as Python 3.12's eager tasks do."""
+"""Runs a coroutine at once, up to its first wait, like the eager tasks of Python 3.12."""
 
 from collections.abc import Coroutine, Generator
 from typing import Any
@@ -7,7 +7,7 @@ _Waiting = Coroutine[Any, Any, None]
 
 
 class Begun:
-    """A coroutine that waits for something; awaited, it goes on from there."""
+    """A coroutine that waits for something; awaiting it continues it."""
 
     def __init__(self, doing: _Waiting, waits_for: Any) -> None:
         self._doing = doing
@@ -16,7 +16,7 @@ class Begun:
     def __await__(self) -> Generator[Any, Any, None]:
         try:
             yield self._waits_for
-        except BaseException as error:  # a cancellation belongs to the coroutine, which may still go on
+        except BaseException as error:  # a cancellation is for the coroutine, which may still continue
             try:
                 self._waits_for = self._doing.throw(error)
             except StopIteration:
@@ -27,13 +27,13 @@ class Begun:
 
 
 def begin(doing: _Waiting) -> Begun | None:
-    """Run a coroutine up to where it first waits.
+    """Run a coroutine up to its first wait.
 
     Returns:
-        None where it ended without waiting.
+        None if it ended without waiting.
 
     Raises:
-        Exception: whatever it raises until then.
+        Exception: any exception that it raises until then.
     """
     try:
         return Begun(doing, doing.send(None))

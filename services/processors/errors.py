@@ -1,4 +1,4 @@
-"""What stops a processor, beside what stops any role."""
+"""The errors that end a processor, in addition to those that end any role."""
 
 from host.errors import EXIT_FAILED, EXIT_USAGE, OperatorError
 from log.errors import FactsDeleted, LogChanged
@@ -7,17 +7,17 @@ EXIT_STALLED = 4
 
 
 class TrustError(OperatorError):
-    """The processor cannot go on; the supervisor starts it again, and `str()` says what else is needed."""
+    """The processor cannot continue; the supervisor restarts it, and `str()` says what else must be done."""
 
     exit_code = EXIT_FAILED
 
 
 class PositionLost(TrustError):
-    """Records were delivered from another offset than the one that was asked for; a fresh start mends it."""
+    """Records were delivered from another offset than the requested one; a restart repairs this."""
 
 
 class PartsNotWhole(TrustError):
-    """The stored parts of a partition do not add up: its checkpoint is dropped, and all is counted anew.
+    """The stored parts of a partition do not add up: its checkpoint is dropped, and everything is counted anew.
 
     Attributes:
         partition: The source partition.
@@ -32,9 +32,9 @@ class PartsNotWhole(TrustError):
 
 
 class OutboxUnusable(TrustError):
-    """The notifier's outbox is held by another process, damaged, or on a disk that takes no more."""
+    """The notifier's outbox is held by another process, is damaged, or cannot be written to its disk."""
 
 
 def exit_code_of(error: OperatorError) -> int:
-    """The exit code that says who has to act: 2, settings or a log that must be mended; 3, Kafka."""
+    """The exit code that says what must be repaired: 2 for settings or the log; 3 for Kafka."""
     return EXIT_USAGE if isinstance(error, LogChanged | FactsDeleted) else error.exit_code

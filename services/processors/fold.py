@@ -1,12 +1,12 @@
-"""The fold of one source partition into trust parts, and how it is taken up again after an end of any kind.
+"""The fold of one source partition into trust parts, and how it continues after any kind of end.
 
 Reading begins at the checkpoint's `resume_offset`, where the oldest open call was proposed, or at the last
 record counted, whichever comes first:
 
-1. the first record must be the one that was asked for, and the one at `through_offset` the one counted then;
-2. up to `through_offset` the claim in force and the open calls are found again, and nothing is counted;
-3. beyond it a part counts what stands after its own offset: a round that was torn left some parts ahead;
-4. once every part's own offset is reached, the parts must add up to the evidence, or all is counted anew.
+1. the first record must be the requested one, and the one at `through_offset` the one counted then;
+2. up to `through_offset` the claim in force and the open calls are restored, and nothing is counted;
+3. after it a part counts the records after its own offset: an interrupted round left some parts ahead;
+4. once every part's own offset is reached, the parts must add up to the evidence, or everything is counted anew.
 """
 
 import logging
@@ -29,12 +29,12 @@ from services.processors.errors import PartsNotWhole, PositionLost
 
 logger = logging.getLogger(__name__)
 NOTHING = -1
-# They change no count, so they are neither verified nor read; that is more than half of what a call leaves behind.
+# They change no count, so they are neither verified nor read; they are more than half of a call's events.
 _UNUSED = frozenset(EVENTS) - FOLLOWED - {WriterClaimed}
 
 
 class PartitionFold:
-    """Statistics of one source partition, fed with its records in offset order."""
+    """Statistics of one source partition, folded from its records in offset order."""
 
     def __init__(
         self,
@@ -44,17 +44,17 @@ class PartitionFold:
         parts: Iterable[TrustPart] = (),
         seals: TopicSeals | None = None,
     ) -> None:
-        """Take up a partition.
+        """Continue a partition.
 
         Args:
             partition: its number.
-            topic_id: what names the very topic that the records come from.
+            topic_id: the id of the topic from which the records come.
             checkpoint: the last one written, or None to count from the first record.
-            parts: those that were written; without a checkpoint they say nothing.
-            seals: tells which facts a decider signed; None where nothing is signed.
+            parts: the parts that were written; ignored without a checkpoint.
+            seals: verifies which facts a decider signed; None if nothing is signed.
 
         Raises:
-            LogChanged: the checkpoint speaks of another topic.
+            LogChanged: the checkpoint names another topic.
         """
         self.partition = partition
         self._known = checkpoint or _fresh(partition, topic_id)
@@ -74,7 +74,7 @@ class PartitionFold:
 
     @property
     def start(self) -> int:
-        """The offset of the first record that it must be given."""
+        """The offset of the first record that it needs."""
         return max(0, min(self._known.resume_offset, self._known.through_offset))
 
     @property
@@ -84,19 +84,19 @@ class PartitionFold:
 
     @property
     def position(self) -> int:
-        """One past the last record it was given."""
+        """One past the last record that it was given."""
         return self._last + 1 if self._last != NOTHING else self.start
 
     def apply(self, raw: RawRecord, first: int | None = None) -> None:
-        """Take a record; one that was given before changes nothing.
+        """Take a record; one that was taken before changes nothing.
 
         Args:
             raw: the record.
-            first: where the records begin that it stands for (`thinning`); None: at its own offset.
+            first: the first offset of the records that it stands for (`thinning`); None: its own offset.
 
         Raises:
-            PositionLost: it is not the first one that was asked for.
-            LogChanged: the record that was counted last is another one now.
+            PositionLost: it is not the requested first record.
+            LogChanged: another record is now at the offset that was counted last.
             PartsNotWhole: see the module.
         """
         begins = raw.offset if first is None else first
@@ -114,7 +114,7 @@ class PartitionFold:
         self._check_whole(raw.offset)
 
     def take_changes(self) -> list[TrustPart]:
-        """The parts that changed since the last time, in order; none before they are proved."""
+        """The parts that changed since the last call, in order; none before they are proved."""
         if not self._proved:
             return []
         changed = [self._parts[key] for key in sorted(self._changed)]
@@ -122,7 +122,7 @@ class PartitionFold:
         return changed
 
     def checkpoint(self) -> TrustCheckpoint | None:
-        """What closes a round here; None where there is nothing new, or the parts are not proved yet."""
+        """The checkpoint that closes a round here; None if nothing is new, or the parts are not proved yet."""
         if not self._proved or self._last <= self._known.through_offset:
             return None
         oldest = self._calls.oldest
@@ -202,12 +202,12 @@ class PartitionFold:
 
 
 def is_unused(value: bytes) -> bool:
-    """Whether a record is of a type that changes no count, by the schema that its value names."""
+    """True if a record is of a type that changes no count, by the schema that its value names."""
     return type_of(value) in _UNUSED
 
 
 def identity(raw: RawRecord) -> str:
-    """What names a record: its event id, or the SHA-256 of its value where it has none that can be read."""
+    """The identity of a record: its event id, or the SHA-256 of its value if it has no readable id."""
     for name, value in raw.headers:
         if name == "ce_id" and value.isascii():
             return value.decode()

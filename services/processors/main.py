@@ -1,4 +1,4 @@
-"""The trust role: settings in, a worker until SIGTERM, an exit code out."""
+"""The trust role: reads the settings, runs a worker until SIGTERM, and ends with an exit code."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def run(settings: Mapping[str, str]) -> None:
     Args:
         settings: plain text, see docs/architecture.md; also `stall_after_s` and `session_timeout_s`.
 
-    It ends the process: with 0 after a clean stop, else with the error's exit code, its sentence logged.
+    It ends the process: with 0 after a clean stop, else with the error's exit code and a log line.
     """
     end_with(lambda: _run(settings))
 

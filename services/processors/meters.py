@@ -1,4 +1,4 @@
-"""What the trust processor counts of its work, for Prometheus."""
+"""The Prometheus metrics of the trust processor."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -9,7 +9,7 @@ class TrustMeters:
     """The counters of one trust processor."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Make them in a registry; without one they are counted and shown to nobody."""
+        """Create them in a registry; without one they are counted but not exported."""
         self._facts = Counter("placet_trust_facts", "Records that were counted.", registry=registry)
         self._written = Counter("placet_trust_parts_written", "Parts that were written.", registry=registry)
         self._round = Histogram(
@@ -17,11 +17,11 @@ class TrustMeters:
         )
 
     def counted(self, facts: int, parts: int) -> None:
-        """A round is through."""
+        """A round is complete."""
         self._facts.inc(facts)
         self._round.observe(facts)
         self._written.inc(parts)
 
 
-# Shown to nobody; for whoever was given none.
+# Not exported; for processors that were given no registry.
 UNSEEN = TrustMeters()

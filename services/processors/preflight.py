@@ -1,4 +1,4 @@
-"""Before the worker starts: faust ignores a topic that does not exist, and then never reads it."""
+"""Checks before the worker starts: faust ignores a topic that does not exist, and then never reads it."""
 
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
@@ -7,15 +7,15 @@ from services.processors.settings import ProcessorSettings
 
 
 async def check_topics(settings: ProcessorSettings, written: str) -> str:
-    """Check that the facts' topic and the one that is written exist with the log's partition count, and all facts.
+    """Check that the facts' topic and the target exist with the log's partition count, and that no facts are missing.
 
     Returns:
-        The id of the topic of facts: one recreated under the same name has another.
+        The id of the topic of facts: a topic recreated under the same name has another.
 
     Raises:
         PartitionsDiffer: a topic has another partition count.
         FactsDeleted: the first facts of a partition are gone.
-        LogError: nobody answers, or a topic is missing.
+        LogError: the broker does not answer, or a topic is missing.
     """
     log = KafkaLog(settings.bootstrap_servers, settings.topics, client_settings(settings.kafka_settings))
     try:

@@ -19,21 +19,20 @@ SESSION_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class ProcessorSettings:
-    """What a processor runs with.
+    """The settings of a processor.
 
     Attributes:
         role: The processor's name.
         bootstrap_servers: Kafka's addresses, separated by commas.
         topics: The topics' names.
         partitions: Partitions of the log.
-        data_dir: The stack's directory; the processor keeps nothing of worth in it.
-        instance_id: Its name in the consumer group, which no other process has: one that starts under it takes its
-            place at once.
-        status_file: Where it tells how it is; None for nowhere.
+        data_dir: The stack's directory; the processor keeps nothing valuable in it.
+        instance_id: Its unique name in the consumer group: a process that starts under it takes its place at once.
+        status_file: Where it writes its status; None for nowhere.
         kafka_settings: A JSON file of SASL and TLS settings; None for none.
-        stall_after_s: It ends when it is behind and makes no progress for so long.
-        seals: Tells which facts a decider signed; None where nothing is signed.
-        session_timeout_s: The group gives its partitions to others when it is silent for so long.
+        stall_after_s: The process ends if it is behind and makes no progress for this long.
+        seals: Verifies which facts a decider signed; None if nothing is signed.
+        session_timeout_s: The group reassigns its partitions if it sends no heartbeat for this long.
     """
 
     role: str
@@ -58,12 +57,12 @@ def read_settings(settings: Mapping[str, str], role: str) -> ProcessorSettings:
     """The settings in a role's plain text (docs/architecture.md, Processes).
 
     Args:
-        settings: of the role.
-        role: its name, and its worker id where it has no other.
+        settings: the role's settings.
+        role: its name, and its worker id if none is set.
 
     Raises:
-        SettingsRefused: one is missing or is no number.
-        KeysUnreadable: from where on the log is signed is not known.
+        SettingsRefused: one is missing or is not a number.
+        KeysUnreadable: the record of where the signed part of the log begins is damaged.
     """
     try:
         topics = Topics(settings.get("topic_prefix") or "placet")
@@ -86,7 +85,7 @@ def read_settings(settings: Mapping[str, str], role: str) -> ProcessorSettings:
 
 
 def credentials(found: Mapping[str, Any]) -> Any:
-    """The same settings as faust's credentials; None where nothing is asked for.
+    """The same settings as faust's credentials; None if none are needed.
 
     Raises:
         SettingsRefused: SASL without a name or password.

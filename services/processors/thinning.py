@@ -1,30 +1,30 @@
-"""Leaves records out of what faust is handed, where the fold has no use for them.
+"""Drops the records that the fold does not use before faust gets them.
 
-Faust makes some forty objects for each message. Three of the five events of a call say nothing that trust counts, so
-they are left out as soon as they are fetched:
+Faust makes about forty objects for each message. Three of the five events of a call contain nothing that trust
+counts, so they are dropped as soon as they are fetched:
 
-1. a record is kept if the fold follows its type, if it is unknown what it is, or if it is the last of its fetch, so
-   that the position moves on;
-2. each kept record stands for those left out before it: `first_of` names the first offset of its stretch. A stretch
-   has no gap: what is missing in the log ends one, and shows as a gap before the next one;
-3. up to the offset that the partition's fold names, nothing is left out: it looks there for the very records that it
-   has counted.
+1. a record is kept if the fold uses its type, if its type is unknown, or if it is the last of its fetch, so that the
+   position advances;
+2. each kept record stands for those dropped before it: `first_of` gives the first offset of its stretch. A stretch
+   has no gap: offsets missing in the log end a stretch, and appear as a gap before the next one;
+3. up to the offset that the partition's fold names, nothing is dropped: the fold checks there that the records are
+   the ones it has counted.
 
-A record that is left out is not verified either. It changes no count whether or not a decider signed it.
+A dropped record is not verified either: it changes no count, whether or not a decider signed it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-# Whether the fold does without a record, by its value; how far it wants every record, None where it is not loaded.
+# True if the fold does not need a record, by its value; the offset up to which it needs all, None if not loaded.
 IsUnused = Callable[[bytes], bool]
 WholeThrough = Callable[[int], int | None]
 
 
 @dataclass(slots=True)
 class Thinning:
-    """Thins the records of one topic, and remembers what each kept one stands for."""
+    """Thins the records of one topic, and stores what each kept record stands for."""
 
     is_unused: IsUnused
     whole_through: WholeThrough
@@ -34,7 +34,7 @@ class Thinning:
         """The records that are kept.
 
         Args:
-            partition: of the topic.
+            partition: the partition of the topic.
             records: `aiokafka.ConsumerRecord`s of one fetch, in offset order.
         """
         whole_through = self.whole_through(partition)
@@ -60,9 +60,9 @@ class Thinning:
         return kept
 
     def first_of(self, partition: int, offset: int) -> int:
-        """The first offset of the stretch that ends with a kept record; its own where nothing was left out."""
+        """The first offset of the stretch that ends with a kept record; its own if nothing was dropped."""
         return self._firsts.pop((partition, offset), offset)
 
     def forget(self) -> None:
-        """Begin anew: whatever was fetched before is fetched again."""
+        """Begin anew: everything that was fetched before is fetched again."""
         self._firsts.clear()

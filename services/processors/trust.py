@@ -7,8 +7,8 @@ A round is, in this order:
 3. write the checkpoint of each partition, and wait likewise;
 4. acknowledge the records, which lets faust commit their offsets.
 
-It may end anywhere in between: the checkpoint says where to begin again, each part what it has counted. The
-group's offsets are only a bookmark for people: faust acknowledges some records that it throws away.
+It may end at any point in between: the checkpoint gives the position to continue from, and each part says what it has
+counted. The group's offsets are only a bookmark for people: faust acknowledges some records that it drops.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class Source(NamedTuple):
-    """The topics, what names the very topic of the facts, and what tells which of them a decider signed."""
+    """The topics, the id of the facts' topic, and the seals that verify which facts a decider signed."""
 
     topics: Topics
     topic_id: str
@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
 
 class TrustProcessor:
-    """The folds of the partitions that this worker has, and their way in and out of Kafka through faust."""
+    """The folds of the partitions assigned to this worker, with their input and output through faust."""
 
     def __init__(
         self, app: Any, source: Source, table: Any, lease: Lease, on_ready: Callable[[], None]
@@ -51,9 +51,9 @@ class TrustProcessor:
 
         Args:
             app: the faust application.
-            source: where the facts come from.
-            table: faust's copy of `placet.trust`, as recovery has read it.
-            lease: looked at before each write.
+            source: the topic of the facts.
+            table: faust's copy of `placet.trust`, as read by the recovery.
+            lease: checked before each write.
             on_ready: called when the partitions of an assignment are loaded.
         """
         self._app = app
@@ -70,17 +70,17 @@ class TrustProcessor:
         self.thinning = Thinning(is_unused, self._whole_through)
 
     async def load(self) -> None:
-        """Take up the partitions of an assignment; faust calls this when the table is recovered."""
+        """Load the partitions of an assignment; faust calls this when the table is recovered."""
         try:
             await self._load()
-        except Exception as error:  # faust drops what this callback raises
+        except Exception as error:  # faust ignores exceptions of this callback
             await self._app.crash(error)
 
     async def fold(self, events: Sequence[Any]) -> list[Any]:
         """One round, up to step 3.
 
         Returns:
-            The events to acknowledge. Those of an earlier assignment are not among them.
+            The events to acknowledge, without those of an earlier assignment.
         """
         generation = self._app.consumer_generation_id
         current = [event for event in events if event.message.generation_id == generation]
@@ -97,15 +97,15 @@ class TrustProcessor:
         return current
 
     def thin(self, tp: TP, records: list[Any]) -> list[Any]:
-        """What faust is to be handed of the records of a fetch."""
+        """The records of a fetch that faust gets."""
         return self.thinning.thin(tp.partition, records) if tp.topic == self._source else records
 
     def positions(self) -> dict[TP, int]:
-        """Where reading goes on, by partition of the facts."""
+        """The offset to read next, by partition of the facts."""
         return {TP(self._source, partition): fold.position for partition, fold in self._folds.items()}
 
     async def gauges(self) -> dict[str, Gauge]:
-        """What the watchdog looks at: each partition, or the recovery while there is one."""
+        """The watchdog's gauges: each partition, or the recovery during one."""
         if not self._loaded or self._app.rebalancing or self._app.in_recovery:
             remaining = self._app.tables.recovery.active_remaining_total()
             return {"the rebalance": Gauge(position=-remaining, behind=1)}
@@ -161,7 +161,7 @@ class TrustProcessor:
         return None if fold is None else fold.needs_through
 
     async def _explain_gap(self, partition: int, missing: int) -> None:
-        """A foreign transaction leaves offsets without a record; records that were deleted do so as well."""
+        """Check offsets without a record: a foreign transaction leaves such gaps, but so do deleted records."""
         tp = TP(self._source, partition)
         first = (await self._app.consumer.earliest_offsets(tp))[tp]
         if first > missing:
@@ -187,7 +187,7 @@ class TrustProcessor:
     async def _send(
         self, partition: int, key: bytes, value: bytes | None, headers: Headers
     ) -> Awaitable[Any]:
-        """Hand a record to the producer; what is returned ends when every replica has it."""
+        """Pass a record to the producer; the returned future ends when every replica has it."""
         sent: Awaitable[Any] = await self._app.producer.send(
             self._target, key, value, partition=partition, timestamp=None, headers=list(headers)
         )
@@ -195,7 +195,7 @@ class TrustProcessor:
 
 
 def raw_record(message: Any) -> RawRecord:
-    """A faust message as every reader of the log takes it; a missing key or value is empty."""
+    """A faust message in the form of the log's readers; a missing key or value is empty."""
     return RawRecord(
         partition=message.partition,
         offset=message.offset,

@@ -1,7 +1,7 @@
-"""The watchdog: ends the process when it is behind and nothing moves. Faust can stall after a rebalance.
+"""The watchdog: ends the process if it is behind and makes no progress. Faust can stall after a rebalance.
 
-It runs in a thread of its own, so that it also sees an event loop that hangs, and it asks the broker for the
-ends of the partitions instead of believing the consumer, whose own view stands still when it stalls.
+It runs in its own thread, so that it also notices an event loop that hangs. It reads the ends of the partitions from
+the broker instead of trusting the consumer, whose own view stands still when it stalls.
 """
 
 import faulthandler
@@ -18,32 +18,32 @@ logger = logging.getLogger(__name__)
 
 
 class Gauge(NamedTuple):
-    """How far a thing has come: `position` moves with every progress, `behind` is what is left (0: idle)."""
+    """The progress of one item: `position` changes with any progress, `behind` is what is left (0: idle)."""
 
     position: int
     behind: int
 
 
 class WorkerStops(Exception):
-    """The worker is stopping, and its loops end: nobody can say any more how far anything has come."""
+    """The worker is stopping and its loops end, so the progress can no longer be read."""
 
 
 class StallDetector:
-    """Tells which gauges are behind and have not moved for too long. It has no clock of its own."""
+    """Finds gauges that are behind and have not moved for too long. It has no clock of its own."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._moved: dict[str, tuple[int, float]] = {}
 
     def observe(self, now_s: float, gauges: Mapping[str, Gauge]) -> list[str]:
-        """Take a look.
+        """Compare the gauges with the earlier ones.
 
         Args:
             now_s: monotonic seconds.
-            gauges: what there is to watch now, by name; what is missing is forgotten.
+            gauges: the gauges to watch now, by name; those that are missing are dropped.
 
         Returns:
-            The names of those that stall.
+            The names of the gauges that stall.
         """
         before, self._moved = self._moved, {}
         for name, gauge in gauges.items():
@@ -54,9 +54,9 @@ class StallDetector:
 
 
 class Lease:
-    """Whether this process was awake all the time, so that the group can still believe it to be a member.
+    """Checks that this process was never suspended for long, so that it is still a member of its group.
 
-    A process that was stopped for longer than the group's session has lost its partitions without knowing.
+    A process that was suspended for longer than the group's session has lost its partitions without noticing.
     """
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,19 +65,19 @@ class Lease:
         self._seen_s = clock()
 
     def renew(self) -> None:
-        """Say that the process is awake.
+        """Record that the process is awake.
 
         Raises:
-            TrustError: it was not, for too long.
+            TrustError: it was suspended for too long.
         """
         self.check()
         self._seen_s = self._clock()
 
     def check(self) -> None:
-        """Look before writing.
+        """Check the lease before writing.
 
         Raises:
-            TrustError: the process was stopped for longer than the group waits for it.
+            TrustError: the process was suspended for longer than the group's session.
         """
         away_s = self._clock() - self._seen_s
         if away_s > self._limit_s:
@@ -87,7 +87,7 @@ class Lease:
 
 
 class Watchdog(threading.Thread):
-    """Looks at the gauges again and again, and ends the process by itself: nobody else may be able to."""
+    """Reads the gauges periodically, and ends the process by itself, since the event loop may be unable to."""
 
     def __init__(
         self,
@@ -96,13 +96,13 @@ class Watchdog(threading.Thread):
         read: Callable[[float], Mapping[str, Gauge]],
         tell: Callable[[Mapping[str, Gauge]], None] = lambda gauges: None,
     ) -> None:
-        """Prepare it.
+        """Prepare the thread.
 
         Args:
             limit_s: how long something may be behind without progress.
-            lease: renewed with every look.
-            read: the gauges, within so many seconds; an error counts as something behind that does not move.
-            tell: is given the gauges whenever they could be read.
+            lease: renewed at every period.
+            read: returns the gauges within the given seconds; an error counts as an item that does not move.
+            tell: called with the gauges whenever they could be read.
         """
         super().__init__(name="watchdog", daemon=True)
         self._detector = StallDetector(limit_s)
@@ -128,7 +128,7 @@ class Watchdog(threading.Thread):
                 return
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._ended.set()
 
     def _gauges(self) -> Mapping[str, Gauge]:
@@ -136,9 +136,9 @@ class Watchdog(threading.Thread):
             self._latest = self._read(self._period_s)
         except TrustError:
             raise
-        except WorkerStops:  # the process is about to end; one that does not is ended like any that stalls
+        except WorkerStops:  # the process is about to end; if it does not, it counts as stalled
             return {**self._latest, "the end of the process": Gauge(position=0, behind=1)}
-        except Exception as error:  # whatever keeps it from looking, lag cannot be ruled out
+        except Exception as error:  # whatever the cause, lag cannot be ruled out
             logger.info("the lag is not known: %r", error)
             return {**self._latest, "the lag": Gauge(position=0, behind=1)}
         self._tell(self._latest)
@@ -147,7 +147,7 @@ class Watchdog(threading.Thread):
     def _end(self, message: str, code: int) -> None:
         if self._ended.is_set():
             return
-        # The cause comes last: whoever asks why the process ended reads the end of its log.
+        # The cause comes last: people who look for it read the end of the process's log.
         faulthandler.dump_traceback()
         logger.critical(message)
         logging.shutdown()

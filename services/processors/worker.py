@@ -1,4 +1,4 @@
-"""A processor's process: faust's worker under a watchdog, until SIGTERM, and the exit code that it ends with."""
+"""A processor's process: faust's worker with a watchdog, until SIGTERM, and the exit code at its end."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
 from vitals.pulse import Pulse
 
 logger = logging.getLogger(__name__)
-# Faust makes dozens of objects for each message: the default looks at all that live after every 700 of them.
+# Faust makes dozens of objects for each message: by default all live objects are scanned after every 700 of them.
 GC_THRESHOLD = 50_000
 ReadGauges = Callable[[], Awaitable[Mapping[str, Gauge]]]
 
@@ -33,7 +33,7 @@ def end_with(run: Callable[[], int]) -> None:
         logger.critical(str(error))
         code = exit_code_of(error)
     logging.shutdown()
-    # Not sys.exit: after a crash faust's threads go on, and would keep the process from ending.
+    # Not sys.exit: after a crash faust's threads continue, and would keep the process from ending.
     os._exit(code)
 
 
@@ -44,16 +44,16 @@ def run_worker(
 
     Args:
         app: the application.
-        settings: of the process.
+        settings: the process's settings.
         lease: renewed by the watchdog.
-        gauges: what the watchdog looks at, asked for on the worker's loop.
-        pulse: is told of them: who answers has a loop that runs.
+        gauges: read by the watchdog, on the worker's loop.
+        pulse: gets the gauges: if they can be read, the loop is running.
 
     Returns:
         The exit code.
 
     Raises:
-        OperatorError: what the application crashed with.
+        OperatorError: the error with which the application crashed.
     """
     worker = faust.Worker(
         app, quiet=True, override_logging=False, redirect_stdouts=False, loop=uvloop.new_event_loop()
@@ -72,7 +72,7 @@ def run_worker(
 
 
 def _feel(pulse: Pulse, gauges: Mapping[str, Gauge]) -> None:
-    # Beside the partitions the watchdog may look at more, which is no lag in the log.
+    # The watchdog may also watch items other than partitions, which are no lag in the log.
     reading = [gauge for name, gauge in gauges.items() if name.startswith("partition")] or list(
         gauges.values()
     )
@@ -81,7 +81,7 @@ def _feel(pulse: Pulse, gauges: Mapping[str, Gauge]) -> None:
 
 def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mapping[str, Gauge]]:
     async def look(timeout_s: float) -> Mapping[str, Gauge]:
-        # Bounded here, not by a cancellation from outside, which would reach for a loop that may have ended.
+        # The timeout is here: a cancellation from outside would need the loop, which may have ended.
         async with asyncio.timeout(timeout_s):
             return await gauges()
 

@@ -1,4 +1,4 @@
-"""Whether a command is where its key belongs, and its key is its sender's."""
+"""Checks that a command is in its key's partition, and that its key matches its sender."""
 
 from schemas.commands import DefinitionCommand, ExecutionCommand, ReserveRuleUse
 from schemas.ids import (
@@ -15,7 +15,7 @@ from schemas.topics import partition_of
 from services.domain.definitions import KIND_OF
 from services.domain.memory.standing_rules import RuleCommand
 
-# What a service may ask for by itself, with its agent's token and without a gateway in between.
+# The commands that a service can send by itself, with its agent's token and without a gateway.
 EXECUTION_COMMANDS = ExecutionCommand.__args__
 DEFINITION_COMMANDS = DefinitionCommand.__args__
 
@@ -62,10 +62,10 @@ def _check_definition_key(command: Command) -> None:
     name = getattr(body, "rule_id" if is_rule else "name", "")
     actor = command.actor
     if is_rule:
-        # Every rule has an id of its own, and its document says of which project it is.
+        # Every rule has its own id, and its document names its project.
         mine = [definition_key(actor.tenant, kind, name)]
     else:
-        # Whoever asks for the tenant may also ask for one of its projects.
+        # A sender for the whole tenant can also send for one of its projects.
         asked = project_of_definition(command.key) if actor.project == TENANT_WIDE else actor.project
         mine = [definition_key(actor.tenant, kind, name, asked)] if _is_project(asked) else []
     if not is_client_id(name) or command.key not in mine:

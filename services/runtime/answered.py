@@ -1,8 +1,7 @@
-"""Which commands were answered, and with which body each: the dedupe memory of an aggregate.
+"""The commands that were answered, each with the digests of its bodies: the dedupe memory of an aggregate.
 
-The first body that a command id came with is answered once. The same body again is a repeat and leaves no event.
-Another body under the same id is refused, and each such body once. All of it holds for a key: the same id on another
-key is another command.
+The first body of a command id is answered once. The same body again is a repeat and leaves no event. Each other body
+under the same id is refused once. All this holds for each key: the same id on another key is another command.
 """
 
 from typing import Literal
@@ -12,9 +11,9 @@ from msgspec import Struct
 from schemas.events.executions import is_reuse_refusal
 from schemas.record import Event, EventMeta
 
-# What a command is by its id and its body.
+# The status of a command, by its id and its body.
 Seen = Literal["new", "repeated", "reused"]
-# Tenant and subject of who asked; no subject where the answer does not name one.
+# Tenant and subject of the sender; the subject is empty if the answer does not name one.
 Asker = tuple[str, str]
 # Key, command id and digest of the body.
 Name = tuple[bytes, str, str]
@@ -32,69 +31,69 @@ class Answered(Struct):
     reused: dict[tuple[str, str], None] = {}
 
     def seen(self, command_id: str, digest: str) -> Seen:
-        """What a command is: new, a repeat of an answered one, or another body under a known id."""
+        """The status of a command: new, a repeat of an answered one, or another body under a known id."""
         first = self.digests.get(command_id)
         if first is None:
             return "new"
-        # An event of a very old log names no digest: nothing can be compared there.
+        # Events of very old logs have no digest: then bodies cannot be compared.
         if first in ("", digest) or (command_id, digest) in self.reused:
             return "repeated"
         return "reused"
 
     def note(self, event: Event) -> None:
-        """Remember the command that an event answers."""
+        """Store the command that an event answers."""
         if is_reuse_refusal(event.body):
             self.reused[event.meta.command_id, event.meta.command_digest] = None
         else:
             self.note_unread(event.meta)
 
     def note_unread(self, meta: EventMeta) -> None:
-        """Remember the command that a record answers whose body cannot be read."""
+        """Store the command that a record with an unreadable body answers."""
         self.digests.setdefault(meta.command_id, meta.command_digest)
 
     def trim(self, size_max: int) -> None:
-        """Forget the oldest commands beyond a number."""
+        """Drop the oldest commands beyond a number."""
         while len(self.digests) > size_max:
             del self.digests[next(iter(self.digests))]
         while len(self.reused) > size_max:
             del self.reused[next(iter(self.reused))]
 
     def forget(self, command_id: str, digest: str) -> None:
-        """Forget one body, whether it was the first under its id or another."""
+        """Drop one body, whether it was the first under its id or another."""
         self.reused.pop((command_id, digest), None)
         if self.digests.get(command_id) == digest:
             del self.digests[command_id]
 
 
 class NewestAnswered(Struct):
-    """Commands of many keys, of each who asked the newest: whoever asks much pushes out their own alone.
+    """Commands of many keys; for each sender the newest are kept, so a busy sender only displaces its own commands.
 
     Attributes:
         by_key: the commands of each key.
-        askers: the same commands by who sent them, oldest first.
+        askers: the same commands by sender, oldest first.
     """
 
     by_key: dict[bytes, Answered] = {}
     askers: dict[Asker, dict[Name, None]] = {}
 
     def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
-        """See `Answered.seen`; of the commands on a key."""
+        """As `Answered.seen`, for the commands of a key."""
         answered = self.by_key.get(key)
         return "new" if answered is None else answered.seen(command_id, digest)
 
     def note(self, event: Event, most: int) -> None:
-        """Remember the command that an event answers, and at most so many of who sent it."""
+        """Store the command that an event answers; at most `most` are kept for each sender."""
         self._of(event.key).note(event)
         self._count(event.key, event.meta, getattr(event.body, "by", ""), most)
 
     def note_unread(self, key: bytes, meta: EventMeta, most: int) -> None:
-        """Remember the command that a record answers whose body cannot be read."""
+        """Store the command that a record with an unreadable body answers."""
         self._of(key).note_unread(meta)
         self._count(key, meta, "", most)
 
     def take(self, key: bytes) -> Answered:
-        """Hand over the commands of a key: from now on they are remembered elsewhere."""
-        # Their names stay with who sent them until newer ones take their places: there is nothing left to forget.
+        """Remove and return the commands of a key, which are stored elsewhere from now on."""
+        # Their names stay in `askers` until newer ones replace them; then there is nothing left to drop.
         return self.by_key.pop(key, None) or Answered()
 
     def _of(self, key: bytes) -> Answered:

@@ -1,4 +1,4 @@
-"""The worker's one appender, replaced as soon as it is spoiled."""
+"""The worker's one appender, replaced as soon as the outcome of an append is unknown."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from log.port import Appender, Log
 
 @dataclass(slots=True)
 class Appenders:
-    """Hands out the appender that all partitions of a worker share.
+    """Provides the appender that all partitions of a worker share.
 
-    One connection for all lets the client put many partitions' batches into one request; the price is that a
-    failure makes all of them claim again, which is rare and safe.
+    With one connection the client can put many partitions' batches into one request. The price is that after a
+    failure all partitions claim again, which is rare and safe.
     """
 
     log: Log
@@ -19,21 +19,21 @@ class Appenders:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def current(self) -> Appender:
-        """A good appender, opened when needed."""
+        """A usable appender, opened if needed."""
         async with self._lock:
             if self._current is None:
                 self._current = await self.log.appender()
             return self._current
 
     async def spoiled(self, appender: Appender) -> None:
-        """Let go of an appender whose last outcome is unknown."""
+        """Discard an appender whose last outcome is unknown."""
         async with self._lock:
             if self._current is appender:
                 self._current = None
                 await appender.abandon()
 
     async def close(self) -> None:
-        """Let go of whatever is open."""
+        """Close the open appender, if any."""
         async with self._lock:
             if self._current is not None:
                 await self._current.abandon()

@@ -1,4 +1,4 @@
-"""Puts a writer together: which aggregates a partition has, and what they are decided by."""
+"""Assembly of a writer: the aggregates of a partition and their dependencies."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -26,19 +26,19 @@ from services.runtime.snapshots import LedgerSnapshots, Snapshots
 from services.runtime.trial import Trial
 from services.runtime.writer import PartitionWriter
 
-# One is folded while the next is fetched, and one more may wait for a broker that is slow to answer.
+# One is folded while the next is fetched; a third may wait for a slow broker.
 RECOVERED_TOGETHER = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """What all writers of a worker share.
+    """The dependencies that all writers of a worker share.
 
-    `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's
-    clock, used only to guess when to nudge; `trust` is what verdicts cite; `signer` signs what is carried between
-    partitions, `sealer` what is recorded; `seals` tells what others have so recorded; `trial` tries what others ended
-    of; `meters` count what they do; `large` is what large commands may take of them all; `counted` is, per
-    partition, the claim that others are known to have counted.
+    `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's clock,
+    used only to guess when to nudge; `trust` is cited in verdicts; `signer` signs what is carried between partitions,
+    `sealer` what is recorded; `seals` verifies what others recorded; `trial` tries commands that may have ended other
+    processes; `meters` count the work; `large` limits the time of large commands in all partitions; `counted` is, for
+    each partition, the claim that others are known to have counted.
     """
 
     log: Log
@@ -78,7 +78,7 @@ class Assembly:
         )
         events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)
         ledger = Ledger(executions, rule_of(self.seals, events_tp.topic))
-        # While signing is off no decider signs a snapshot either.
+        # While signing is off, deciders do not sign snapshots either.
         keys = self.seals.keys if self.seals and self.sealer else None
         snapshots = Snapshots(self.log, events_tp, self.sealer, keys)
         return PartitionWriter(
@@ -121,7 +121,7 @@ class Assembly:
             commands_tp=commands_tp,
             events_tp=events_tp,
             worker_id=self.worker_id,
-            # It reads commands where the definitions are decided: what it remembers is its own.
+            # It reads commands on the thread that decides definitions, so it needs a verifier (and cache) of its own.
             rounds=Rounds(ledger, replace(self.verifier), commands_tp.partition, 1),
             adoption=None,
             sealer=self.sealer,
@@ -133,6 +133,6 @@ class Assembly:
         )
 
     def _time(self, partition: int, clock: LogClock) -> LogTime:
-        """The definitions' time is asked for on the first partition of the executions' commands, where nudges go."""
+        """The definitions' time is read from the executions' first commands partition, which accepts nudges."""
         ask = asking(self.log, TopicPartition(self.log.topics.commands, partition), self.partitions)
         return LogTime(clock, ask, partition, self.partitions)

@@ -1,11 +1,11 @@
-"""Carries between partitions what the executions and the uses of one partition want done elsewhere.
+"""Carries commands to other partitions for the executions and the rule uses of one partition.
 
-What is to be done is in the fold, so nothing of it is lost with a writer: the next one finds it there. It is sent at
-least once, after the batch that asks for it was acknowledged, and again until its effect is seen:
+The work to do follows from the fold, so it is not lost with a writer: the next writer finds it there. Commands are
+sent at least once, after the batch that asks for them was acknowledged, and again until their effect is seen:
 
-1. a call that waits for a use of a standing rule asks the partition that counts them, until it is answered or its
-   deadline has passed; the id of a question is made of the reservation, the term and the attempt;
-2. every answer is carried back once; one that is lost is asked for anew, and is then the same answer;
+1. a call that waits for a use of a standing rule asks the partition that counts the uses, until it is answered or its
+   deadline has passed; the id of a question is derived from the reservation, the term and the attempt;
+2. every answer is carried back once; if it is lost, the question is asked again and gets the same answer;
 3. a rule to make or to suspend is sent to the definitions, always under the same id, until they show it.
 """
 
@@ -38,7 +38,7 @@ from services.runtime.effects import Answer, Effect, Errand, Reserving
 from services.runtime.executions_partition import ExecutionsPartition
 
 RETRY_S = 1.0
-# A rule that the definitions do not show yet: they may be away for long.
+# For a rule that the definitions do not show yet: they may be unavailable for long.
 ERRAND_RETRY_MAX_S = 60.0
 IDLE_MS = 60_000
 AT_ONCE = 100
@@ -50,14 +50,14 @@ logger = logging.getLogger(__name__)
 
 
 class Published(NamedTuple):
-    """What a carrier sees of the definitions: the newest standing rules, and which commands on a key left a trace."""
+    """A carrier's view of the definitions: the newest standing rules, and which commands on a key left a trace."""
 
     standing: Callable[[], StandingRules]
     answered: Callable[[bytes, str], bool]
 
 
 class Job(NamedTuple):
-    """Something to send at a moment of a clock that only runs forward; `order` makes jobs comparable."""
+    """Something to send at a time of a monotonic clock; `order` makes jobs comparable."""
 
     at_s: float
     order: int
@@ -79,15 +79,15 @@ def _loop_time_s() -> float:
 
 @dataclass(slots=True)
 class Carrier:
-    """What one partition has under way to others.
+    """The commands of one partition that are under way to others.
 
     Attributes:
         executions: the partition's fold.
-        published: the definitions as this process knows them.
+        published: the definitions as read by this process.
         signer: a decider's key.
-        topics, partitions: of the log.
+        topics, partitions: the log's topics and partition count.
         send: appends one command.
-        monotonic_s: seconds of a clock that only runs forward.
+        monotonic_s: seconds of a monotonic clock.
     """
 
     executions: ExecutionsPartition
@@ -103,12 +103,12 @@ class Carrier:
     _answers: list[Answer] = field(default_factory=list)
 
     def start(self) -> None:
-        """Look for what earlier writers left to do. What one of them answered is asked for anew."""
+        """Queue what earlier writers left to do. Their answers are not sent again: the calls that wait ask again."""
         executions = self.executions
         self.take([*map(Reserving, sorted(executions.reserving)), *executions.errands.every.values()])
 
     def take(self, effects: Iterable[Effect]) -> None:
-        """Take what a batch asks for that was acknowledged."""
+        """Queue what an acknowledged batch asks for."""
         now_s = self.monotonic_s()
         for effect in effects:
             if isinstance(effect, Answer):
@@ -119,16 +119,16 @@ class Carrier:
                 self._ask(effect.key, now_s)
 
     def wait_ms(self) -> int:
-        """How long until something is to be sent, at most a minute."""
+        """The time until something must be sent, at most a minute."""
         if not self._jobs:
             return IDLE_MS
         return max(0, min(IDLE_MS, math.ceil((self._jobs[0].at_s - self.monotonic_s()) * 1000)))
 
     async def carry(self, term: int) -> None:
-        """Send what is due: everything that was taken, and again what shows no effect yet.
+        """Send everything that is due: all new commands, and again those without a visible effect.
 
         Args:
-            term: of the writer, whose last batch was acknowledged.
+            term: the term of the writer, whose last batch was acknowledged.
         """
         drafts = [self._settlement(answer) for answer in self._answers]
         self._answers = []
@@ -166,7 +166,7 @@ class Carrier:
         return {name: entry.state.calls[name] for name in entry.state.reserving}
 
     def _draft(self, job: Job, term: int) -> tuple[TopicPartition, Draft] | None:
-        """The command of a job; None where nothing is to be done any more."""
+        """The command of a job; None if nothing is left to do."""
         if isinstance(job.what, Question):
             return self._reservation(job.what, job.attempt, term)
         errand = job.what

@@ -1,13 +1,13 @@
-"""Evaluates what may not end in a process that can be killed: conditions, and input schemas on arguments.
+"""Evaluates conditions, and schemas on arguments, that may run for ever, in a process that can be killed.
 
-Small work is done here. A larger one goes to a helper process with a time budget; when it is overrun the helper is
-killed, the call is held (its condition) or its arguments do not fit (their schema), and a spare that runs already
-takes its place, so that one tenant's work does not keep the others waiting; another spare starts. Where the spare is
-not ready yet, calls with larger conditions are held, and whoever brings much to check is told to ask again. What had
-it killed twice within a minute is not tried again for the rest of it (`overruns`).
+Small work is done in this process. Larger work goes to a helper process with a time limit. When the limit is
+exceeded, the helper is killed and the call is held (for a condition) or its arguments do not fit (for a schema). A
+spare helper that is already running replaces it, so that one tenant's work does not delay the others; another spare
+is started. If the spare is not ready yet, calls with larger conditions are held, and senders of large arguments are
+told to retry. Text that had a helper killed twice within a minute is not tried again for the rest of it (`overruns`).
 
-What is small is counted over all conditions on a call, and what is larger is charged to its tenant (`shares`): many
-conditions that are small one by one, or many calls, leave other tenants their verdicts.
+Small work is summed over all conditions on a call, and larger work is charged to its tenant (`shares`): so many
+conditions that are each small, or many calls, do not take other tenants' verdicts away.
 """
 
 import socket
@@ -39,7 +39,7 @@ from services.runtime.overruns import Overruns
 from services.runtime.shares import Shares
 
 BUDGET_MS = 250
-# Less than that is no more than what else a decision takes: it is never charged or put off.
+# Work below this is no more than the rest of a decision: it is never charged or put off.
 FREE_COST = 2_000
 FREE_SCHEMA_COST = 200
 SHARE_SPENT = "larger conditions and schemas of this tenant have used up their share of time for now"
@@ -48,7 +48,7 @@ BARRED = "it took too long twice within a minute and is not tried for now"
 
 @dataclass(slots=True)
 class _Helper:
-    """A helper process, and whether it has said that it is ready."""
+    """A helper process, and whether it has reported that it is ready."""
 
     process: "subprocess.Popen[bytes]"
     connection: socket.socket
@@ -61,7 +61,7 @@ class _Helper:
 
 
 class CelHelper:
-    """An `Evaluator` and a `SchemaCheck` for the decider: `evaluate`, `misfit`; to be closed, or used in a `with`."""
+    """The decider's `Evaluator` (`evaluate`) and `SchemaCheck` (`misfit`); close it, or use it in a `with`."""
 
     def __init__(self, budget_ms: int = BUDGET_MS, shares: Shares | None = None) -> None:
         self._budget_ms = budget_ms
@@ -75,16 +75,16 @@ class CelHelper:
 
     @property
     def process_id(self) -> int:
-        """The helper process in force."""
+        """The id of the current helper process."""
         return self._helper.process.pid
 
     def evaluate(self, expression: CompiledExpression, bindings: Bindings) -> bool:
-        """Evaluate here while all conditions on the call are surely small, else in the helper.
+        """Evaluate in this process while all conditions on the call are certainly small, else in the helper.
 
         Raises:
-            PolicyTimeout: the helper did not answer within the budget, or did not do so lately; or the tenant has
+            PolicyTimeout: the helper did not answer within the limit, or had exceeded it lately; or the tenant has
                 used up its share.
-            EvaluationFailed: an error, or no answer of true or false.
+            EvaluationFailed: an error, or an answer that is neither true nor false.
         """
         tenant = _tenant_of(bindings)
         is_spent = self._shares.is_spent(tenant)
@@ -121,14 +121,14 @@ class CelHelper:
             bindings.waited_s += time.monotonic() - began_s
 
     def misfit(self, schema_text: str, arguments: Any, tenant: str = "") -> str | None:
-        """Why arguments do not fit a schema: found here if it is surely little work, else in the helper.
+        """The reason why arguments do not fit a schema: found here if it is little work, else in the helper.
 
         Returns:
-            `JSON path: reason`, also where no answer came within the budget; None where they fit.
+            `JSON path: reason`, also if no answer came within the limit; None if they fit.
 
         Raises:
-            NotNow: the helper is starting, because of other work than this; this schema has it killed too often; or
-                the tenant has used up its share.
+            NotNow: the helper is starting because of other work; this schema has had it killed too often; or the
+                tenant has used up its share.
         """
         if surely_fits(schema_text, arguments):
             return None
@@ -165,14 +165,14 @@ class CelHelper:
         return None if found is None else str(found)
 
     def leave(self) -> None:
-        """Ask nothing more: the helper is that of the process which this one was forked from."""
+        """Ask the helper nothing more: it belongs to the process from which this one was forked."""
         self._left = True
 
     def _answer(self, question: bytes, tenant: str, text: str) -> object:
         if self._left:
             raise PolicyTimeout("the helper process is another's")
         with self._lock:
-            # The decider does not wait for a helper that starts: while one is starting, the call is held at once.
+            # The decider does not wait for a helper that is starting: the call is held at once.
             self._await_ready(time.monotonic())
             asked = self._helper
             try:
@@ -225,7 +225,7 @@ class CelHelper:
         except OSError as error:
             raise EvaluationFailed("the helper process ended while it started") from error
         finally:
-            # One that never said so and has ended will not: start another for the next question.
+            # A helper that ended before it was ready will never be: start another for the next question.
             if not self._helper.ready and self._helper.process.poll() is not None:
                 self._restart()
         if not self._helper.ready:
@@ -269,7 +269,7 @@ def _launched() -> _Helper:
 
 
 def _remaining(deadline: float) -> float:
-    # A timeout of zero would make the socket non-blocking instead of late.
+    # A timeout of zero would make the socket non-blocking.
     return max(0.001, deadline - time.monotonic())
 
 

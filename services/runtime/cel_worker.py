@@ -1,7 +1,7 @@
-"""The helper process of `cel_helper`: reads one question at a time, works on it without a bound, answers.
+"""The helper process of `cel_helper`: answers one question at a time, with unlimited work.
 
-Run as `python -m services.runtime.cel_worker FD LIMIT_MS`. It ends when its parent closes the socket, and by
-the kernel's alarm when an evaluation outlives the limit, so that it cannot outlive a parent that was killed.
+Run as `python -m services.runtime.cel_worker FD LIMIT_MS`. It ends when its parent closes the socket. The kernel's
+alarm ends it when an evaluation exceeds the limit, so that it cannot outlive a parent that was killed.
 """
 
 import resource
@@ -37,11 +37,11 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
 def main(descriptor: int, limit_ms: int) -> None:
     """Answer until the parent closes its end."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
-    # The default action ends the process even while the binding holds the interpreter.
+    # The default action ends the process even while the binding holds the interpreter lock.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    # Whoever asks has set a time for the answer, and not for this.
+    # Load now: the asker's time limit is for the answer, not for loading.
     later.load()
-    # A parent that was killed leaves nobody to answer, and nothing to tell of: that ends this process too.
+    # If the parent was killed, there is nobody to answer or to report an error to: that also ends this process.
     with socket.socket(fileno=descriptor) as parent, suppress(ConnectionResetError, BrokenPipeError):
         send_frame(parent, b"ready")
         while frame := receive_frame(parent):

@@ -14,12 +14,12 @@ from schemas.seals import ANYWHERE, Sealer
 from schemas.term import NO_CLAIM
 from services.runtime.ledger import Ledger
 
-# Some ten milliseconds of folding. A whole partition at once took longer than a group waits for its member.
+# About ten milliseconds of folding. Folding a whole partition at once exceeded the group's session timeout.
 READ_TOGETHER = 64
 
 
 async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) -> None:
-    """Fold the partition from where the ledger stands up to an offset.
+    """Fold the partition from the ledger's position up to an offset.
 
     Raises:
         LogTruncated: the partition is shorter than what the ledger has read.
@@ -28,7 +28,7 @@ async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) ->
         async for chunk in chunks:
             for begin in range(0, len(chunk), READ_TOGETHER):
                 await ledger.read_all(chunk[begin : begin + READ_TOGETHER])
-                # What was fetched already comes without a pause: the group's heartbeat shares this loop.
+                # Chunks that are already fetched arrive without a pause, and the group's heartbeat shares this loop.
                 await asyncio.sleep(0)
     # Offsets may end in a gap (a compacted or control record): the next record still comes at `stop` or later.
     ledger.next_offset = max(ledger.next_offset, stop)
@@ -48,23 +48,23 @@ async def claim(
 
     1. Read to the high watermark, so that the ledger knows the claim in force.
     2. Append a claim after that one.
-    3. Read back to one's own claim.
+    3. Read back to the own claim.
 
     Args:
-        log: where the partition is.
-        appender: a good one.
+        log: the log of the partition.
+        appender: a usable appender.
         tp: the events partition.
         ledger: folded up to some offset; afterwards, up to the claim.
         claim_id: fresh for every try.
         worker_id: named in the claim, for people.
-        sealer: signs it; None where nothing is signed.
-        counted: a claim that others have counted: nothing is claimed beside it by who does not.
+        sealer: signs it; None if nothing is signed.
+        counted: a claim that others have counted; a process that does not count it must not claim.
 
     Returns:
-        Whether this claim is in force; if not, somebody else's landed first.
+        True if this claim is in force; False if another process's claim landed first.
 
     Raises:
-        ClaimUnknown: the claim that others have counted does not count here: all after it would be decided anew.
+        ClaimUnknown: the claim that others counted does not count here, so everything after it would be decided anew.
         AppendFailed: the outcome is unknown; claim again with a fresh appender.
     """
     _, end = await log.bounds(tp)
@@ -74,7 +74,7 @@ async def claim(
     body = WriterClaimed(claim_id=claim_id, after=ledger.rule.claim, worker=worker_id)
     meta = EventMeta(
         event_id=derived_id("claim", claim_id),
-        # A claim has no command, so it has no time of its own: the log's time stands still.
+        # A claim has no command and so no time of its own: the log's time does not advance.
         at_ms=ledger.now_ms,
         term=ledger.rule.claim,
         version=0,
@@ -91,5 +91,5 @@ async def claim(
 
 
 def log_key(partition: int) -> bytes:
-    """The key of records about the log itself; they are put on their partition explicitly."""
+    """The key of records about the log itself; their partition is given explicitly."""
     return LOG_KEYS + b"%d" % partition

@@ -1,4 +1,4 @@
-"""The log's time as this process can tell it: its own clock, corrected by what the broker stamped."""
+"""An estimate of the log's time: this process's clock, corrected by the broker's timestamps."""
 
 import time
 from collections.abc import Callable
@@ -14,8 +14,8 @@ def wall_ms() -> int:
 class LogClock:
     """Estimates the log's time, only to know when to nudge.
 
-    A record read late makes the log look behind, never ahead, so the largest difference seen is the best guess;
-    a nudge of one's own, read at once, tells it exactly.
+    A record that is read late makes the log look behind, never ahead, so the largest difference seen is the best
+    estimate; a nudge of one's own, read at once, gives it exactly.
     """
 
     local_ms: Callable[[], int] = wall_ms
@@ -23,15 +23,15 @@ class LogClock:
 
     @property
     def known(self) -> bool:
-        """Whether any record has told the log's time yet."""
+        """True if a record has shown the log's time."""
         return self._skew_ms is not None
 
     def now_ms(self) -> int:
-        """The log's time by the best guess so far."""
+        """The current estimate of the log's time."""
         return self.local_ms() + (self._skew_ms or 0)
 
     def observe(self, append_time_ms: int, exact: bool = False) -> None:
-        """Learn from a record that was just read."""
+        """Update the estimate from a record that was just read."""
         skew_ms = append_time_ms - self.local_ms()
         if exact or self._skew_ms is None or skew_ms > self._skew_ms:
             self._skew_ms = skew_ms

@@ -1,4 +1,4 @@
-"""Dead letters: what cannot be read or believed is kept with its reason, and the partition goes on."""
+"""Dead letters: commands that cannot be read or verified are stored with the reason, and the partition continues."""
 
 import hashlib
 import logging
@@ -10,17 +10,17 @@ from schemas.dead_letters import letter_headers
 from schemas.record import Headers, OutRecord
 from services.runtime.rounds import DeadLetter
 
-# Foreign headers are kept, but not without limit: a dead letter must fit where its original did.
+# The original's headers are kept, but limited: a dead letter must fit into the log as its original did.
 HEADERS_KEPT = 32
 KEY_KEPT = 1024
-# A bearer token is good for whoever reads it, and letters are kept longer than commands.
+# A bearer token can be used by every reader, and dead letters are kept longer than commands.
 TOKEN = "placet_token"  # noqa: S105 - a header's name
 
 logger = logging.getLogger(__name__)
 
 
 def dead_letter_record(letter: DeadLetter, tp: TopicPartition) -> OutRecord:
-    """The record of a dead letter: the original's bytes, and where and why in the headers.
+    """The record of a dead letter: the original's bytes, with its place and the reason in the headers.
 
     Its id is (topic, partition, offset) of the original, so that writing it again adds nothing.
     """
@@ -33,10 +33,10 @@ def dead_letter_record(letter: DeadLetter, tp: TopicPartition) -> OutRecord:
 
 
 async def send_dead_letters(log: Log, commands_tp: TopicPartition, letters: list[DeadLetter]) -> None:
-    """Write the letters and wait until they are in the log, before their commands count as dealt with.
+    """Write the letters and wait until they are in the log, before their commands count as processed.
 
     Raises:
-        LogError: they could not be written; the round must not go on.
+        LogError: they could not be written; the round must not continue.
     """
     partitions = await log.partition_count(log.topics.dead_letters)
     target = TopicPartition(log.topics.dead_letters, commands_tp.partition % partitions)
@@ -54,14 +54,14 @@ def _kept(name: str, value: bytes) -> bytes:
 
 
 def _without_content(letter: DeadLetter, record: OutRecord) -> OutRecord:
-    """What would not fit beside its reason: the original stays where it is for the topic's seven days."""
+    """For a record too large to keep with its reason: the original stays in its topic for seven days."""
     ours = tuple((name, value) for name, value in record.headers if not name.startswith("original_"))
     sha256 = hashlib.sha256(letter.raw.value).hexdigest().encode()
     return OutRecord(record.key[:KEY_KEPT], b"", (*ours, ("placet_left_out_sha256", sha256)))
 
 
 def _alert(commands_tp: TopicPartition, letters: list[DeadLetter]) -> None:
-    """One line a round: somebody writes to this topic who should not, or not so."""
+    """Log one line for each round: a sender writes to this topic without permission, or in the wrong form."""
     first = letters[0]
     logger.warning(
         "%s: %d dead letters, the first of offset %d (%s: %.200s)",

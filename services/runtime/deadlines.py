@@ -1,7 +1,7 @@
-"""Deadline nudges: when nothing else arrives, the timer makes the writer look at the log's time.
+"""Deadline nudges: if no commands arrive, the timer makes the writer compare deadlines with the log's time.
 
-A nudge decides nothing. Its id is made of its writer, what is due, when, and the attempt, so that a repeat is the
-same nudge; one that comes early leaves no event, teaches the clock, and is sent again.
+A nudge decides nothing. Its id is derived from its writer, the item that is due, its time and the attempt, so that a
+repeat is the same nudge. A nudge that comes early leaves no event, corrects the clock estimate, and is sent again.
 """
 
 import asyncio
@@ -33,18 +33,18 @@ def _loop_time_s() -> float:
 
 @dataclass(slots=True)
 class Deadlines:
-    """What is due when on one partition.
+    """The deadlines of one partition.
 
-    Each execution waits in one place: in the heap until its deadline by the log's time, then, nudged, for another
-    look. That look is timed by a clock that only runs forward: by the log's time it would be hours away after a
-    nudge that a wrong clock sent too early.
+    Each execution waits in one place: in the heap until its deadline by the log's time, then, after a nudge, for a
+    second look. The second look is timed by a monotonic clock: by the log's time it would be hours away after a nudge
+    that a wrong clock sent too early.
 
     Attributes:
         clock: the log's time.
-        due_of: the present deadline of an execution, which may have moved since it was put here.
-        monotonic_s: seconds of a clock that only runs forward.
-        waiting: the executions that may have one.
-        writer: names the writer in the ids of its nudges: those of an earlier one count for nothing.
+        due_of: returns an execution's present deadline, which may have moved since it was put here.
+        monotonic_s: seconds of a monotonic clock.
+        waiting: returns the executions that may have a deadline.
+        writer: the writer's name in the ids of its nudges; nudges of an earlier writer do not count.
     """
 
     clock: LogClock
@@ -58,16 +58,16 @@ class Deadlines:
     _looks: deque[tuple[float, bytes]] = field(default_factory=deque)
 
     def start(self) -> None:
-        """Begin with what earlier writers left to wait for."""
+        """Begin with the deadlines that earlier writers left."""
         self.look(self.waiting())
 
     def look(self, keys: Iterable[bytes]) -> None:
-        """Look at what these executions wait for now: something happened in them."""
+        """Update the deadlines of these executions, which have new events."""
         for key in keys:
             self.put(key, self.due_of(key))
 
     def put(self, key: bytes, due: Due | None) -> None:
-        """Remember an execution's next deadline, or that it has none."""
+        """Store an execution's next deadline, or that it has none."""
         nudged = self._nudged.get(key)
         if nudged is not None and nudged[0] == due:
             return
@@ -78,7 +78,7 @@ class Deadlines:
             self._queue(key, due)
 
     def wait_ms(self) -> int:
-        """How long until something is to be done, at most a minute."""
+        """The time until something must be done, at most a minute."""
         waits = [IDLE_MS]
         if self._drop_stale():
             waits.append(self._heap[0][0] - self.clock.now_ms() if self.clock.known else 0)
@@ -89,7 +89,7 @@ class Deadlines:
     async def nudge_due(self, send: Send) -> None:
         """Send a nudge for everything due by now; each is looked at again a little later.
 
-        While nothing has told the log's time yet, the first deadline is nudged whenever it is: that tells it.
+        As long as no record has shown the log's time, the first deadline is nudged at once, which shows it.
         """
         self._look_again()
         now_ms = self.clock.now_ms()
@@ -115,12 +115,12 @@ class Deadlines:
             self._queued[key] = due[0]
             heapq.heappush(self._heap, (due[0], key))
             if len(self._heap) > 2 * len(self._queued) + STALE_MAX:
-                # What has moved or gone sinks below what still waits, and would stay until its time had come.
+                # Deadlines that moved or were removed sink below the others, and would stay until their time came.
                 self._heap = [(at_ms, waiting) for waiting, at_ms in self._queued.items()]
                 heapq.heapify(self._heap)
 
     def _drop_stale(self) -> bool:
-        """Whether anything waits for its deadline; what has moved or gone is dropped from the top."""
+        """True if anything waits for its deadline; deadlines that moved or were removed are dropped from the top."""
         while self._heap and self._queued.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return bool(self._heap)

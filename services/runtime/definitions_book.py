@@ -1,4 +1,4 @@
-"""The definitions as every decider reads them, and how a partition adopts new ones."""
+"""The definitions as every decider reads them, and their adoption by a partition."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -24,21 +24,21 @@ from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
 
-# What is known of a tenant's and project's agent with a tool; None while that is not complete.
+# Returns the statistics of a tenant's and project's agent with a tool; None while incomplete.
 TrustFor = Callable[[str, str, str, str], Mapping[str, Any] | None]
 
 
 def unknown_trust(tenant: str, project: str, agent: str, tool: str) -> None:
-    """Trust where nobody reads it: missing, so that a rule that asks for it holds the call."""
+    """Trust if nothing reads it: missing, so that a rule that needs it holds the call."""
     return
 
 
 @dataclass(slots=True)
 class DefinitionsBook:
-    """Follows `placet.definitions` under the term rule and tells who listens.
+    """Follows `placet.definitions` under the term rule and notifies listeners.
 
-    Records are folded `apart`, since compiling them may take long; what others see of them changes at once, on the
-    event loop, when a chunk of them was folded.
+    Records are folded `apart`, since compiling them may take long. The visible state changes at once, on the event
+    loop, when a chunk of records has been folded.
     """
 
     log: Log
@@ -59,7 +59,7 @@ class DefinitionsBook:
 
     @property
     def tp(self) -> TopicPartition:
-        """Where definitions are."""
+        """The partition of the definitions."""
         return TopicPartition(self.log.topics.definitions, 0)
 
     @property
@@ -73,11 +73,11 @@ class DefinitionsBook:
         return self._through_record
 
     def answered(self, key: bytes, command_id: str) -> bool:
-        """Whether a command for a definition is known to have left its trace."""
+        """True if a command for a definition is known to have left its trace."""
         return self._folded.has_answered(key, command_id)
 
     async def follow(self) -> None:
-        """Read on for ever.
+        """Read for ever.
 
         Raises:
             LogError: the log failed.
@@ -97,7 +97,7 @@ class DefinitionsBook:
                 listener()
 
     async def load(self) -> None:
-        """Read once up to the high watermark, before anything is followed."""
+        """Read once up to the high watermark, before following."""
         _, end = await self.log.bounds(self.tp)
         await read_up_to(self.log, self.tp, self._ledger, end)
         self._show()
@@ -106,7 +106,7 @@ class DefinitionsBook:
         self._current, self._through_record = self._folded.current, self._folded.through_record
 
     async def catch_up(self) -> None:
-        """Wait until everything below the present high watermark was read by `follow`."""
+        """Wait until `follow` has read everything below the present high watermark."""
         _, end = await self.log.bounds(self.tp)
         async with self._read:
             await self._read.wait_for(lambda: self._ledger.next_offset >= end)
@@ -114,7 +114,7 @@ class DefinitionsBook:
 
 @dataclass(slots=True)
 class Adoption:
-    """What one partition judges by: changed only together with a `DefinitionsAdopted` in its log."""
+    """The definitions that one partition judges by: changed only together with a `DefinitionsAdopted` in its log."""
 
     book: DefinitionsBook
     in_force: Definitions = field(init=False)
@@ -156,14 +156,14 @@ class Adoption:
 
 @dataclass(slots=True)
 class AdoptedRules:
-    """The definitions in force on a partition, as its executions see them (`executions_partition.Rules`)."""
+    """The definitions in force on a partition, for its executions (`executions_partition.Rules`)."""
 
     adoption: Adoption
     trust: TrustFor = unknown_trust
 
     @property
     def through_offset(self) -> int:
-        """The newest definition in force."""
+        """The offset of the newest definition in force."""
         return self.adoption.in_force.through_offset
 
     @property

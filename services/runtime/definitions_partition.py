@@ -1,4 +1,4 @@
-"""The definitions as a partition's aggregates: the same loop and rules as for executions."""
+"""The definitions as the aggregates of a partition: with the same loop and rules as executions."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from services.domain.definitions import Definitions
 from services.runtime.answered import Answered, NewestAnswered, Seen
 from services.runtime.effects import NOTHING, Effects
 
-# How many refusals for want of authority are remembered of each who asked.
+# The number of refusals for lack of authority that are kept for each sender.
 REFUSED_MAX = 1_000
 WANT_OF_AUTHORITY = frozenset({Refusal.NOT_AUTHORISED, Refusal.OWN_REQUEST, Refusal.FORBIDDEN_ROLE})
 
@@ -21,10 +21,11 @@ WANT_OF_AUTHORITY = frozenset({Refusal.NOT_AUTHORISED, Refusal.OWN_REQUEST, Refu
 class DefinitionsPartition:
     """All definitions, with the publishing commands that were answered.
 
-    A signed command has its sender's roles of then for ever. So whatever its sender had the authority for is
-    remembered with its key for good, also what was refused for another reason: decided again, it could bring back a
-    definition that was replaced since. What was refused for want of authority (`refused`) is refused again, unless
-    its sender has got it since, who may as well ask anew: of that, each who asked has the newest remembered.
+    A signed command keeps its sender's roles of that time for ever. So every command for which the sender had the
+    authority is remembered with its key for good, even if it was refused for another reason: decided again, it could
+    bring back a definition that was replaced since. A command refused for lack of authority (`refused`) is refused
+    again, unless its sender has got the authority since, and then the sender could as well send it anew: of these,
+    only the newest of each sender are remembered.
 
     `through_record` is the id and the term of the record at `current.through_offset`.
     """
@@ -52,7 +53,7 @@ class DefinitionsPartition:
         self._note(event, definitions.set_aside(self.current, event.body, tenant, event.offset, error))
 
     def set_unread_aside(self, key: bytes, meta: EventMeta, error: Exception) -> bool:
-        """See `Aggregates.set_unread_aside`: what it would hold or forbid nobody can tell, so nothing is decided."""
+        """See `Aggregates.set_unread_aside`: its effect cannot be known, so nothing more is decided."""
         return False
 
     def _note(self, event: Event, current: Definitions) -> None:
@@ -66,10 +67,10 @@ class DefinitionsPartition:
             self.answered.setdefault(event.key, Answered()).note(event)
 
     def _passes(self, event: Event) -> bool:
-        """Whether the command that an event answers need not be remembered for good."""
+        """True if the command that an event answers need not be remembered for good."""
         body, meta = event.body, event.meta
         if is_reuse_refusal(body):
-            # It is of use only beside the first body under its id.
+            # It matters only together with the first body under its id.
             return self.refused.seen(event.key, meta.command_id, meta.command_digest) == "reused"
         return isinstance(body, CommandRefused) and body.code in WANT_OF_AUTHORITY
 
@@ -80,7 +81,7 @@ class DefinitionsPartition:
         return self.refused.seen(key, command_id, digest) if seen == "new" else seen
 
     def has_answered(self, key: bytes, command_id: str) -> bool:
-        """Whether a command is known to have left its trace, whichever body it had."""
+        """True if a command is known to have left its trace, whichever body it had."""
         return self.seen(key, command_id, "") != "new"
 
     def next_version(self, key: bytes) -> int:

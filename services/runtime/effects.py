@@ -1,7 +1,7 @@
-"""What a fold wants done outside of it, as data: who folds live hands it on once the events are acknowledged.
+"""The effects of a fold on other partitions, as data: a live writer passes them on once the events are acknowledged.
 
-Nothing of it is lost with a writer, since it follows from the fold as well: the next one begins with what is left to
-do (`Carrier.start`, `Deadlines.start`).
+They are not lost with a writer, since they also follow from the fold: the next writer begins with what is left to do
+(`Carrier.start`, `Deadlines.start`).
 """
 
 from typing import Literal
@@ -15,7 +15,7 @@ from services.domain.memory.standing_rules import StandingRules
 
 
 class Errand(Struct, frozen=True):
-    """A rule to make, or to suspend. Its id is that of its command, so that a repeat is the same command."""
+    """A rule to make, or to suspend. Its id is also its command's, so that a repeat is the same command."""
 
     errand_id: str
     kind: Literal["make", "suspend"]
@@ -30,7 +30,7 @@ class Errand(Struct, frozen=True):
         return definition_key(self.tenant, RULE_KIND, self.rule_id)
 
     def is_done(self, rules: StandingRules) -> bool:
-        """Whether the definitions show that it was done, or cannot be any more."""
+        """True if the definitions show that it was done, or that it cannot be done any more."""
         rule = rules.find(self.tenant, self.rule_id)
         if rule is None:
             return False
@@ -44,7 +44,7 @@ class Reserving(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What is to be carried back to the call that asked. `command_id` is of the question that it answers."""
+    """An answer to carry back to the call that asked. `command_id` is the id of the answered question."""
 
     key: bytes
     reservation_id: str

@@ -1,4 +1,4 @@
-"""What the executions of a partition want done elsewhere about standing rules, as the fold of their events."""
+"""The pending changes of standing rules that a partition's executions ask for, folded from their events."""
 
 from dataclasses import dataclass, field
 
@@ -18,11 +18,11 @@ _TOLD_BY = frozenset({ReservationSettled, RuleAsked, RuleContradicted})
 
 @dataclass(slots=True)
 class Errands:
-    """Every errand of a partition. Few are ever made: each is a person's decision.
+    """Every errand of a partition. There are few: each comes from a person's decision.
 
     Attributes:
         every: by id, in the order of the log.
-        contradicted: the contradictions of each rule that were said here; it rests here until it has heeded them.
+        contradicted: the contradictions of each rule on this partition; the rule rests here until it heeds them.
         spent: rules whose last use is known to be taken.
     """
 
@@ -31,7 +31,7 @@ class Errands:
     spent: set[RuleName] = field(default_factory=set)
 
     def apply(self, event: Event) -> Effects:
-        """Take an event of an execution; the errand that it makes."""
+        """Fold an event of an execution; returns the errand that it causes."""
         body = event.body
         if type(body) not in _TOLD_BY:
             return NOTHING
@@ -47,7 +47,7 @@ class Errands:
         return NOTHING
 
     def add(self, errand: Errand) -> Effects:
-        """Take one errand, from an event or a snapshot."""
+        """Add one errand, from an event or a snapshot."""
         self.every[errand.errand_id] = errand
         if errand.kind == "suspend":
             name = (errand.tenant, errand.rule_id)
@@ -55,7 +55,7 @@ class Errands:
         return (errand,)
 
     def rests(self, rule: StandingRule) -> bool:
-        """Whether a rule was contradicted here, and the definitions in force do not show it yet."""
+        """True if a rule was contradicted here, and the definitions in force do not show that yet."""
         said = self.contradicted.get((rule.tenant, rule.rule_id), ())
         return any(not rule.heeds(name) for name in said)
 

@@ -25,15 +25,15 @@ from services.runtime.errands import Errands
 from services.runtime.large_commands import LargeCommands
 from services.runtime.rule_uses_partition import RuleUsesPartition
 
-Due = tuple[int, str]  # the moment (ms) and the call or hold that is due
+Due = tuple[int, str]  # the time (ms), and the call or hold that is due
 
 RECENT_MAX = 1_000
-# Of commands that were refused where there is no execution, of each who asked.
+# The number of commands refused without an execution that are kept for each sender.
 ORPHANS_MAX = 1_000
 
 
 class Rules(Protocol):
-    """The definitions in force, as decisions see them."""
+    """The definitions in force, for decisions."""
 
     @property
     def through_offset(self) -> int:
@@ -57,12 +57,12 @@ class Rules(Protocol):
     def judge(
         self, execution: Execution, call: Call, now_ms: int, *, rests: Callable[[StandingRule], bool]
     ) -> Verdict:
-        """The policy's verdict, where some standing rules rest."""
+        """The policy's verdict; rules for which `rests` is true count as suspended."""
         ...
 
 
 class Entry(Struct):
-    """One execution with the count of its events and the commands it has answered."""
+    """One execution, with its event count and the commands it has answered."""
 
     state: Execution
     version: int
@@ -73,13 +73,12 @@ class Entry(Struct):
 class ExecutionsPartition:
     """All executions of a partition.
 
-    An execution that has ended and has nothing left to settle moves to `recent`, where late commands still get
-    their exact refusal; from there, in order of ending, only its key is kept, so that its id is never used again.
-    `uses` are the standing rules that are counted here, and `errands` what these executions want done about rules.
-    `reserving` are the executions with calls that wait for a use of one. `unreadable` are executions with a fact that
-    cannot be folded, and why: nothing of theirs is decided any more. `orphans` are the commands that were answered
-    where there is no execution, or only its key. `large` says whose large commands are put off; without it nobody's
-    are.
+    An execution that has ended and has nothing left to settle moves to `recent`, where late commands still get their
+    exact refusal. From there, in order of ending, only its key is kept, so that its id is never used again. `uses`
+    are the standing rules that are counted here, and `errands` the changes of rules that these executions ask for.
+    `reserving` are the executions with calls that wait for a use of one. `unreadable` maps executions with an event
+    that cannot be folded to the reason: they get no further decisions. `orphans` are the commands that were answered
+    without an execution, or with only its key. `large` decides whose large commands are put off; without it none are.
     """
 
     rules: Callable[[], Rules]
@@ -176,7 +175,7 @@ class ExecutionsPartition:
         return self.uses.next_version(key) if split_rule_uses_key(key) is not None else 1
 
     def due_of(self, key: bytes) -> Due | None:
-        """When the execution is to be looked at next, and for what; or None."""
+        """The time at which something of the execution is due next, and its call or hold; or None."""
         entry = self.live.get(key)
         return next_moment(entry.state) if entry and key not in self.unreadable else None
 
@@ -189,7 +188,7 @@ class ExecutionsPartition:
 
     def _context(self, command: Command, now_ms: int) -> Context:
         rules = self.rules()
-        # The project of the key, which is the sender's (`services.runtime.addressing`).
+        # The project of the key, which matches the sender's (`services.runtime.addressing`).
         tenant, project = command.actor.tenant, command.actor.project
         people = rules.people.of(tenant, project)
         return Context(
@@ -206,7 +205,7 @@ class ExecutionsPartition:
         )
 
     def _in_force(self, rules: Rules, place: Place) -> tuple[InForce, ...]:
-        """The rules that are active for what is named, without those that were contradicted here."""
+        """The rules that are active for an agent and tool, without those that were contradicted here."""
         errands = self.errands
         return tuple(
             InForce(rule.document, (rule.tenant, rule.rule_id) in errands.spent, rule.activators)
@@ -217,7 +216,7 @@ class ExecutionsPartition:
     def _begin(self, event: Event) -> Entry | None:
         if not isinstance(event.body, ExecutionStarted) or event.key in self.unreadable:
             return None
-        # What was refused before it began is a repeat for as long as it is there.
+        # A command that was refused before the start is a repeat as long as it is remembered here.
         entry = Entry(start(split_execution_key(event.key), event.body), 0, self.orphans.take(event.key))
         self.live[event.key] = entry
         return entry
@@ -235,7 +234,7 @@ class ExecutionsPartition:
             self.note_reserving(key, state)
 
     def note_reserving(self, key: bytes, state: Execution) -> None:
-        """Remember whether calls of an execution wait for a use of a standing rule."""
+        """Store whether calls of an execution wait for a use of a standing rule."""
         if state.reserving:
             self.reserving.add(key)
         else:
@@ -248,5 +247,5 @@ class ExecutionsPartition:
 
 
 def _unsettled(state: Execution) -> bool:
-    """Whether a call may still report, or a person must still settle one."""
+    """True if a call may still report, or a person must still settle one."""
     return bool(state.due) or any(hold.status == "open" for hold in state.holds.values())

@@ -1,4 +1,4 @@
-"""Frames on a socket between two of our own processes: four bytes of length, then the content."""
+"""Frames on a socket between two of our own processes: a length of four bytes, then the content."""
 
 import socket
 
@@ -11,7 +11,7 @@ def send_frame(connection: socket.socket, content: bytes) -> None:
 
 
 def receive_frame(connection: socket.socket) -> bytes:
-    """Receive one frame; empty when the other side closed. The socket's timeout applies to each part."""
+    """Receive one frame; empty if the other side closed. The socket's timeout applies to each part."""
     header = _receive(connection, LENGTH_BYTES)
     return _receive(connection, int.from_bytes(header, "big")) if header else b""
 

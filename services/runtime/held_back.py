@@ -1,6 +1,6 @@
-"""Another producer's transaction that stays open: nothing behind it in its partition is delivered to anybody.
+"""Detects open transactions of other producers: nothing after one in its partition is delivered to any reader.
 
-Only producers with a transactional id can open one; docs/log-contract.md asks that nobody be given one.
+Only producers with a transactional id can open one; docs/log-contract.md says that nobody should be given one.
 """
 
 import time
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from log.places import TopicPartition
 
-# A transaction that goes on is no trouble; one that stands still for so long is.
+# A transaction that makes progress is no problem; one that does not advance for this long is.
 HELD_AFTER_S = 3.0
 
 
 @dataclass
 class HeldBack:
-    """How long transactions have been open, of a feed's partitions.
+    """How long transactions have been open in a feed's partitions.
 
     Attributes:
         clock: monotonic seconds.
@@ -25,10 +25,10 @@ class HeldBack:
     _since: dict[tuple[TopicPartition, int], float] = field(default_factory=dict)
 
     def trouble(self, held: Mapping[TopicPartition, int]) -> str:
-        """What is to be said of them; empty where all go on.
+        """The message about stuck transactions; empty if there are none.
 
         Args:
-            held: by partition, the offset behind which nothing is delivered; see `CommandFeed.held_back`.
+            held: by partition, the offset after which nothing is delivered; see `CommandFeed.held_back`.
         """
         now = self.clock()
         self._since = {place: self._since.get(place, now) for place in held.items()}

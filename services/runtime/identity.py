@@ -1,4 +1,4 @@
-"""The log that a data directory belongs to: topics recreated under the same names are another log."""
+"""The log to which a data directory belongs: topics that are recreated under the same names are another log."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class OtherLog(LogError):
-    """A topic was recreated, or this data directory belongs to another cluster. The operator decides.
+    """A topic was recreated, or this data directory belongs to another cluster. The operator must decide.
 
     Attributes:
         topic: the topic whose id changed.
@@ -32,7 +32,7 @@ class OtherLog(LogError):
 
 
 class IdsUnreadable(LogError):
-    """The file with the topics' ids is damaged. The operator says whether this is the log of before."""
+    """The file with the topics' ids is damaged. The operator must say whether this is the same log as before."""
 
     def __init__(self, path: Path, why: object) -> None:
         super().__init__(
@@ -44,8 +44,8 @@ class IdsUnreadable(LogError):
 async def check_identity(log: Log, path: Path) -> None:
     """Compare the topics' ids with those of the first start, which are kept in a file.
 
-    Decisions of a recreated commands topic would be made again, and offsets of a recreated events topic would
-    mean other records, so nothing may start on either.
+    Commands of a recreated topic would be decided again, and offsets of a recreated events topic would mean other
+    records, so no process may start on either.
 
     Raises:
         OtherLog: an id changed.
@@ -58,9 +58,9 @@ async def check_identity(log: Log, path: Path) -> None:
 
 
 async def watch_identity(log: Log, path: Path) -> None:
-    """Look again and again whether the topics are still those of the start, until one is not.
+    """Check again and again that the topics are those of the start, until one is not.
 
-    Commands of a topic that was recreated while this process runs would never be read.
+    Commands in a topic that was recreated while this process runs would never be read.
 
     Raises:
         OtherLog: a topic was recreated.
@@ -71,7 +71,7 @@ async def watch_identity(log: Log, path: Path) -> None:
         try:
             await check_identity(log, path)
         except LogUnreachable as error:
-            # Not known for now; whoever needs the log says so.
+            # Unknown for now; the tasks that need the log report the failure.
             logger.info("the topics' ids were not looked at: %s", error)
 
 

@@ -1,9 +1,9 @@
-"""What large commands may take of a decider: whoever brings much to read, to write and to show waits for its own.
+"""Limits on the time of large commands: tenants whose commands take much time wait for their own work only.
 
 All commands of a decider are decided on one thread, and a call of 256 KiB can take half a second of it: it is parsed,
-digested, and all of it rendered for the person who is to see it. That is charged to the tenant by the processor time
-that it took (`shares`). A tenant whose share is used up is told to ask again before anything of its next large
-command is read. What is smaller is never charged and never put off.
+digested, and rendered completely for the person who will see it. That is charged to the tenant by the processor time
+that it took (`shares`). If a tenant's share is used up, its next large command is refused before it is read, and the
+sender is told to retry. Smaller commands are never charged and never put off.
 """
 
 import time
@@ -17,12 +17,12 @@ from schemas.message import Message
 from services.domain.state import Execution
 from services.runtime.shares import Shares
 
-# Some 5 ms at worst; in characters, of all that a command says and that must be shown with it.
+# About 5 ms at worst; in characters, of everything in a command and everything that must be shown with it.
 FREE_CHARS = 2 * 1024
-# What any command may take: of a longer one only the rest is charged. Pages of text stay within it.
+# The free time of any command: for a longer one only the rest is charged. Pages of text stay within it.
 FREE_S = 0.005
 SHARE_SPENT = "larger calls and answers of this tenant have used up their share of time for now: ask again"
-# What begins something. A result, an end or a deadline is charged, and never put off: it says what is so already.
+# Commands that begin something. Results, ends and deadlines are charged but never put off: they report facts.
 _MAY_BE_PUT_OFF = (
     k.StartExecution,
     k.ProposeToolCall,
@@ -30,9 +30,9 @@ _MAY_BE_PUT_OFF = (
     k.DecideHold,
     k.ResumeExecution,
 )
-# What is shown with the run's request, which may be longer than the rest.
+# Commands that are shown with the run's request, which may be longer than the rest.
 _SHOWN_WITH_REQUEST = (k.ProposeToolCall, k.RequestHumanInput)
-# What may judge calls that waited for the end of a pause.
+# Commands that may judge calls that waited for the end of a pause.
 _JUDGES_PARKED = (k.ResumeExecution, k.ExpireDue)
 
 
@@ -42,11 +42,11 @@ def _shares() -> Shares:
 
 @dataclass(frozen=True, slots=True)
 class LargeCommands:
-    """The shares of a decider, for all its partitions. People have theirs apart, so that no agent uses them up."""
+    """The shares of a decider, for all its partitions. People have separate ones, so that no agent uses theirs up."""
 
     agents: Shares = field(default_factory=_shares)
     people: Shares = field(default_factory=_shares)
-    # By the wall each tenant would pay for what its neighbours on the machine take meanwhile.
+    # By wall time, each tenant would also pay for other processes on the machine.
     clock_s: Callable[[], float] = time.thread_time
 
     def decided(
@@ -60,11 +60,11 @@ class LargeCommands:
         """A command's events.
 
         Args:
-            state: the execution that it is for, or None.
-            body: what is asked.
-            actor: who asks.
-            decide: gives the events.
-            put_off: gives those of a refusal that says to ask again, from its reason.
+            state: the command's execution, or None.
+            body: the command's body.
+            actor: the sender.
+            decide: returns the events.
+            put_off: returns the events of a refusal that says to retry, for a given reason.
         """
         if chars_of(state, body) <= FREE_CHARS:
             return decide()
@@ -79,7 +79,7 @@ class LargeCommands:
 
 
 def chars_of(state: Execution | None, body: Message) -> int:
-    """How much must be read and shown to decide a command, in characters."""
+    """The number of characters to read and show in order to decide a command."""
     if isinstance(body, _JUDGES_PARKED):
         return 0 if state is None else sum(map(_parked_chars, (state.calls[one] for one in state.parked)))
     own = sum(len(value) for value in body.__dict__.values() if isinstance(value, str))
@@ -91,5 +91,5 @@ def _parked_chars(call: Any) -> int:
 
 
 def _is_persons(body: Message, actor: Actor) -> bool:
-    # What the timer judges was proposed by an agent.
+    # An agent proposed the calls that the timer judges.
     return actor.agent is None and not isinstance(body, k.ExpireDue)

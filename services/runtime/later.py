@@ -1,6 +1,6 @@
-"""What a decider needs only for some decisions: loaded beside its work, once its partitions have their writers.
+"""Modules that a decider needs only for some decisions: loaded in the background, once its partitions have writers.
 
-A process that was killed is back sooner without it. A decision that needs some of it earlier loads it itself.
+So a process that was killed is back sooner. A decision that needs one of them earlier imports it itself.
 """
 
 import asyncio
@@ -11,24 +11,24 @@ LATER = ("services.domain.policy.sql", "schemas.json_schema", "schemas.token")
 
 
 class Later:
-    """Loads it, once."""
+    """Loads the modules, once."""
 
     def __init__(self) -> None:
         self._loading: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Load it on a thread, unless it is loaded or being loaded."""
+        """Load them on a thread, unless they are loaded or being loaded."""
         if self._loading is None:
             self._loading = asyncio.create_task(asyncio.to_thread(load), name="later")
 
     async def loaded(self) -> None:
-        """Load it, and wait until it is loaded."""
+        """Load them, and wait until they are loaded."""
         self.begin()
         if self._loading is not None:
             await asyncio.shield(self._loading)
 
 
 def load() -> None:
-    """Load it here and now."""
+    """Load them now."""
     for name in LATER:
         import_module(name)

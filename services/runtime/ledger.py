@@ -1,8 +1,8 @@
-"""The ledger: what the accepted records of one events partition say, whatever its aggregates are.
+"""The ledger: the state folded from the accepted records of one events partition, with any aggregates.
 
-It is a fold and nothing else: read in offset order, from the beginning or from a snapshot, it always comes to
-the same end. Live decisions and recovery go through the same `apply`. They differ where it fails: a decision that
-cannot be folded ends its writer before it is recorded, a recorded fact must not end every reader that comes by.
+It is a pure fold: read in offset order, from the beginning or from a snapshot, it always gives the same state. Live
+decisions and recovery use the same `apply`. They differ when it fails: a decision that cannot be folded ends its
+writer before it is recorded, but a recorded event must not end every reader that reaches it.
 """
 
 import logging
@@ -23,7 +23,7 @@ from services.runtime.apart import Apart, in_place
 from services.runtime.effects import NOTHING, Effects
 
 SPARED_MAX = 10
-# Records about the log itself, under a key of its own (`claim.log_key`).
+# Records about the log itself, under a key of their own (`claim.log_key`).
 _OF_THE_LOG = frozenset({WriterClaimed, WriterAlive, DefinitionsAdopted})
 
 logger = logging.getLogger(__name__)
@@ -33,27 +33,27 @@ class Aggregates(Protocol):
     """The aggregates of a partition: executions, or definitions."""
 
     def decide(self, command: Command, now_ms: int) -> list[Message]:
-        """The events of a command that is new; empty for a nudge that came early."""
+        """The events of a new command; empty for a nudge that came early."""
         ...
 
     def apply(self, event: Event) -> Effects:
-        """Fold an accepted event; what it wants done elsewhere."""
+        """Fold an accepted event; returns its effects on other partitions."""
         ...
 
     def set_aside(self, event: Event, error: Exception) -> None:
-        """Take an accepted event that `apply` failed on: decide nothing more by what it is about, and go on."""
+        """Take an accepted event that `apply` failed on: decide nothing more about its aggregate, and continue."""
         ...
 
     def set_unread_aside(self, key: bytes, meta: EventMeta, error: Exception) -> bool:
-        """Take an accepted record whose body cannot be read: decide nothing more by its key, and go on.
+        """Take an accepted record whose body cannot be read: decide nothing more for its key, and continue.
 
         Returns:
-            Whether that can be; if not, nothing can be decided on the partition.
+            True if that is possible; if not, nothing can be decided on the partition.
         """
         ...
 
     def seen(self, key: bytes, command_id: str, digest: str) -> Seen:
-        """Whether a command is new, a repeat, or another body under the id of an answered one."""
+        """The status of a command: new, a repeat, or another body under the id of an answered one."""
         ...
 
     def next_version(self, key: bytes) -> int:
@@ -66,21 +66,21 @@ class Ledger:
     """One partition's fold.
 
     Attributes:
-        aggregates: the fold of its own events.
+        aggregates: the fold of the aggregates' events.
         rule: the term rule with the claim in force.
-        writer: who claimed it: a process, by a name that no other process has.
+        writer: the process that made the claim, by a name that no other process has.
         next_offset: one past the last record read.
         last_record_id: the event id of the last record accepted.
-        last_offset: where that record stands; −1 before the first.
+        last_offset: that record's offset; −1 before the first.
         now_ms: the log's time: the newest time of any accepted record.
-        commands_through: every command up to this offset is dealt with.
-        adopted_through: the definitions in force here end at this offset.
-        attempting: the command that a careful writer was about to decide, if it left no trace since.
-        attempted_by: who tried it so, alone, one name for each term; none where `attempting` names none.
-        idle_claims: claims that won since the last progress that was not made one by one.
-        events_since_snapshot: how many records were read since the fold began or its snapshot.
-        unreadable: how many records could not be read at all.
-        apart: where records are folded, and commands on them decided, where that may take long.
+        commands_through: every command up to this offset is processed.
+        adopted_through: the offset of the newest definition in force here.
+        attempting: the command that a careful writer was about to decide, if it has left no trace since.
+        attempted_by: the writers that tried it alone, one name for each term; empty if `attempting` names none.
+        idle_claims: claims that won since the last progress, not counting progress one by one.
+        events_since_snapshot: the number of records read since the fold or its snapshot began.
+        unreadable: the number of records that could not be read at all.
+        apart: runs the folding of records and the decisions on them, if these may take long.
     """
 
     aggregates: Aggregates
@@ -100,7 +100,7 @@ class Ledger:
     apart: Apart = field(default=in_place, compare=False, repr=False)
 
     async def read_all(self, raws: Sequence[RawRecord]) -> None:
-        """Take the next records of the partition."""
+        """Read the next records of the partition."""
         await self.apart(partial(self._read_all, raws))
 
     def _read_all(self, raws: Sequence[RawRecord]) -> None:
@@ -108,7 +108,7 @@ class Ledger:
             self.read(raw)
 
     def read(self, raw: RawRecord) -> Event | None:
-        """Take the next record of the partition; the event if it counts."""
+        """Read the next record of the partition; returns its event if it counts."""
         self.next_offset = raw.offset + 1
         self.events_since_snapshot += 1
         try:
@@ -123,9 +123,9 @@ class Ledger:
         return event
 
     def _take_unread(self, raw: RawRecord, error: UnreadableRecord) -> None:
-        """A record whose body cannot be read, which may be a fact that a newer version wrote.
+        """Take a record whose body cannot be read, which may be an event that a newer version wrote.
 
-        A foreign record holds no term in force, so by the term rule it changes nothing.
+        A foreign record has no term in force, so by the term rule it changes nothing.
         """
         try:
             meta = read_meta(raw)
@@ -137,7 +137,7 @@ class Ledger:
         logger.critical("%s cannot be read (%s): it is set aside, an operator must look", what, error)
         self._pass(meta, raw.offset)
         if raw.key.startswith(LOG_KEYS) or not self.aggregates.set_unread_aside(raw.key, meta, error):
-            # Who writes, or which rules are in force, is not known from here on.
+            # From here on it is unknown which writer or which rules are in force.
             raise LogFromNewerVersion(what, str(error))
         self._progress(meta.command_offset)
 
@@ -145,7 +145,7 @@ class Ledger:
         try:
             self.apply(event)
         except MemoryError:
-            # It says nothing of the fact, and other readers, or this one started again, can read it.
+            # It is not caused by the event: other readers, or this one after a restart, can read it.
             raise
         except Exception as error:
             what = f"{event.type} of {event.key.decode(errors='replace')} at offset {event.offset}"
@@ -153,7 +153,7 @@ class Ledger:
             self.aggregates.set_aside(event, error)
 
     def apply(self, event: Event) -> Effects:
-        """Fold an event that counts; what it wants done elsewhere."""
+        """Fold an event that counts; returns its effects on other partitions."""
         self._pass(event.meta, event.offset)
         if type(event.body) in _OF_THE_LOG:
             self._apply_own(event.body)
@@ -179,22 +179,22 @@ class Ledger:
             self.now_ms = meta.at_ms
 
     def deaths_at(self, command_offset: int, of: str) -> int:
-        """How many processes, apart from one that asks, may have ended of a command.
+        """The number of processes, other than the asking one, that a command may have ended.
 
-        They tried it alone, and it left no trace. A process ends once, however often it tried, so each counts once;
-        but a command that leaves no trace although nobody ends of it must come to an end as well: after ten attempts
-        the further ones count.
+        They tried it alone, and it left no trace. A process can end only once, however often it tried, so each counts
+        once. But a command that leaves no trace although it ends no process must be given up as well: after ten
+        attempts, each further one counts.
 
         Args:
-            command_offset: of the command.
-            of: the process that asks, and so lives.
+            command_offset: the command's offset.
+            of: the asking process, which is evidently alive.
         """
         if command_offset != self.attempting:
             return 0
         return max(len({*self.attempted_by} - {of}), len(self.attempted_by) - SPARED_MAX)
 
     def _attempt(self, command_offset: int) -> None:
-        # One that is delivered again after it was dealt with leaves no trace however well it goes.
+        # A command that is delivered again after it was processed never leaves a trace, even if it succeeds.
         if command_offset > self.commands_through:
             earlier = self.attempted_by if command_offset == self.attempting else ()
             self.attempting, self.attempted_by = command_offset, (*earlier, self.writer)
@@ -204,7 +204,7 @@ class Ledger:
             return
         self.commands_through = command_offset
         if command_offset != self.attempting:
-            # Progress one by one proves nothing about those that come next: whoever claims now goes carefully, too.
+            # Progress one by one proves nothing about the next commands: the next writer must be careful as well.
             self.idle_claims = 0
         if self.attempting <= command_offset:
             self.attempting, self.attempted_by = -1, ()

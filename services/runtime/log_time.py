@@ -1,15 +1,15 @@
-"""The time that a partition is decided by: the broker's stamps, as far as they can be true.
+"""The time by which a partition is decided: the broker's timestamps, as far as they are credible.
 
-`now` of a decision is in the log for ever and never runs backwards. So a stamp that is hours ahead would let the
-partition's time stand still for hours afterwards, and a hold would be open, and be approved, long after its deadline.
-Therefore two clocks must agree, the broker's and this decider's, to within `CLOCK_LEAD_MAX_MS`:
+`now` of a decision stays in the log for ever and never runs backwards. So after a timestamp that is hours ahead, the
+partition's time would stand still for hours, and a hold would stay open, and could be approved, long after its
+deadline. Therefore two clocks must agree, the broker's and this decider's, to within `CLOCK_LEAD_MAX_MS`:
 
-1. a stamp counts if it is no further ahead of this process's clock, and no further behind the newest decision;
-2. where one does not, the broker is asked for the time now, by a nudge that it stamps. If the two clocks agree again,
-   the record counts as appended when the next believable one was: later than it was, never earlier;
-3. while they do not agree, or the log's own time is ahead, nothing is decided and the writer says why.
+1. a timestamp counts if it is no further than that ahead of this process's clock or behind the newest decision;
+2. if one does not, the broker is asked for its present time, by a nudge that it stamps. If the two clocks agree
+   again, the record counts as appended at the time of the next credible record: later than it was, never earlier;
+3. as long as they do not agree, or the log's own time is ahead, nothing is decided and the writer reports why.
 
-Neither clock can be told to be the wrong one, so a decider whose own clock is wrong decides nothing either.
+It cannot be known which of the clocks is wrong, so a decider whose own clock is wrong decides nothing either.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from schemas.time_question import time_question
 from services.runtime.clock import LogClock
 
 ASK_AGAIN_S = 1.0
-# Without a reason to doubt: so often some partition of a worker asks, each in its turn.
+# Without a reason for doubt: some partition of a worker asks this often, in turn.
 ASK_EVERY_S = 5.0
 
 logger = logging.getLogger(__name__)
@@ -39,13 +39,13 @@ def _loop_time_s() -> float:
 
 @dataclass(slots=True)
 class LogTime:
-    """What one writer believes of the log's time.
+    """One writer's view of the log's time.
 
     Attributes:
-        clock: this process's clock, and what it knows of the broker's.
-        ask: appends a nudge that decides nothing, and answers with the broker's stamp.
-        turn: of the partition among `turns` that ask one after the other.
-        wrong: why nothing is decided now; empty while all is well.
+        clock: this process's clock, with an estimate of the broker's.
+        ask: appends a nudge that decides nothing, and returns the broker's timestamp.
+        turn: the partition's place among the `turns` that ask one after the other.
+        wrong: why nothing is decided now; empty if nothing is wrong.
     """
 
     clock: LogClock
@@ -58,7 +58,7 @@ class LogTime:
     _instead: dict[int, int] = field(default_factory=dict)
 
     def of(self, raw: RawRecord, last_ms: int) -> int | None:
-        """When a command was appended; None while that is in doubt.
+        """The time at which a command was appended; None while in doubt.
 
         Args:
             raw: the next command.
@@ -69,18 +69,18 @@ class LogTime:
         return self._instead.get(raw.offset)
 
     def taken(self, raw: RawRecord) -> None:
-        """A command was taken out of the inbox."""
+        """A command was taken from the inbox."""
         self._instead.pop(raw.offset, None)
 
     def wait_s(self) -> float:
-        """How long until the time is to be looked at again."""
+        """The time until the clocks must be compared again."""
         return max(0.0, self._ask_at_s - self.monotonic_s())
 
     async def settle(self, inbox: Sequence[RawRecord], last_ms: int) -> None:
-        """Look whether decisions may be made now, and when doubtful commands were appended.
+        """Check whether decisions can be made now, and determine when doubtful commands were appended.
 
         Args:
-            inbox: what waits to be decided.
+            inbox: the commands that wait to be decided.
             last_ms: the time of the newest decision.
 
         Raises:
@@ -100,7 +100,7 @@ class LogTime:
             self._bound(inbox, last_ms)
 
     async def _compare(self) -> str:
-        """Ask the broker for the time; what is wrong, if anything."""
+        """Ask the broker for the time; returns what is wrong, if anything."""
         first = self._ask_at_s == -math.inf
         before_ms = self.clock.local_ms()
         stamp_ms = await self.ask()
@@ -115,7 +115,7 @@ class LogTime:
         return ""
 
     def _bound(self, inbox: Sequence[RawRecord], last_ms: int) -> None:
-        """Note by when each doubtful command had been appended: by the next credible stamp, or by now."""
+        """Store the time by which each doubtful command had been appended: the next credible timestamp, or now."""
         by_ms = self.clock.now_ms()
         for raw in reversed(inbox):
             if self._is_credible(raw.timestamp_ms, last_ms):
@@ -139,12 +139,12 @@ class LogTime:
 
 
 def asking(log: Log, tp: TopicPartition, partitions: int) -> Callable[[], Awaitable[int]]:
-    """What asks the broker of a commands partition for the time: a nudge of an execution that does not exist.
+    """Returns a function that asks a commands partition's broker for the time, with a nudge of no existing execution.
 
     Args:
-        log: where the partition is.
+        log: the log of the partition.
         tp: the partition.
-        partitions: their count.
+        partitions: the number of partitions.
     """
     question = time_question(tp.partition, partitions)
 

@@ -1,4 +1,4 @@
-"""The decider process: one worker of the group, until it is told to stop."""
+"""The decider process: one worker of the group, until it is stopped."""
 
 import asyncio
 import gc
@@ -43,8 +43,8 @@ from vitals.living import Living, living
 from vitals.word import READY, STARTING
 
 ROLE = "decider"
-# The state of every open execution lives for long: looking at all of it after every 700 new objects costs more
-# than deciding.
+# The state of open executions lives for long: scanning all of it after every 700 new objects would cost more than
+# deciding.
 GC_THRESHOLD = 50_000
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ def run(settings: Mapping[str, str]) -> None:
         settings: see docs/architecture.md, Processes.
 
     Raises:
-        SystemExit: 3 with one sentence, where the log or its own key cannot be used.
+        SystemExit: 3 with one sentence, if the log or its own key cannot be used.
     """
     gc.set_threshold(GC_THRESHOLD)
     try:
@@ -98,7 +98,7 @@ async def _work(
     trust = TrustTail(log)
     await trust.load()
     keys_dir = Path(settings["keys_dir"])
-    # In claims: what ended with this process must not count for the one that is started after it.
+    # For claims: attempts of this process must not count for the process that is started after it.
     name = f"{settings['worker_id']}/{uuid.uuid4().hex[:12]}"
     assembly = Assembly(
         log=log,
@@ -127,7 +127,7 @@ async def _work(
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Run the worker with what it needs beside it; whichever fails first ends all."""
+    """Run the worker with the tasks that it needs; the first failure ends all."""
     beside = [asyncio.create_task(reader) for reader in readers]
     work = asyncio.create_task(worker.run(), name="worker")
     try:
@@ -163,7 +163,7 @@ def _verifier(keys_dir: Path) -> Verifier:
     issuers = PublicKeyFile(keys_dir / "issuers.json")
 
     def check_token(text: str, at_ms: int) -> Actor:
-        # Only services that write to the log themselves send tokens; signatures are what else is checked.
+        # Only services that write to the log themselves send tokens; all other commands have signatures.
         from schemas import token
 
         return token.verify(text, issuers, at_ms / 1000)
@@ -173,6 +173,6 @@ def _verifier(keys_dir: Path) -> Verifier:
 
 
 def _signer(keys_dir: Path) -> Signer:
-    """This installation's key for what deciders carry between partitions, made at the first start."""
+    """This installation's key for commands that deciders carry between partitions, made at the first start."""
     key = load_published(keys_dir, DECIDER_KEY, DECIDERS)
     return Signer(key.kid, key.private_key, b"/placet/decider")

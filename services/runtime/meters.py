@@ -1,4 +1,4 @@
-"""What a decider counts of its work, for Prometheus."""
+"""The Prometheus metrics of a decider."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ RECOVERY_BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300
 
 
 class WriterEnd(StrEnum):
-    """What ends a writer that was not told to."""
+    """Why a writer ended without being stopped."""
 
     APPEND_FAILED = "AppendFailed"
     DEPOSED = "Deposed"
@@ -22,10 +22,10 @@ class WriterEnd(StrEnum):
 
 
 class Meters:
-    """The counters of one decider, of all its partitions together."""
+    """The counters of one decider, for all its partitions."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Make them in a registry; without one they are counted and shown to nobody."""
+        """Create them in a registry; without one they are counted but not exported."""
         self._commands = Counter(
             "placet_decider_commands", "Commands that were decided or buried.", registry=registry
         )
@@ -64,12 +64,12 @@ class Meters:
             ["cause"],
             registry=registry,
         )
-        # Shown from the start: to Prometheus a counter that begins with the first end has not grown.
+        # Exported from the start: to Prometheus, a counter that first appears with its first count has not grown.
         for cause in WriterEnd:
             self._deaths.labels(cause)
 
     def decided(self, commands: int, events: int, dead_letters: int) -> None:
-        """A round is through."""
+        """A round is complete."""
         if commands:
             self._commands.inc(commands)
             self._round.observe(commands)
@@ -78,14 +78,14 @@ class Meters:
 
     @contextmanager
     def appending(self) -> Iterator[None]:
-        """Measure an append that is acknowledged."""
+        """Measure an append until it is acknowledged."""
         begun = perf_counter()
         yield
         self._append.observe(perf_counter() - begun)
 
     @contextmanager
     def recovering(self) -> Iterator[None]:
-        """Measure a recovery that ends in a claim."""
+        """Measure a recovery until its claim."""
         begun = perf_counter()
         yield
         self._recovery.observe(perf_counter() - begun)
@@ -96,9 +96,9 @@ class Meters:
         self._term.labels(topic, str(partition)).set(term)
 
     def ended(self, cause: WriterEnd) -> None:
-        """A writer ended that was not told to."""
+        """A writer ended without being stopped."""
         self._deaths.labels(cause).inc()
 
 
-# Shown to nobody; shared by whoever was given none, so that no registry is made for each of them.
+# Not exported; shared by all that were given no registry, so that no registry is made for each of them.
 UNSEEN = Meters()

@@ -1,9 +1,9 @@
-"""Which expressions and schemas had the helper killed lately, so that one of them cannot do so again and again.
+"""Expressions and schemas that had the helper killed lately, so that they cannot do so again and again.
 
-Two tenants may have the same condition: what one of them had it applied to says nothing of the other's calls.
+Two tenants may have the same condition: the values of one tenant's calls say nothing about the other's.
 
-While a helper starts nobody's larger work is done: without this, one agent of one tenant could keep all of it from
-being done, for everybody.
+While a helper is starting, no larger work is done for anybody: without this, one agent of one tenant could keep all
+larger work from being done.
 """
 
 from collections import OrderedDict
@@ -14,25 +14,25 @@ REMEMBERED_MAX = 1_024
 
 
 class Overruns:
-    """Remembers when each text overran its budget, or ended the helper, the last two times."""
+    """Stores the last two times at which each text exceeded its time limit, or ended the helper."""
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
-        """Begin with none.
+        """Begin without any.
 
         Args:
-            clock_s: seconds of a clock that never goes back.
+            clock_s: seconds of a monotonic clock.
         """
         self._clock_s = clock_s
         self._last_two: OrderedDict[tuple[str, str], tuple[float, ...]] = OrderedDict()
 
     def note(self, tenant: str, text: str) -> None:
-        """The tenant's text has overrun just now."""
+        """The tenant's text has just exceeded the limit."""
         earlier = self._last_two.pop((tenant, text), ())
         self._last_two[tenant, text] = (*earlier[-1:], self._clock_s())
         if len(self._last_two) > REMEMBERED_MAX:
             self._last_two.popitem(last=False)
 
     def bars(self, tenant: str, text: str) -> bool:
-        """Whether it is not to be tried now: it has overrun twice within the last minute."""
+        """True if it must not be tried now: it exceeded the limit twice within the last minute."""
         times = self._last_two.get((tenant, text), ())
         return len(times) == 2 and self._clock_s() - times[0] < WITHIN_S

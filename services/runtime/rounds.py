@@ -1,7 +1,7 @@
-"""A round: what has come in is decided command by command, and becomes one batch.
+"""A round: the commands that came in are decided one by one, and their events become one batch.
 
 A round is cut only between two commands. Each decision is folded at once, so that the next command of the same
-round sees it; if the batch then fails, the ledger is thrown away with it and read again from the log.
+round sees it. If the batch then fails, the ledger is discarded with it and read again from the log.
 """
 
 import logging
@@ -24,7 +24,7 @@ from services.runtime.effects import Effect
 from services.runtime.ledger import Ledger
 
 ABANDON_AFTER_DEATHS = 3
-# Giving it up reads it, and that may be what ends writers.
+# Giving up a command reads it, and reading it may be what ends writers.
 BURY_AFTER_DEATHS = 6
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A command that cannot be read or believed, and why."""
+    """A command that cannot be read or verified, and the reason."""
 
     raw: RawRecord
     reason: str
@@ -41,9 +41,9 @@ class DeadLetter:
 
 @dataclass(slots=True)
 class Round:
-    """A batch in the making. `base` is the offset that it must land at.
+    """A batch that is being built. `base` is the offset at which it must land.
 
-    `touched` are the aggregates that it has events of, and `effects` what these want done once it is acknowledged.
+    `touched` are the aggregates with events in it, and `effects` their effects elsewhere once it is acknowledged.
     """
 
     base: int
@@ -62,9 +62,8 @@ class Rounds:
 
     Attributes:
         ledger: the partition's fold; this round's events are folded into it before they are appended.
-        verifier: proves who sent a command.
-        partition: its number, and `partitions` their count: a command must be where its key belongs.
-        commands_topic: named in the dead letters.
+        verifier: verifies the sender of a command.
+        partition: its number, and `partitions` the count: a command must be in its key's partition.
     """
 
     ledger: Ledger
@@ -73,15 +72,15 @@ class Rounds:
     partitions: int
 
     def begin(self) -> Round:
-        """An empty round that continues where the ledger stands."""
+        """An empty round that begins at the ledger's position."""
         return Round(base=self.ledger.next_offset)
 
     def adopt(self, round_: Round, adopted: DefinitionsAdopted) -> None:
-        """Put new definitions in force for every command after this."""
+        """Put new definitions in force for every later command."""
         self._log_record(round_, adopted, "adopted", adopted.through_offset)
 
     def alive(self, round_: Round, commands_through: int, attempting: int = -1) -> None:
-        """Say that the writer is there and how far it has come; or which command it dares next."""
+        """Record that the writer is alive and its progress, or which command it tries next."""
         body = WriterAlive(commands_through=commands_through, attempting=attempting)
         self._log_record(round_, body, "alive", commands_through)
 
@@ -110,7 +109,7 @@ class Rounds:
         self._join(round_, decided)
 
     def _decide(self, command: Command, now_ms: int) -> list[Message]:
-        """A command's events: none for a repeat, and a refusal where its id was used for another body."""
+        """A command's events: none for a repeat, and a refusal if its id was used for another body."""
         match self.ledger.aggregates.seen(command.key, command.command_id, command.digest):
             case "new":
                 return self.ledger.aggregates.decide(command, now_ms)
@@ -119,13 +118,13 @@ class Rounds:
         return []
 
     def decide_alone(self, round_: Round, raw: RawRecord, deaths: int, trials: int = 0) -> None:
-        """Decide a command that earlier writers may have ended of, or give it up.
+        """Decide a command that may have ended earlier writers, or give it up.
 
         Args:
-            round_: an empty one.
+            round_: an empty round.
             raw: the command.
-            deaths: how many processes and writers may have ended of it (see `PartitionWriter`). After three it is
-                given up, after six without even being read.
+            deaths: the number of processes and writers that it may have ended (see `PartitionWriter`). After three it
+                is given up, after six without even being read.
             trials: how many of them were this writer's children.
         """
         if deaths < ABANDON_AFTER_DEATHS:
@@ -136,15 +135,15 @@ class Rounds:
             self._bury(round_, raw, f"{deaths} writers ended at it")
 
     def _abandon(self, round_: Round, raw: RawRecord, deaths: int, trials: int) -> None:
-        """Give up a command; what it was about stays as it was.
+        """Give up a command; its aggregate does not change.
 
-        What has a known id is not given up: it is answered without being decided.
+        A command with a known id is not given up: it is answered without being decided.
         """
         try:
             command = self.verifier.read(raw)
             check_address(command, self.partition, self.partitions)
         except Exception as error:
-            # What cannot be believed is no command of its key.
+            # A command that cannot be verified does not belong to its key.
             self._bury(round_, raw, f"{type(error).__name__}: {error}")
             return
         round_.commands += 1
@@ -166,7 +165,7 @@ class Rounds:
         logger.error("the command at offset %d went to the dead letters: %s", raw.offset, detail)
 
     def _encoded(self, round_: Round, command: Command, bodies: list[Message], now_ms: int) -> "Decided":
-        """A command's events as records, for the places after the last of the round."""
+        """A command's events as records, at the offsets after the round's last record."""
         term, key, tenant = self.ledger.rule.claim, command.key, command.actor.tenant
         version = self.ledger.aggregates.next_version(key)
         offset = round_.base + len(round_.records)
@@ -205,7 +204,7 @@ class Rounds:
 
 @dataclass(slots=True)
 class Decided:
-    """What one command leads to: events with their records, and an upper bound of their size in a batch."""
+    """The result of one command: events with their records, and an upper bound of their size in a batch."""
 
     events: list[Event] = field(default_factory=list)
     records: list[OutRecord] = field(default_factory=list)
@@ -221,7 +220,7 @@ class Decided:
 
 def _event_id(command: Command, body: Message, term: int, index: int) -> str:
     if is_reuse_refusal(body):
-        # The first body's events have the ids that the command id gives.
+        # The events of the first body already have the ids derived from the command id.
         return reuse_event_id(_event_name(command), command.digest, term)
     return event_id(_event_name(command), term, index)
 
@@ -247,8 +246,8 @@ def _too_large(command: Command) -> CommandRefused:
 
 
 def _event_name(command: Command) -> str:
-    """What the ids of a command's events are made of.
+    """The seed of the ids of a command's events.
 
-    A service chooses its commands' ids, and may choose one for two executions: the key tells their events apart.
+    A service chooses its commands' ids, and may use one for two executions, so the key is part of the seed.
     """
     return f"{command.key.decode()}/{command.command_id}" if command.by_token else command.command_id

@@ -1,4 +1,4 @@
-"""The uses of standing rules that are counted on one partition: aggregates beside its executions."""
+"""The uses of standing rules that are counted on one partition: aggregates next to its executions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ COMMANDS_MAX = 10_000
 
 
 class UsesEntry(Struct):
-    """The uses of one rule, with the count of its events and the newest commands that it has answered."""
+    """The uses of one rule, with its event count and the newest commands that it has answered."""
 
     state: RuleUses = RuleUses()
     version: int = 0
@@ -57,7 +57,7 @@ class RuleUsesPartition:
         return _answer(event, entry.state)
 
     def set_aside(self, key: bytes, meta: EventMeta, error: Exception) -> None:
-        """A fact of a rule's uses that cannot be read: no further use is given."""
+        """Take an event of a rule's uses that cannot be read: no further use is granted."""
         entry = self._entry(key, meta)
         entry.commands.note_unread(meta)
         entry.unreadable = f"event {meta.event_id}: {type(error).__name__}: {error}"

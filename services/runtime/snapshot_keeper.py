@@ -1,8 +1,7 @@
-"""Keeps a restart short however long its writers live: a snapshot of each partition every so many events.
+"""Keeps restarts short even if writers run for long: takes a snapshot of each partition every so many events.
 
-A writer snapshots only what it has just read back, which is when it claims. One that lives for months would leave
-months of reading to the next; so another process reads what was added, from the log like everybody else, while the
-writer goes on.
+A writer takes a snapshot only of what it has just read back, that is after a claim. A writer that runs for months
+would leave months of reading to the next one. So another process reads the new events from the log meanwhile.
 """
 
 import asyncio
@@ -13,24 +12,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 LOOK_EVERY_S = 30.0
-# Some four seconds of reading, after which a writer serves again.
+# About four seconds of reading, after which a writer serves again.
 EVERY_EVENTS = 100_000
 
 logger = logging.getLogger(__name__)
 
 
 class SnapshotFailed(RuntimeError):
-    """The snapshot was not written; the message says why."""
+    """The snapshot was not written; the message gives the reason."""
 
 
 @dataclass(slots=True)
 class SnapshotKeeper:
-    """Looks at the partitions that this process writes.
+    """Watches the partitions that this process writes.
 
     Attributes:
-        ends: partition → one past its last event, of each that is written here now.
-        take: takes a snapshot of a partition; answers up to where it goes.
-        every_events: how many events may come before the next.
+        ends: returns, for each partition that is written here now, one past its last event.
+        take: takes a snapshot of a partition; returns the offset that it reaches.
+        every_events: the number of events between snapshots.
     """
 
     ends: Callable[[], Mapping[int, int]]
@@ -39,7 +38,7 @@ class SnapshotKeeper:
     _taken_at: dict[int, int] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check again and again, until cancelled."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             await self.look()
@@ -47,8 +46,8 @@ class SnapshotKeeper:
     async def look(self) -> None:
         """Take the snapshots that are due, one after the other.
 
-        A partition that is new here was read back a moment ago: it counts from there. One whose snapshot fails is
-        tried again after as many more events; nothing but the next start depends on it.
+        A partition that is new here was read back just now, so its events count from there. If a snapshot fails, it
+        is tried again after as many more events; only the next start depends on it.
         """
         ends = self.ends()
         self._taken_at = {partition: self._taken_at.get(partition, end) for partition, end in ends.items()}
@@ -66,17 +65,17 @@ class SnapshotKeeper:
 
 
 async def take_in_process(settings: Mapping[str, str], partition: int) -> int:
-    """Take a snapshot in a process of its own, so that no decision waits for the reading.
+    """Take a snapshot in a separate process, so that no decision waits for the reading.
 
     Args:
-        settings: the decider's.
-        partition: of the executions topic.
+        settings: the decider's settings.
+        partition: the partition of the executions topic.
 
     Returns:
-        Up to where it goes.
+        The offset that the snapshot reaches.
 
     Raises:
-        SnapshotFailed: the process said why, or ended without a word.
+        SnapshotFailed: the process reported an error, or ended without one.
     """
     pipe = asyncio.subprocess.PIPE
     own = {

@@ -1,7 +1,7 @@
-"""One snapshot of one partition, read for the purpose: the process that `snapshot_keeper` starts.
+"""One snapshot of one partition, by a separate read: the process that `snapshot_keeper` starts.
 
-python -m services.runtime.snapshot_once PARTITION reads the decider's settings (JSON) from its input and prints up to
-where the snapshot goes (JSON).
+python -m services.runtime.snapshot_once PARTITION reads the decider's settings (JSON) from its input and prints the
+offset that the snapshot reaches (JSON).
 """
 
 import json
@@ -27,7 +27,7 @@ from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.snapshots import Manifest, Snapshots
 
-# Nobody waits for it, and those that somebody waits for run on the same cores.
+# Nothing waits for this process, and it shares its cores with processes for which users wait.
 NICENESS = 10
 
 
@@ -41,7 +41,7 @@ async def take_snapshot(
     """
     events_tp = TopicPartition(log.topics.executions, partition)
     snapshots = Snapshots(log, events_tp, sealer, seals.keys if sealer and seals else None)
-    # A fold decides nothing, so it needs no rules.
+    # Folding decides nothing, so it needs no rules.
     executions = ExecutionsPartition(lambda: Definitions(policies=PolicySet()))
     ledger = Ledger(executions, rule_of(seals, events_tp.topic))
     await snapshots.restore(ledger, executions)

@@ -1,7 +1,7 @@
 """A folded partition as bytes, and back.
 
-Only executions are worth it: definitions are few. The format is msgpack of the domain's own structs, so it has a
-version that changes with them; a snapshot of another version is passed over and the log read instead.
+Only executions are worth a snapshot: definitions are few. The format is msgpack of the domain's own structs, so its
+version changes with them; a snapshot of another version is ignored and the log is read instead.
 """
 
 import zlib
@@ -21,13 +21,13 @@ from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry
 
-# Raise it whenever the fold or any of its structs changes: old snapshots are then not read any more.
+# Raise it whenever the fold or any of its structs changes: older snapshots are then ignored.
 FOLD_VERSION = 17
 COMPRESSION = 1
 
 
 class SavedLedger(Struct, frozen=True, kw_only=True):
-    """Everything of a ledger but its unread tail."""
+    """The whole ledger."""
 
     claim: int
     writer: str
@@ -112,13 +112,13 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Map):
-        # In order, so that the same state gives the same bytes in every process.
+        # Sorted, so that the same state gives the same bytes in every process.
         return dict(sorted(value.items()))
     raise TypeError(f"{type(value).__name__} cannot be saved")
 
 
 def _typed(kind: Any, value: Any) -> Any:
-    # msgspec hands over `Map[str, Call]` itself and the plain dict in its place.
+    # msgspec passes `Map[str, Call]` as the type, and a plain dict as the value.
     return Map(msgspec.convert(value, GenericAlias(dict, kind.__args__)))
 
 

@@ -1,16 +1,16 @@
 """Snapshots of a partition: chunks under a fresh key, then a manifest. Losing all of them costs only time.
 
-A snapshot is taken of a ledger whose every record was read back from the log under the term rule, never remembered
-from what was sent: that of a writer that has just claimed, or one that was read for the purpose (`snapshot_once`).
-Steps, in this order:
+A snapshot is taken of a ledger whose every record was read back from the log under the term rule, never of what was
+sent: the ledger of a writer that has just claimed, or one that was read for the purpose (`snapshot_once`). Steps, in
+this order:
 
 1. write the chunks under keys that no other snapshot has;
-2. write the manifest, which names the chunks by hash and the place in the log, unless a newer one was written
-   meanwhile: a process that slept between the two steps must not put back the past;
+2. write the manifest, which names the chunks by hash and the position in the log, unless a newer one was written
+   meanwhile: a process that was suspended between the two steps must not restore an older state;
 3. empty the chunks of the manifest that it replaces, for compaction to drop.
 
-A reader uses the manifest that goes furthest, whichever was written last, if its chunks are all there and fit, and
-its last record stands in the log.
+A reader uses the manifest that reaches furthest, even if another was written later, provided that all its chunks are
+present and match, and its last record is in the log.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Where a snapshot was taken and what it consists of."""
+    """The position of a snapshot and its parts."""
 
     snapshot_id: str
     fold_version: int
@@ -53,7 +53,7 @@ class Manifest:
 
     @property
     def place(self) -> tuple[int, int]:
-        """How far it goes in its log, and the claim in force there."""
+        """The offset that it reaches in its log, and the claim in force there."""
         return self.next_offset, self.term
 
     def chunk_key(self, index: int) -> bytes:
@@ -66,10 +66,10 @@ class Snapshots:
     """The snapshots of one events partition.
 
     Attributes:
-        log: where they are.
+        log: the log of the snapshots.
         events_tp: the partition.
-        sealer: signs manifests; None where nothing is signed.
-        keys: of deciders, whose manifests alone are believed; None where nothing is signed.
+        sealer: signs manifests; None if nothing is signed.
+        keys: the deciders' keys, whose manifests alone are trusted; None if nothing is signed.
     """
 
     log: Log
@@ -79,17 +79,17 @@ class Snapshots:
 
     @property
     def tp(self) -> TopicPartition:
-        """Where they are."""
+        """The partition of the snapshots."""
         return TopicPartition(self.log.topics.snapshots, self.events_tp.partition)
 
     async def restore(self, ledger: Ledger, executions: ExecutionsPartition) -> bool:
         """Start an empty ledger from the newest usable snapshot.
 
         Returns:
-            Whether there was one.
+            True if there was one.
 
         Raises:
-            FactsDeleted: the partition begins behind offset 0.
+            FactsDeleted: the partition begins after offset 0.
             LogTruncated: a snapshot of this very topic is ahead of the log.
         """
         records = await self._read_all()
@@ -145,7 +145,7 @@ class Snapshots:
         return json.dumps(self.sealer.sign_text(self._context, body.decode())._asdict()).encode()
 
     def _believed(self, data: bytes | None) -> Manifest | None:
-        """The manifest in a record, if it can be read and, where signatures are owed, a decider signed it."""
+        """The manifest in a record, if it is readable and, where signatures are required, signed by a decider."""
         if not data or self.keys is None:
             return _manifest_of(data)
         try:
@@ -153,7 +153,7 @@ class Snapshots:
             if signed.is_good(self._context, self.keys):
                 return _manifest_of(signed.text.encode())
         except (ValueError, TypeError, AttributeError, RecursionError):
-            # Whatever a stranger wrote: a decider that starts must not end of it.
+            # Anyone may have written it: it must not end a decider that starts.
             pass
         logger.warning("the snapshot of %s is not signed by a decider: reading the log", self.events_tp)
         return None
@@ -169,12 +169,12 @@ class Snapshots:
             await self.log.send(self.tp, OutRecord(manifest.chunk_key(index), b"", ()))
 
     def _manifests(self, records: Mapping[bytes, Sequence[bytes]]) -> list[Manifest]:
-        """Every manifest that is believed, in the order of their writing."""
+        """All trusted manifests, in the order in which they were written."""
         believed = map(self._believed, records.get(self._manifest_key, ()))
         return [manifest for manifest in believed if manifest is not None]
 
     async def _read_all(self) -> dict[bytes, list[bytes]]:
-        """The values of each key in their order: what is not compacted yet may be the newer one."""
+        """The values of each key in order: an earlier one that is not compacted yet may be of the newer snapshot."""
         first, end = await self.log.bounds(self.tp)
         found: dict[bytes, list[bytes]] = {}
         async with aclosing(self.log.read(self.tp, first, end)) as chunks:
@@ -184,7 +184,7 @@ class Snapshots:
         return found
 
     async def _stands_in_log(self, manifest: Manifest) -> bool:
-        """Whether the log still holds the snapshot's last record where the snapshot says it is."""
+        """True if the log still holds the snapshot's last record at the offset given in the snapshot."""
         if manifest.fold_version != FOLD_VERSION:
             return False
         if manifest.topic_id != await self.log.topic_id(self.events_tp.topic):
@@ -215,12 +215,12 @@ class LedgerSnapshots:
             logger.info("%s: starting from offset %d", self.snapshots.events_tp, self.ledger.next_offset)
 
     async def save_if_worthwhile(self, snapshot_id: str) -> None:
-        """Spare the next writer the reading that this one had to do."""
+        """Save the next writer the reading that this one had to do."""
         if self.ledger.events_since_snapshot >= WORTHWHILE_EVENTS:
             try:
                 await self.snapshots.save(self.ledger, self.executions, snapshot_id)
             except LogError as error:
-                # The next writer reads a little more: no reason to keep this one from serving.
+                # The next writer reads a little more: that is no reason to stop this one.
                 logger.warning("no snapshot of %s: %s", self.snapshots.events_tp, error)
 
 
@@ -230,7 +230,7 @@ def _manifest_bytes(manifest: Manifest) -> bytes:
 
 
 def _furthest(manifests: Sequence[Manifest], topic_id: str) -> Manifest | None:
-    """The manifest of this very log and this fold that goes furthest; of two, the one that was written last."""
+    """The manifest of this very log and fold that reaches furthest; of equals, the one written last."""
     usable = [
         found for found in manifests if (found.fold_version, found.topic_id) == (FOLD_VERSION, topic_id)
     ]

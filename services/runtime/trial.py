@@ -1,7 +1,7 @@
-"""Tries a command in a child of this process: one that ends whoever decides it ends that child alone.
+"""Tries a command in a child of this process: a command that ends its decider then ends only that child.
 
-The child is a fork, so it decides by the very state that the writer has. It shares no connection: it decides, and
-ends. What a helper process would have to answer counts as not answered there (`CelHelper.leave`).
+The child is a fork, so it decides with exactly the writer's state. It uses no connection: it decides and exits.
+Questions for a helper process count as not answered in the child (`CelHelper.leave`).
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
 
-# A decision takes milliseconds; on a machine that is busy, some more.
+# A decision takes milliseconds; on a busy machine, some more.
 LIMIT_S = 30.0
-# What a decision may take beside what the process has: or the kernel might choose another process to end.
+# The memory of a decision in addition to the process's: with more, the kernel might choose to kill another process.
 MEMORY_MAX_BYTES = 1 << 30
 FIRST_PAUSE_S = 0.001
 PAUSE_MAX_S = 0.05
@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 
 class Trial(Protocol):
-    """Finds out whether something can be done without ending who does it."""
+    """Finds out whether a piece of work can be done without ending the process that does it."""
 
     async def survives(self, attempt: Callable[[], None]) -> bool:
-        """Whether somebody did it and lives; nothing of what it did is kept."""
+        """True if a process did it and survived; its results are discarded."""
         ...
 
 
@@ -39,12 +39,12 @@ async def _at_once() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ForkedTrial:
-    """Tries in a child.
+    """Tries work in a child.
 
     Attributes:
-        leave: called in the child first: it gives up what only the process itself may use.
-        ready: waited for before a child is made; while a thread imports, a child could wait for it for ever.
-        limit_s: a child that takes longer is ended, and has not survived.
+        leave: called in the child first: it gives up what only the parent process may use.
+        ready: awaited before a child is forked; if a thread were importing then, the child could hang.
+        limit_s: a child that takes longer is killed, and has not survived.
     """
 
     leave: Callable[[], None] = lambda: None
@@ -52,7 +52,7 @@ class ForkedTrial:
     limit_s: float = LIMIT_S
 
     async def survives(self, attempt: Callable[[], None]) -> bool:
-        """See `Trial.survives`. Where no child can be made, nothing is known, and it is taken to survive."""
+        """See `Trial.survives`. If no child can be forked, nothing is known, and the work counts as survived."""
         await self.ready()
         try:
             child = os.fork()
@@ -69,11 +69,11 @@ class ForkedTrial:
     def _try(self, attempt: Callable[[], None]) -> NoReturn:
         code = 1
         try:
-            # What the parent's loop is woken by is not this process's.
+            # The wake-up descriptor belongs to the parent's loop.
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
                 signal.signal(number, signal.SIG_DFL)
-            # Also where its parent is not there any more to end it.
+            # The timer ends the child even if its parent has ended and cannot kill it.
             signal.setitimer(signal.ITIMER_REAL, self.limit_s)
             _bound_memory()
             self.leave()
@@ -82,11 +82,11 @@ class ForkedTrial:
         except Exception:
             logger.exception("a command that was tried could not be decided")
         finally:
-            # No handler of the parent's may run here.
+            # None of the parent's exit handlers may run here.
             os._exit(code)
 
     async def _outcome(self, child: int) -> int:
-        """The exit code of a child, which is ended where it takes too long."""
+        """The exit code of a child, which is killed if it takes too long."""
         pause_s, code = FIRST_PAUSE_S, None
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self.limit_s
@@ -103,7 +103,7 @@ class ForkedTrial:
 
 
 def _exit_code(child: int) -> int | None:
-    """The exit code of a child; −n where signal n ended it, None while it runs."""
+    """The exit code of a child; −n if signal n ended it, None while it runs."""
     ended, status = os.waitpid(child, os.WNOHANG)
     return os.waitstatus_to_exitcode(status) if ended else None
 
@@ -114,7 +114,7 @@ def _end(child: int) -> None:
 
 
 def _bound_memory() -> None:
-    # Other systems than Linux do not say what a process has.
+    # Only Linux reports a process's memory here.
     if STATM.exists():
         has_bytes = int(STATM.read_text().split()[0]) * resource.getpagesize()
         _, hard = resource.getrlimit(resource.RLIMIT_AS)

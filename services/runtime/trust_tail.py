@@ -1,4 +1,4 @@
-"""Trust as the decider knows it: read from `placet.trust`, only ever cited as one whole."""
+"""Trust as the decider reads it from `placet.trust`; only cited if complete."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class TrustTail:
-    """Follows `placet.trust`. Until all of it was read, and wherever its parts do not add up, trust is missing."""
+    """Follows `placet.trust`. Until all of it is read, and while its parts do not add up, trust is missing."""
 
     log: Log
     _book: TrustBook | None = None
@@ -27,7 +27,7 @@ class TrustTail:
     _remembered: dict[tuple[str, str, str, str], Mapping[str, Any] | None] = field(default_factory=dict)
 
     async def load(self) -> None:
-        """Find where the topic ends now: only from there on is trust known."""
+        """Find the topic's present end: trust is known only after it."""
         topic = self.log.topics.trust
         bounds = {
             partition: await self.log.bounds(TopicPartition(topic, partition))
@@ -38,7 +38,7 @@ class TrustTail:
         self._book = TrustBook(ends, await self.log.topic_id(self.log.topics.executions))
 
     async def follow(self) -> None:
-        """Read on for ever.
+        """Read for ever.
 
         Raises:
             LogError: the log failed.
@@ -46,7 +46,7 @@ class TrustTail:
         async for _, raws in self.log.tail(self.log.topics.trust, self._starts):
             for begin in range(0, len(raws), READ_TOGETHER):
                 self._take(raws[begin : begin + READ_TOGETHER])
-                # As where events are read: others share this loop.
+                # As when events are read: other tasks share this loop.
                 await asyncio.sleep(0)
 
     def _take(self, raws: Sequence[RawRecord]) -> None:
@@ -59,7 +59,7 @@ class TrustTail:
                 logger.warning("placet.trust/%d offset %d: %s", raw.partition, raw.offset, error)
 
     def trust_for(self, tenant: str, project: str, agent: str, tool: str) -> Mapping[str, Any] | None:
-        """What is known of a project's agent with a tool, or None while that is not complete."""
+        """The trust in a project's agent with a tool, or None while incomplete."""
         key = (tenant, project, agent, tool)
         if key not in self._remembered:
             if len(self._remembered) >= REMEMBERED_MAX:

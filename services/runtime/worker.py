@@ -1,7 +1,7 @@
-"""A worker: the partitions that its group gives it, each with its one writer.
+"""A worker: the partitions that its group assigns to it, each with one writer.
 
-The group only assigns. Two workers that both believe to own a partition are told apart by the log (`claim.py`),
-so nothing here has to be quick or exact about who lost what.
+The group only assigns. If two workers both act as the owner of a partition, the log decides between them
+(`claim.py`), so nothing here needs to be fast or exact about ownership.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ FATAL = (ClaimUnknown, TopicMissing, LogTruncated, LogDamaged, LogRefused, LogFr
 
 logger = logging.getLogger(__name__)
 
-# Builds a writer on a fresh ledger; called anew for every claim.
+# Builds a writer on a fresh ledger; called for every claim.
 BuildWriter = Callable[[TopicPartition, Appender, CommandFeed], PartitionWriter]
 
 
 @dataclass(slots=True)
 class Slot:
-    """One assigned partition: who writes it now, and the task that keeps somebody writing it."""
+    """One assigned partition: its present writer, and the task that replaces the writer after failures."""
 
     tp: TopicPartition
     writer: PartitionWriter | None = None
@@ -57,8 +57,8 @@ class Worker:
     """One member of the decider group.
 
     Attributes:
-        log: where the partitions are.
-        worker_id: names this process, and no other, in claims; in the group, too, where `member` is empty.
+        log: the log of the partitions.
+        worker_id: this process's unique name in claims; also in the group, if `member` is empty.
         build: makes a writer for a commands partition.
         jitter: a number in [0, 1), for back-off.
         member: its name in the group, which no other worker may have.
@@ -75,7 +75,7 @@ class Worker:
     _feed: CommandFeed | None = field(default=None, init=False)
     _held: HeldBack = field(default_factory=HeldBack)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # How many writers of this process died of a command that they tried alone, by its offset.
+    # The number of this process's writers that died of a command that they tried alone, by its offset.
     _died_of: defaultdict[TopicPartition, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
     def __post_init__(self) -> None:
@@ -88,19 +88,19 @@ class Worker:
 
     @property
     def settled(self) -> bool:
-        """Whether every partition that the group gave has a writer that serves it."""
+        """True if every assigned partition has a writer that serves it."""
         return bool(self._slots) and len(self.writing) == len(self._slots)
 
     @property
     def trouble(self) -> str:
-        """Why a writer of this worker decides nothing although it could; empty while none is hindered."""
+        """Why a writer of this worker cannot decide; empty if all can."""
         writers = (slot.writer for slot in self._slots.values() if slot.writer is not None)
         wrong = next((writer.time.wrong for writer in writers if writer.time.wrong), "")
         held = self._held.trouble(self._feed.held_back() if self._feed is not None else {})
         return "; ".join(filter(None, (wrong, held)))
 
     def ends(self) -> dict[int, int]:
-        """Partition of the executions → one past its last event, of each that a writer of this worker serves now."""
+        """The partitions of the executions that this worker serves now → one past the last event of each."""
         return {
             tp.partition: slot.writer.ledger.next_offset
             for tp, slot in self._slots.items()
@@ -108,7 +108,7 @@ class Worker:
         }
 
     def terms(self) -> dict[int, int]:
-        """Likewise, the claim under which it is written."""
+        """The same partitions → the claim under which each is written."""
         return {
             tp.partition: slot.writer.ledger.rule.claim
             for tp, slot in self._slots.items()
@@ -116,26 +116,26 @@ class Worker:
         }
 
     def progress(self) -> tuple[int, int]:
-        """How far all writers have come, and how many commands that the log is known to hold wait for them."""
+        """The summed progress of all writers, and the number of commands known to wait for them in the log."""
         found = [slot.writer.progress for slot in self._slots.values() if slot.writer is not None]
         unread = self._feed.behind() if self._feed is not None else 0
         return sum(taken for taken, _ in found), unread + sum(waiting for _, waiting in found)
 
     def wake(self) -> None:
-        """Let every writer look again: new definitions are there."""
+        """Make every writer check for new definitions."""
         for slot in self._slots.values():
             if slot.writer is not None:
                 slot.writer.wake()
 
     def stop(self) -> None:
-        """Finish what is under way and return from `run`."""
+        """Finish the work under way and return from `run`."""
         self._stop.set()
 
     async def run(self) -> None:
         """Work until stopped.
 
         Raises:
-            LogError: the operator has to act; see its kinds.
+            LogError: the operator must act; see its kinds.
         """
         topics = (self.log.topics.commands, self.log.topics.definition_commands)
         feed = self._feed = await self.log.feed(GROUP, self.member or self.worker_id, topics)
@@ -149,12 +149,12 @@ class Worker:
 
     async def _turn(self, feed: CommandFeed) -> None:
         polled = await feed.poll(CROWDED_POLL_MS if self._crowded(feed) else POLL_MS)
-        # At once: a writer that starts while something is awaited wants them from another offset on.
+        # At once: a writer that starts during an await wants the commands from another offset on.
         self._hand_over(polled)
         await self._reconcile(feed)
         for slot in self._slots.values():
             if slot.task is not None and slot.task.done() and not slot.stopping:
-                # Only a failure that no new claim can mend ends a slot's task.
+                # A slot's task ends only with a failure that no new claim can repair.
                 slot.task.result()
 
     def _crowded(self, feed: CommandFeed) -> bool:
@@ -195,14 +195,14 @@ class Worker:
         await asyncio.gather(slot.task, return_exceptions=True)
 
     async def _keep_writing(self, slot: Slot, feed: CommandFeed) -> None:
-        """Keep a writer on the partition until it is taken away, with a fresh claim after every failure."""
+        """Keep a writer on the partition until it is reassigned, with a fresh claim after every failure."""
         failures = 0
         while not slot.stopping:
             appender: Appender | None = None
             deposed = False
             try:
                 appender = await self._appenders.current()
-                # While a connection was opened the partition may have gone to somebody else: claim nothing then.
+                # The partition may have been reassigned while a connection was opened: claim nothing then.
                 if not slot.stopping:
                     slot.writer = self.build(slot.tp, appender, feed)
                     slot.writer.alone, slot.writer.died_of = self._alone, self._died_of[slot.tp]
@@ -224,7 +224,7 @@ class Worker:
                 self._count_end(slot, WriterEnd.ERROR)
                 if slot.writer is not None and slot.writer.ledger.attempting >= 0:
                     self._died_of[slot.tp][slot.writer.ledger.attempting] += 1
-            # Two that both believe to own a partition must not depose each other at every turn.
+            # Two workers that both act as the owner of a partition must not depose each other at every turn.
             served = slot.writer is not None and slot.writer.serving and not deposed
             failures = 0 if served else failures + 1
             slot.writer = None

@@ -3,10 +3,10 @@
 The steps, in the order that makes them safe:
 
 1.–3. Claim (see `claim.py`): read to the end, append a claim, read back to it.
-4. Adopt the definitions that stand at their high watermark.
-5. Serve, while the clocks agree (see `log_time.py`), round by round: dead letters first, then one batch. Go on only
-   when the batch was acknowledged exactly where the last one ended: anything else means that somebody else may be
-   writing.
+4. Adopt the definitions as of their high watermark.
+5. Serve, while the clocks agree (see `log_time.py`), round by round: dead letters first, then one batch. Continue
+   only if the batch was acknowledged exactly where the last one ended: anything else means that another process may
+   be writing.
 6. Carry to other partitions what acknowledged batches ask for (see `carrier.py`).
 """
 
@@ -37,30 +37,30 @@ from services.runtime.trial import Trial
 
 ALIVE_EVERY_S = 60.0
 ALIVE_EVERY_RECORDS = 1_000
-# The claim of this writer is one; another without progress means that a writer ended where it had begun.
+# One idle claim is this writer's own; a second one means that an earlier writer ended without any progress.
 CAREFUL_AFTER_CLAIMS = 2
 CAREFUL_COMMANDS = 100
 INBOX_HIGH = 5_000
 NUDGE_EVERY_S = 1.0
-# Between two trials of one command: a machine that had no memory for the first may have some for the next.
+# The pause between two trials of a command: a machine without memory for the first may have some for the next.
 TRIAL_PAUSE_S = 0.25
 
 logger = logging.getLogger(__name__)
 
 
 class Deposed(Exception):
-    """Another writer may hold the partition: step down, read the log, and claim again if it is still ours."""
+    """Another writer may hold the partition: step down, read the log, and claim again if it is still assigned."""
 
 
 class Adoption(Protocol):
-    """Where a writer gets new definitions from."""
+    """The source of a writer's new definitions."""
 
     def pending(self, adopted_through: int) -> DefinitionsAdopted | None:
-        """What to adopt, or None when the partition is up to date."""
+        """The definitions to adopt, or None if the partition is up to date."""
         ...
 
     def put_in_force(self) -> None:
-        """From now on decide by what `pending` named."""
+        """Use the definitions that `pending` named from now on."""
         ...
 
     async def catch_up(self) -> None:
@@ -69,14 +69,14 @@ class Adoption(Protocol):
 
 
 class Snapshotting(Protocol):
-    """How a writer starts faster, and lets the next one."""
+    """The snapshots that make a writer's start, and the next one's, faster."""
 
     async def restore(self) -> None:
         """Begin from the newest usable snapshot, if there is one."""
         ...
 
     async def save_if_worthwhile(self, snapshot_id: str) -> None:
-        """Write one from the ledger that was just read back."""
+        """Write a snapshot of the ledger that was just read back."""
         ...
 
 
@@ -85,21 +85,21 @@ class PartitionWriter:
     """Writes one events partition from one commands partition, under one term at a time.
 
     Attributes:
-        time: what is believed of the log's time; while it is wrong, nothing is decided.
-        log: where both are.
+        time: the view of the log's time; while it is wrong, nothing is decided.
+        log: the log of both partitions.
         commands_tp, events_tp: the pair.
-        worker_id: named in the claim: a name that no other process has.
+        worker_id: this process's unique name, used in the claim.
         rounds: decides commands; holds the ledger.
-        adoption: the definitions, or None where none are needed.
-        died_of: how often earlier writers of this process died of the command at an offset, which they tried alone.
-        alone: held while a command is tried alone, for all partitions of a process: or one that kills it would leave
-            others behind that look as if they had.
-        trial: tries a command before this process does, where earlier ones may have ended of it.
-        start_commands: asks the feed for the partition's commands from an offset on.
-        sealer: signs what is appended, for the place where it must land; None where nothing is signed.
-        counted: a claim that others have counted; a writer that does not is refused (`log_whole`).
-        recovering: held from the first record read to the last; shared, so that partitions come back one after the
-            other, the first of them soon, instead of all at the end.
+        adoption: the definitions, or None if none are needed.
+        died_of: by offset, how often earlier writers of this process died of a command that they tried alone.
+        alone: held while a command is tried alone, for all partitions of a process; otherwise a command that kills
+            the process would leave other commands that look as if they had killed it.
+        trial: tries a command that may have ended earlier processes, before this process does.
+        start_commands: requests the partition's commands from an offset on from the feed.
+        sealer: signs what is appended, for the offset where it must land; None if nothing is signed.
+        counted: a claim that others have counted; a writer that does not count it is refused (`log_whole`).
+        recovering: held while records are read; shared, so that partitions recover one after the other, the first of
+            them soon, instead of all at the end.
     """
 
     log: Log
@@ -141,26 +141,26 @@ class PartitionWriter:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How far it has come: the command that was taken up last, and how many wait here."""
+        """Its progress: the last command that was taken, and the number that wait here."""
         return self._taken, len(self._inbox)
 
     @property
     def crowded(self) -> bool:
-        """Whether more is waiting than should be; the feed pauses the partition meanwhile."""
+        """True if too many commands wait; then the feed pauses the partition."""
         return len(self._inbox) > INBOX_HIGH
 
     def offer(self, raws: Sequence[RawRecord]) -> None:
-        """Hand over commands in offset order.
+        """Add commands in offset order.
 
-        Until this writer has said from where on it wants them, they are what another writer asked for: taken out
-        of turn, they would let those before them be passed over.
+        Until this writer has requested commands from an offset, they are those of an earlier writer's request: if
+        they were taken out of order, the commands before them would be skipped.
         """
         if self.serving:
             self._inbox.extend(raws)
             self._wake.set()
 
     def wake(self) -> None:
-        """Look again: new definitions may be there."""
+        """Check for new definitions."""
         self._wake.set()
 
     def stop(self) -> None:
@@ -176,7 +176,7 @@ class PartitionWriter:
             LogError: the log failed; see its kinds.
         """
         async with self.recovering:
-            # While others came back the partition may have gone to somebody else: claim nothing then.
+            # The partition may have been reassigned while others recovered: claim nothing then.
             if self.stopping:
                 return
             with self.meters.recovering():
@@ -184,7 +184,7 @@ class PartitionWriter:
         self.meters.claimed(*self.events_tp, self.ledger.rule.claim)
         if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:
             self._careful = CAREFUL_COMMANDS
-            # What an earlier writer ended of was there when this one claimed.
+            # A command that ended an earlier writer was in the log before this one claimed.
             _, self._suspect_before = await self.log.bounds(self.commands_tp)
         self._alive_at_s = _loop_time_s()
         if self.carrier is not None:
@@ -231,7 +231,7 @@ class PartitionWriter:
         await self.time.settle(self._inbox, self.ledger.now_ms)
         if self.time.wrong:
             return
-        # Under load there is always something to decide: deadlines get their turn all the same.
+        # Under load there is always a command to decide: deadlines must get their turn too.
         now_s = _loop_time_s()
         if self.deadlines is not None and (not self._inbox or now_s - self._nudged_at_s >= NUDGE_EVERY_S):
             self._nudged_at_s = now_s
@@ -241,7 +241,7 @@ class PartitionWriter:
         else:
             await self._round(self._drain())
         if self.carrier is not None:
-            # Every batch of this turn was acknowledged: what it asks for may be asked elsewhere.
+            # Every batch of this turn was acknowledged, so its effects can be carried to other partitions.
             await self.carrier.carry(self.ledger.rule.claim)
 
     async def _send_nudge(self, record: OutRecord) -> int:
@@ -254,7 +254,7 @@ class PartitionWriter:
             yield raw
 
     def _take(self) -> RawRecord | None:
-        """The next command, with the time that it counts as appended at; None while that is in doubt."""
+        """The next command, with the time at which it counts as appended; None while that is in doubt."""
         if not self._inbox:
             return None
         at_ms = self.time.of(self._inbox[0], self.ledger.now_ms)
@@ -263,16 +263,16 @@ class PartitionWriter:
         raw = self._inbox.popleft()
         self.time.taken(raw)
         self._taken = raw.offset
-        # Only a nudge that was just sent tells the time exactly: one of an earlier writer is as old as it is.
+        # Only a nudge that was just sent gives the exact time: an earlier writer's may be old.
         own = raw.offset in self._own_nudges
         self._own_nudges.discard(raw.offset)
         self.time.clock.observe(at_ms, exact=own and at_ms == raw.timestamp_ms)
         return raw._replace(timestamp_ms=at_ms)
 
     async def _carefully(self) -> None:
-        """Decide one command alone, having said so first; one that others ended of is given up.
+        """Decide one command alone, after recording that it is tried; a command that ended others is given up.
 
-        Those are processes that the log knows to have tried it so, and earlier writers of this one that died of it.
+        Those are processes that tried it alone according to the log, and this process's writers that died of it.
         """
         raw = self._take()
         if raw is None or raw.offset <= self.ledger.commands_through:
@@ -290,7 +290,7 @@ class PartitionWriter:
         self._careful -= 1
 
     async def _deadly_trials(self, round_: Round, raw: RawRecord, earlier: int) -> int:
-        """How many children end of a command, one after the other, until one outlives it.
+        """The number of children that a command ends, one after the other, until one survives it.
 
         The round that a child fills is its own copy.
         """
@@ -317,7 +317,7 @@ class PartitionWriter:
         self.meters.decided(round_.commands, len(round_.records), len(round_.dead_letters))
 
     def _hand_on(self, round_: Round) -> None:
-        """What a batch that was acknowledged asks for: who has to do it takes it."""
+        """Pass an acknowledged batch's deadlines and effects to the objects that handle them."""
         if self.deadlines is not None:
             self.deadlines.look(round_.touched)
         if self.carrier is not None and round_.effects:

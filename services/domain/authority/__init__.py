@@ -1,1 +1,1 @@
-"""Who may decide, and whose voices count."""
+"""Who can decide, and whose votes count."""

@@ -1,7 +1,7 @@
-"""Who stands behind what is remembered: everybody whose approval it was made of, and who activated it.
+"""The backers of a remembered decision: all whose approvals it consists of, and those who activated it.
 
-A memory takes the place of asking people, so it never stands on fewer than the policy asks, and only as long as each
-of them could still be asked.
+A remembered decision replaces asking people. So it never has fewer backers than the policy asks for, and it applies
+only as long as each of them could still be asked.
 """
 
 from schemas.principals import TenantPeople
@@ -10,7 +10,7 @@ from schemas.standing_rule import Maker, StandingRuleDocument
 
 
 def made_by(document: StandingRuleDocument) -> tuple[str, ...]:
-    """Who made it, and whose voices those were."""
+    """The accounts that made it, and the people for whom their votes counted."""
     makers = document.all_makers
     return tuple(dict.fromkeys(name for maker in makers for name in (maker.by, maker.voice) if name))
 
@@ -18,15 +18,15 @@ def made_by(document: StandingRuleDocument) -> tuple[str, ...]:
 def still_stands(
     document: StandingRuleDocument, activators: tuple[str, ...], people: TenantPeople, quorum: int
 ) -> bool:
-    """Whether all who stand behind it still may, and are as many different people as are asked for.
+    """True if all backers can still decide, and are at least as many different people as the quorum.
 
-    Nobody among them may be one whom the hold that it was made on excluded, or whose own request that was.
+    None of them may be a person whom the original hold excluded, or whose own request that hold was about.
 
     Args:
-        document: what is remembered.
-        activators: who activated it; none for what a run remembers.
-        people: of the tenant.
-        quorum: how many people are asked for.
+        document: the remembered decision.
+        activators: the accounts that activated it; none for a decision that a run remembers.
+        people: the tenant's people.
+        quorum: the number of people that are needed.
     """
     if not all(_maker_still_may(document, maker, people) for maker in document.all_makers):
         return False
@@ -40,7 +40,7 @@ def still_stands(
 
 
 def number_behind(document: StandingRuleDocument, activators: tuple[str, ...], people: TenantPeople) -> int:
-    """How many different people stand behind it: a delegate and who they spoke for are one."""
+    """The number of different backers; a delegate and the person they voted for count as one."""
     makers, others = document.all_makers, people.names_of(activators)
     voices = {people.meant_by(maker.voice) if maker.voice else people.name_of(maker.by) for maker in makers}
     return min(len(people.names_of(maker.by for maker in makers) | others), len(voices | others))
@@ -49,22 +49,22 @@ def number_behind(document: StandingRuleDocument, activators: tuple[str, ...], p
 def is_behind(
     document: StandingRuleDocument, activators: tuple[str, ...], asking: frozenset[str], people: TenantPeople
 ) -> bool:
-    """Whether one of some people is among those who stand behind it, or was spoken for."""
+    """True if one of the `asking` people is a backer, or one for whom a backer voted."""
     return bool(asking & _names((*made_by(document), *activators), people))
 
 
 def _barred(document: StandingRuleDocument, people: TenantPeople) -> frozenset[str]:
-    """Who, by what is known now, could not have decided the hold that it was made on."""
+    """The people who, according to today's principals, could not have decided the original hold."""
     barred = frozenset(map(people.meant_by, document.terms.excluded))
     if not document.terms.exclude_requester:
         return barred
-    # Those who were spoken for stand among the requesters, so that they are no second people for the rule.
+    # A delegator is among the requesters only so that the rule does not count them as a second person.
     voices = {maker.voice for maker in document.all_makers}
     return barred | _names(tuple(name for name in document.requesters if name not in voices), people)
 
 
 def _names(given: tuple[str, ...], people: TenantPeople) -> frozenset[str]:
-    # A voice is a person's name already, and was an account's where nobody had published a principal then.
+    # A voice is already a person's name; it is an account's if no principal was published at that time.
     return people.names_of(given) | frozenset(map(people.meant_by, given))
 
 
@@ -79,12 +79,12 @@ def _maker_still_may(document: StandingRuleDocument, maker: Maker, people: Tenan
         return True
     if maker.roles:
         return bool(set(maker.roles) & set(roles))
-    # Named by the rule, or recorded before the roles were.
+    # The rule named the maker, or the decision was recorded before roles were.
     return not document.terms.reviewers or _could_decide(document, maker.by, people)
 
 
 def _could_decide(document: StandingRuleDocument, by: str, people: TenantPeople) -> bool:
-    """Whether an account could decide today what the hold asked. One that nobody published can lose no role."""
+    """True if an account could decide the hold's terms today. An account without a principal cannot lose a role."""
     if people.is_disabled(by):
         return False
     terms, roles = document.terms, people.roles_of(by)

@@ -1,7 +1,7 @@
-"""Whose voices a hold has: each person's once, whatever the number of their accounts and of their delegates.
+"""The voices of a hold, the people for whom its votes count: each person once, with all accounts and delegates.
 
-A word by delegation is the voice of who handed the hold on: else one who may decide could make anybody the second.
-It counts as long as that one's own would.
+The vote of a delegate counts as the voice of the delegator; otherwise one person who can decide could turn anybody
+into the second person. It counts as long as the delegator's own vote would.
 """
 
 from collections.abc import Iterator
@@ -25,18 +25,19 @@ REVIEWERS = ("reviewer", "operator")
 
 
 def approves(hold: Hold, requesters: Requesters, people: TenantPeople, *more: Vote) -> bool:
-    """Whether the words that count, with some more, are of as many people as the hold asks for, and of whom it asks.
+    """True if the votes that still count, with `more`, are by enough people, and by those whom the hold asks.
 
-    Where several rules ask, each rule's own people must be among them, in the number that it asks for. A word counts
-    no longer where its account may do nothing any more, is not its person's any more, has lost the role that it was
-    given by, or is known by now as a requester's or as somebody's whom the rule excludes; a word by delegation, where
-    that is so of who handed the hold on. Of an account that nobody has published no role can be seen to be lost.
+    If several rules ask, each rule's own people must be among them, in the number that the rule asks for. A vote no
+    longer counts if its account was disabled, no longer belongs to its person, or has lost the role by which it
+    voted, or if it is now known as the account of a requester or of a person whom the rule excludes. A delegate's
+    vote no longer counts if one of these applies to the delegator. An account without a published principal cannot
+    lose a role.
 
     Args:
         hold: the hold.
         requesters: the people whose own request it is, as far as is known now.
-        people: of the tenant.
-        more: words that are given now, by who may.
+        people: the tenant's people.
+        more: votes cast now, by people who can decide the hold.
     """
     votes = [*counting(hold, requesters, people), *more]
     return _voices_of(hold, votes, people) >= hold.quorum and all(
@@ -46,57 +47,57 @@ def approves(hold: Hold, requesters: Requesters, people: TenantPeople, *more: Vo
 
 
 def counting(hold: Hold, requesters: Requesters, people: TenantPeople) -> list[Vote]:
-    """The words on a hold that still count, the oldest first."""
+    """The votes on a hold that still count, the oldest first."""
     own = requesters() if hold.votes and hold.exclude_requester else frozenset()
     return [vote for vote in hold.votes if _still_counts(hold, lambda: own, vote, people)]
 
 
 def _voices_of(hold: Hold, votes: list[Vote], people: TenantPeople) -> int:
     speaking = {people.name_of(vote.by) for vote in votes}
-    # Fewer of either: a principal may be published meanwhile that makes two of them one person.
+    # The smaller number: a principal published since then can make two of them one person.
     return min(len(speaking), len({voice_of(hold, vote, people) for vote in votes}))
 
 
 def _meets(hold: Hold, vote: Vote, one: Requirement, people: TenantPeople) -> bool:
-    """Whether a word is of one of those whom a requirement names, by themselves or by their delegate."""
+    """True if a vote is by one of the people whom a requirement names, or by their delegate."""
     wanted = Asked(one.roles, one.reviewers)
     spoken = [(handed.by, handed.roles) for handed in _hands(hold, vote, people)] or [(vote.by, vote.roles)]
     return any(_is_of(wanted, by, had, people) for by, had in spoken)
 
 
 def _is_of(wanted: Asked, by: str, had: tuple[str, ...], people: TenantPeople) -> bool:
-    """Whether an account is named, or has one of the roles that are wanted: then, and now where that can be seen."""
+    """True if an account is named, or had one of the wanted roles then and, if it has a principal, has it now."""
     roles = people.roles_of(by)
     kept = had if roles is None else tuple(set(had) & set(roles))
     return could_decide(wanted, by, kept, people)
 
 
 def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
-    """The word that an actor would give now."""
+    """The vote that an actor would cast now."""
     return Vote(actor.subject, actor.roles, people.principal_of(actor.subject), len(hold.delegations))
 
 
 def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
-    """Whether one of the hold's words is the actor's own, by any of their accounts that may still speak."""
+    """True if one of the hold's votes is the actor's own, by any of their accounts that is not disabled."""
     return people.name_of(actor.subject) in people.names_of(
         vote.by for vote in hold.votes if not people.is_disabled(vote.by)
     )
 
 
 def is_spoken_for(hold: Hold, requesters: Requesters, actor: Actor, people: TenantPeople) -> bool:
-    """Whether the actor's approval is a voice that the hold has already: their delegate's, or their delegator's."""
+    """True if the actor's approval would repeat a voice that the hold already has: a delegate's or delegator's."""
     voices = {voice_of(hold, vote, people) for vote in counting(hold, requesters, people)}
     return voice_of(hold, word_of(hold, actor, people), people) in voices
 
 
 def voice_of(hold: Hold, vote: Vote, people: TenantPeople) -> str:
-    """Whose voice a word is: its person's, or that of who handed the hold on to one who may not decide otherwise."""
+    """The person for whom a vote counts: the voter, or the delegator if the voter can decide only as a delegate."""
     hands = _hands(hold, vote, people)
     return people.name_of(hands[-1].by if hands else vote.by)
 
 
 def edited_by(state: Execution, call: Call, people: TenantPeople) -> frozenset[str]:
-    """Whose voices the edits of a call were: also of all through whose hands the hold came to its editor."""
+    """The people behind the edits of a call: the editors, and everybody who passed the hold on to them."""
     return people.names_of(
         by
         for hold in (state.holds[hold_id] for hold_id in call.handed_on)
@@ -111,7 +112,7 @@ def edited_by(state: Execution, call: Call, people: TenantPeople) -> frozenset[s
 
 
 def asked_by(hold: Hold, delegations: int | None = None) -> Asked:
-    """Whom a hold asks, with its first delegations or all of them."""
+    """The people whom a hold asks, with its first delegations or all of them."""
     return Asked(
         hold.roles, hold.reviewers, hold.excluded, hold.exclude_requester, hold.delegations[:delegations]
     )
@@ -122,7 +123,7 @@ def _hands(hold: Hold, vote: Vote, people: TenantPeople, *, bars: bool = False) 
 
 
 def _hands_then(hold: Hold, vote: Vote) -> Iterator[str]:
-    """Through whose hands a hold came to a voter, by the names of then: a principal of today undoes no delegation."""
+    """The delegators between hold and voter, by the names of that time: a later principal undoes no delegation."""
     to, person, had = vote.by, vote.person, vote.roles
     for handed in reversed(hold.delegations[: vote.delegations]):
         if set(roles_asked(hold)) & set(had) or {to, person} & set(hold.reviewers):

@@ -26,14 +26,14 @@ from services.domain.state import Call, Execution
 SOMEBODY_ELSES = "somebody else's attempt consumed it"
 OTHER_GRANT = "the grant is not the call's newest release: it may not be used any more, or is of another call"
 SPENT = "this attempt had the call before: each run needs an attempt id of its own"
-# Each takes a place in the state for as long as the call has not ended.
+# Each takes up space in the state until the call has ended.
 ATTEMPTS_MAX = 1_000
 
 
 def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Events:
     """ProposeToolCall: record the call and judge it; while the execution is paused only record it.
 
-    Where it is let through at once, the attempt that the proposal names consumes the grant with the same decision.
+    If the call is released at once, the attempt that the proposal names consumes the grant in the same decision.
     """
     if (refused := _refuse_proposal(state, command, ctx)) is not None:
         return refused
@@ -60,7 +60,7 @@ def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Event
 
 
 def _consumed_at_once(call: Call, outcome: Message, attempt_id: str | None, ctx: Context) -> Events:
-    """The consumption by the attempt that proposed; sealed values are handed over for a ConsumeGrant alone."""
+    """The consumption by the attempt of the proposal; sealed values are handed over only for a ConsumeGrant."""
     is_released = isinstance(outcome, c.ToolCallReleased)
     if attempt_id is None or not is_released or may_have_placeholder(call.arguments):
         return []
@@ -68,13 +68,13 @@ def _consumed_at_once(call: Call, outcome: Message, attempt_id: str | None, ctx:
 
 
 def call_of(event: c.ToolCallProposed) -> Call:
-    """The call that a first proposal makes, before it is recorded."""
+    """The call of a first proposal, before it is recorded."""
     fields = {name: value for name, value in event.__dict__.items() if name != "by"}
     return Call(**fields, requesters=(event.by,), proposal_digest=proposal_digest(event))
 
 
 def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
-    """ConsumeGrant: one attempt, on the released digest, if the definitions still let it."""
+    """ConsumeGrant: one attempt consumes the released digest, if the definitions still allow it."""
     call = state.calls.get(command.call_id)
     if call is None or not may_run(ctx.actor, call):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
@@ -82,7 +82,7 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
         return refused
     if again := stricter_now(state, call, ctx):
         detail = "the definitions changed after the release: it is judged again"
-        # What an earlier attempt consumed cannot be taken back from it; another may not run it any more.
+        # A call that an attempt has consumed cannot be revoked for it; but no other attempt can run it any more.
         taken_back = again if call.status == "released" else []
         return [*taken_back, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
     return [
@@ -106,7 +106,7 @@ def _consumption(call: Call, attempt_id: str, ctx: Context) -> c.GrantConsumed:
 
 
 def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
-    """RenewLease: the attempt still runs; said early it changes nothing, so that the log does not fill with it."""
+    """RenewLease: the attempt still runs. An early renewal is not recorded, so that the log does not fill up."""
     call = state.calls.get(command.call_id)
     if call is None or not may_run(ctx.actor, call):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
@@ -127,7 +127,7 @@ def renew(state: Execution, command: k.RenewLease, ctx: Context) -> Events:
 
 
 def revoke(state: Execution, command: k.RevokeGrant, ctx: Context) -> Events:
-    """RevokeGrant: a release that was not consumed is void."""
+    """RevokeGrant: revoke a release that was not consumed."""
     call = state.calls.get(command.call_id)
     if call is None:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such call", command.call_id)
@@ -172,7 +172,7 @@ def _refuse_proposal(state: Execution, command: k.ProposeToolCall, ctx: Context)
 
 
 def _proposed_before(call: Call, command: k.ProposeToolCall, ctx: Context) -> tuple[Refusal, str]:
-    """What a repeated proposal is told: who names an attempt takes the acceptance for a leave to run."""
+    """The refusal of a repeated proposal: to a proposal with an attempt, acceptance would be permission to run."""
     runs_it = command.attempt_id is not None and call.status == "consumed"
     foreign = not_theirs(call, command.attempt_id or "", ctx) if runs_it else None
     return (Refusal.DUPLICATE, "already proposed") if foreign is None else (Refusal.ALREADY_CONSUMED, foreign)
@@ -189,7 +189,7 @@ def _consumption_problem(
     state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context
 ) -> tuple[Refusal | None, str]:
     if call.attempt_id == command.attempt_id and call.digest == command.digest:
-        # An attempt's id is no secret, and what it was given may be one.
+        # An attempt's id is not secret, but the values that were delivered to it may be.
         if call.consumed_by != ctx.actor.subject:
             return Refusal.ALREADY_CONSUMED, SOMEBODY_ELSES
         return _repeat_of(call)
@@ -215,7 +215,7 @@ def _consumption_problem(
 
 
 def _repeat_of(call: Call) -> tuple[Refusal, str]:
-    """What the attempt that consumed a call is told when it asks again: it may run it while it has it, not longer."""
+    """The refusal for the attempt that consumed a call and asks again: it can run the call only while it holds it."""
     if call.status == "consumed":
         return Refusal.DUPLICATE, "this attempt has consumed it already"
     if call.status == "outcome_unknown":
@@ -227,9 +227,9 @@ def _repeat_of(call: Call) -> tuple[Refusal, str]:
 
 
 def not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:
-    """Why the actor may not speak for the attempt that runs the call, or None.
+    """The reason why the actor cannot act for the attempt that runs the call, or None.
 
-    An attempt's id is shown to whoever reads the call, so it proves nothing: who consumed is asked for as well.
+    Everyone who can read the call sees the attempt's id, so the id proves nothing: the subject must match too.
     """
     if call.attempt_id and call.attempt_id != attempt_id:
         return "another attempt runs this call"
@@ -239,10 +239,10 @@ def not_theirs(call: Call, attempt_id: str, ctx: Context) -> str | None:
 
 
 def _may_run_again(call: Call, ctx: Context) -> bool:
-    """An idempotent tool, by the operator's own definition, may be run again by another process of who consumed.
+    """True if another attempt of the same subject can run the call again: the operator declares the tool idempotent.
 
-    Once the lease has ended, while a person is asked what became of it: two runs side by side are not what
-    idempotent promises. Another subject would take the attempt over, and with it the word on how it ended.
+    It can do so once the lease has ended, while a person is asked for the outcome: idempotent does not promise that
+    two runs at the same time are safe. Another subject would take over the attempt, and with it its report.
     """
     tool = ctx.tool(call.tool)
     unchanged = tool is not None and tool.version == call.tool_version
@@ -251,7 +251,7 @@ def _may_run_again(call: Call, ctx: Context) -> bool:
 
 
 def settle_hold(state: Execution, call: Call, reason: str) -> Events:
-    """Nobody needs to be asked any more what became of an attempt."""
+    """Cancel the hold that asks people for the outcome of an attempt."""
     hold = state.holds.get(call.hold_id)
     if call.status != "outcome_unknown" or hold is None or hold.status != "open":
         return []
@@ -288,7 +288,7 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
 
 
 def _proposed_arguments(earlier: Call | None, event: c.ToolCallProposed) -> str:
-    # Another version of the tool makes a revision too, with the arguments as they were: nobody has edited those.
+    # A new version of the tool also makes a revision, with unchanged arguments: no person has edited those.
     if earlier is None or earlier.proposed_arguments:
         return "" if earlier is None else earlier.proposed_arguments
     return "" if earlier.arguments == event.arguments else earlier.arguments

@@ -1,13 +1,13 @@
-"""When something of an execution is due next."""
+"""The next moments at which something in an execution is due."""
 
 from services.domain.state import Call, Hold
 
-# A client chooses its calls' ids, and can work out any hold's: no such id has a slash, so the two never meet.
+# Clients choose the ids of calls, and can compute those of holds. No such id has a slash, so the two never collide.
 CALL_PREFIX = "call/"
 
 
 def due_id_of_call(call_id: str) -> str:
-    """The name under which a call's next moment is kept; a hold's is its own id."""
+    """The key of a call in `Execution.due`; a hold's key is its own id."""
     return CALL_PREFIX + call_id
 
 
@@ -20,16 +20,16 @@ def hold_due(hold: Hold) -> int | None:
 
 
 def call_due(call: Call) -> int | None:
-    """The call's next moment (ms): when its grant expires, its attempt counts as lost, or a rule has answered."""
+    """The call's next moment (ms): its grant expires, its attempt counts as lost, or its reservation times out."""
     if call.status == "released":
         return call.grant_expires_at_ms
     if call.status == "consumed":
-        # What was consumed before there were leases has none.
+        # A call that was consumed by a version without leases has none.
         return min(call.run_deadline_at_ms, call.lease_until_ms or call.run_deadline_at_ms)
     return call.reservation.deadline_at_ms if call.reservation is not None and is_reserving(call) else None
 
 
 def is_reserving(call: Call) -> bool:
-    """Whether the call waits for a use of a standing rule."""
+    """True if the call waits for a use of a standing rule."""
     asked = call.reservation
     return call.status == "proposed" and asked is not None and not asked.settled

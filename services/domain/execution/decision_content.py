@@ -1,13 +1,13 @@
-"""What a decision says, before it matters whether it may still be made: size, form, and what the hold can take.
+"""The content of a decision, checked before its timing: size, form, and whether the hold accepts it.
 
-A held call is approved, edited, rejected or answered. A request is a question, and what answers it follows its kind:
+A held call is approved, edited, rejected or answered. A request is a question, and its kind decides what answers it:
 
     permission      approve: true · reject: false · respond: true, false, or one of its options
-    decision        respond: one of its options (any value where it has none) · reject: null, nobody chose
-    clarification   respond: any value that says something · reject: null, nobody answers
-    env_var         respond: an object of the variables asked for, each value sealed · reject: null, nobody answers
+    decision        respond: one of its options (any value if it has none) · reject: null, no choice
+    clarification   respond: any value that is not empty · reject: null, no answer
+    env_var         respond: an object of the requested variables, each value sealed · reject: null, no answer
 
-What stands as the answer where nobody gives one in time is checked by the same rule, when the question is asked.
+The default, which becomes the answer if nobody answers in time, is checked by the same rules when it is requested.
 """
 
 from collections.abc import Sequence
@@ -76,15 +76,15 @@ def _does_not_answer(hold: Hold, command: DecideHold) -> Problem | None:
 
 
 def default_problem(kind: RequestKind, options: str, default: str | None) -> Problem | None:
-    """Why nobody could give the answer that stands where nobody answers in time; None where somebody could.
+    """The reason why a default is not a possible answer, or None.
 
-    Null is what a rejection says. Of a permission time grants nothing: it may be refused by then, and no more; an
+    Null means the same as a rejection. A timeout never grants a permission: its default can only refuse, because an
     option of it may mean anything.
 
     Args:
-        kind: what is asked for.
+        kind: the request's kind.
         options: JSON array of the choices.
-        default: JSON of the answer, None for none.
+        default: JSON of the default answer; None if there is none.
     """
     if default is None or parse_strict(default) is None:
         return None
@@ -101,7 +101,7 @@ def _is_empty(kind: RequestKind, value: str | None) -> bool:
 
 
 def _says_nothing(value: str | None) -> bool:
-    """Whether an answer is null, or a text of nothing but white space."""
+    """True if an answer is null, or a text of only white space."""
     said = parse_strict(value or "null")
     return said is None or (isinstance(said, str) and not said.strip())
 
@@ -121,7 +121,7 @@ def _unknown_option(hold: Hold, command: DecideHold) -> Problem | None:
 
 
 def _unknown_answer(kind: RequestKind, options: str, value: str) -> str | None:
-    """Why a value is no answer to a question with these options."""
+    """The reason why a value is not an answer to a question with these options, or None."""
     known = _options(options)
     answer = canonical(parse_strict(value))
     if kind == "permission" and answer not in {"true", "false", *known}:
@@ -133,12 +133,12 @@ def _unknown_answer(kind: RequestKind, options: str, value: str) -> str | None:
 
 
 def _named_options(options: str) -> tuple[str, ...]:
-    """The options as an answer names them, in their order."""
+    """The options in the form in which an answer names them, in their order."""
     return tuple(canonical(o.get("id") if isinstance(o, dict) else o) for o in parse_strict(options))
 
 
 def _named(options: Sequence[str]) -> str:
-    """The options in a sentence, as far as they fit; an agent wrote them, so nothing hidden is shown as it is."""
+    """The options in a sentence, as far as they fit; an agent wrote them, so hidden characters are escaped."""
     shown: list[str] = []
     for option in options:
         if len(shown) == OPTIONS_NAMED_MAX or sum(map(len, shown)) + len(option) > OPTIONS_MAX_CHARS:
@@ -148,5 +148,5 @@ def _named(options: Sequence[str]) -> str:
 
 
 def _options(options: str) -> frozenset[str]:
-    """What a request may be answered with, as canonical JSON; the text tells 1 from true."""
+    """The possible answers to a request, as canonical JSON; as text, 1 and true differ."""
     return frozenset(_named_options(options))

@@ -1,4 +1,4 @@
-"""What a person's valid word makes of a hold: approve, edit, reject or respond."""
+"""The events of a valid decision on a hold: approve, edit, reject or respond."""
 
 from functools import partial
 from typing import Any
@@ -35,14 +35,15 @@ QUESTION_OF_CHANGE = (
     "May it run under the new one, with the arguments below?"
 )
 RULES_NAMED_MAX = 3
-# The ids of so many calls are some 140 kB in one event, beside all that a rollback gives up (schemas/limits.py).
+# The ids of this many calls are about 140 kB in one event, in addition to all endings of a rollback
+# (schemas/limits.py).
 ROLLBACK_MAX = 1_000
 
 
 def decision_events(
     state: Execution, hold: Hold, call: Call | None, command: DecideHold, decision_id: str, ctx: Context
 ) -> Events:
-    """The events of a decision that nothing speaks against."""
+    """The events of a decision that has passed all checks."""
     if call is None:
         return _on_request(hold, command, decision_id, ctx)
     if hold.cause == "outcome_unknown":
@@ -66,7 +67,7 @@ def decision_events(
 def recorded(
     hold: Hold, command: DecideHold, decision_id: str, ctx: Context, resolves: bool = True
 ) -> h.DecisionRecorded:
-    """The decision as a fact."""
+    """The event that records the decision."""
     return h.DecisionRecorded(
         decision_id=decision_id,
         hold_id=hold.hold_id,
@@ -89,7 +90,7 @@ def recorded(
 
 
 def completes(state: Execution, hold: Hold, call: Call, ctx: Context) -> bool:
-    """Whether with the actor's word all have approved whom the hold asks for."""
+    """True if the actor's approval is the last one that the hold needs."""
     people = ctx.people
     word = word_of(hold, ctx.actor, people)
     return approves(hold, partial(requesters_of, state, hold, call, people), people, word)
@@ -114,17 +115,17 @@ def _rejected(
 
 
 def halted(state: Execution, hold: Hold, call: Call | None, error: str) -> Events:
-    """The end of the whole run, because of one hold; the hold and its call are recorded elsewhere."""
+    """The end of the whole run because of one hold; the ends of that hold and its call are recorded elsewhere."""
     rest = closing_events(replace(state, holds=state.holds.delete(hold.hold_id)), error, hold.call_id)
     already_closed = state.closed
     return [] if already_closed else [*rest, ExecutionFailed(error=error, by="placet:policy")]
 
 
 def rolled_back(state: Execution, hold: Hold, ctx: Context) -> Events:
-    """What a rejection under `on_reject: rollback` makes of the rest of the run, which goes on.
+    """The effect of a rejection under `on_reject: rollback` on the rest of the run, which continues.
 
-    What waits is given up, and what had succeeded is named, the newest first: the agent undoes it, by calls that are
-    judged as any others.
+    Open calls and holds are cancelled, and the calls that had succeeded are listed, the newest first. The agent
+    undoes them by further calls, which are judged like all others.
     """
     rest = closing_events(replace(state, holds=state.holds.delete(hold.hold_id)), ROLLED_BACK, hold.call_id)
     succeeded = sorted(
@@ -142,7 +143,7 @@ def rolled_back(state: Execution, hold: Hold, ctx: Context) -> Events:
 
 
 def _responded(hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context) -> Events:
-    """An answer instead of a run: the call does not happen, and the agent gets the answer as feedback."""
+    """An answer in place of a run: the call is denied, and the agent gets the answer as feedback."""
     feedback = command.feedback or command.value or ""
     return [recorded(hold, command, decision_id, ctx), denial(call, "rejected", feedback, decision_id)]
 
@@ -168,7 +169,7 @@ def _edited(
         return refuse_decision(ctx, command, *too_often)
     vote = recorded(hold, command, decision_id, ctx)
     events: Events = [vote, proposed, verdict_event(new, verdict, ctx)]
-    # A person has seen the tool that the digest names, and no other.
+    # A person has seen only the version of the tool that the digest names.
     if version != call.tool_version:
         terms = replace(terms, question=QUESTION_OF_CHANGE)
         return [*events, _hold_of_edit(state, hold, new, terms, ctx, "definition_changed")]
@@ -191,13 +192,13 @@ def _hold_of_edit(
 
 
 def _asked_beside(hold: Hold, terms: HoldTerms) -> str | None:
-    """What an edit asked for that its editor's word released, where that is not what its hold asked; else None."""
+    """The terms of an edit that its editor's own approval released, if they differ from the hold's; else None."""
     asked, named = (convert(one, AskedOfEdit, from_attributes=True) for one in (terms, hold))
     return None if asked == named else asked_of_edit_to_text(asked)
 
 
 def _editors_vote(opened: h.HoldOpened, command: DecideHold, ctx: Context) -> h.DecisionRecorded:
-    """The count starts again on the new digest, and the editor's word is its first vote. Nobody saw its view."""
+    """The editor's approval, the first vote in the new count on the new digest. Nobody has seen the new view."""
     return h.DecisionRecorded(
         decision_id=ctx.new_id("decision", opened.hold_id),
         hold_id=opened.hold_id,
@@ -220,7 +221,7 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
     """The authority that an edited call needs: the stricter of the old hold and the new verdict.
 
     Returns:
-        None where the two name roles with nothing in common: no one person's word covers both.
+        None if the two name disjoint roles: no one person's vote covers both.
     """
     terms = verdict.hold if verdict.effect == "hold" else None
     needed = _needed_by_both(hold, terms)
@@ -238,7 +239,7 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
         excluded=tuple(dict.fromkeys((*hold.excluded, *(terms.excluded if terms else ())))),
         quorum=needed.quorum,
         exclude_requester=hold.exclude_requester or (terms.exclude_requester if terms else False),
-        # The deadline is the old hold's: an edit never moves it.
+        # The deadline of the old hold: an edit never moves it.
         timeout_ms=None,
         on_timeout="wait" if hold.deadline_at_ms is None else ends,
         on_timeout_default=hold.default_value,
@@ -250,11 +251,11 @@ def stricter_terms(hold: Hold, verdict: Verdict) -> HoldTerms | None:
 
 
 def _question_of_edit(terms: HoldTerms, before: Verdict) -> str:
-    """What asks for a person on an edited call that the policy itself would allow: the hold that it had before.
+    """The question about an edited call that the policy itself would allow; the hold before the edit is the reason.
 
     Args:
-        terms: of the hold that the edit opens.
-        before: what the policy says of the call as it was.
+        terms: the terms of the hold that the edit opens.
+        before: the policy's verdict on the call before the edit.
     """
     named = ", ".join(before.rules[:RULES_NAMED_MAX]) if before.effect == "hold" else ""
     more = len(before.rules) - RULES_NAMED_MAX
@@ -270,10 +271,10 @@ def _question_of_edit(terms: HoldTerms, before: Verdict) -> str:
 
 
 def _needed_by_both(hold: Hold, terms: HoldTerms | None) -> Needed | None:
-    """Whom the old hold and the new verdict need together; None where no one's word covers both.
+    """The people that the old hold and the new verdict need together; None if no one person's vote covers both.
 
-    Where several rules ask already, each one's people are needed; and so they are where the new rule asks any
-    reviewer, which whom the old one named need not be.
+    If several rules ask already, the people of each are needed. The same holds if the new rule asks any reviewer: the
+    people whom the old rule named need not be reviewers.
     """
     asked: list[Asks] = [hold] if terms is None else [hold, terms]
     if terms is None or any(one.requirements for one in asked) or not _names_people(terms):
@@ -284,7 +285,7 @@ def _needed_by_both(hold: Hold, terms: HoldTerms | None) -> Needed | None:
 
 
 def _common_people(hold: Hold, terms: HoldTerms) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The roles and reviewers that both name; the new rule's where the hold asks any reviewer, as its editor is."""
+    """The roles and reviewers that both name; the new rule's if the hold asks any reviewer, as the editor is one."""
     asked = roles_as_asked(hold, terms)
     if not _names_people(hold):
         return asked, terms.reviewers
@@ -298,14 +299,14 @@ def _names_people(one: NamesPeople) -> bool:
 
 
 def _common_escalation(hold: Hold, terms: HoldTerms | None) -> tuple[str, ...]:
-    """Whom the hold still escalates to: of those that it named, whom the verdict asks too, at once or later."""
+    """The roles to which the hold still escalates: those of its own that the verdict also asks, at once or later."""
     if terms is None or not (terms.roles or terms.reviewers):
         return hold.escalate_roles
     return tuple(role for role in hold.escalate_roles if role in (*terms.roles, *terms.escalate_roles))
 
 
 def _editor_suffices(terms: HoldTerms, ctx: Context) -> bool:
-    """Whether the editor's own word releases the edit."""
+    """True if the editor's own approval releases the edit."""
     return (
         terms.quorum <= 1
         and _editor_counts(terms, ctx)
@@ -314,20 +315,20 @@ def _editor_suffices(terms: HoldTerms, ctx: Context) -> bool:
 
 
 def _editor_counts(terms: HoldTerms, ctx: Context) -> bool:
-    """Whether the editor's own word counts for the edit.
+    """True if the editor's own approval counts for the edit.
 
-    The editor counts as a requester of the new revision, so not where another person is asked for.
+    The editor is a requester of the new revision, so the approval does not count if another person is needed.
     """
     people, actor = ctx.people, ctx.actor
     person = people.name_of(actor.subject)
     if terms.exclude_requester or person in map(people.meant_by, terms.excluded):
         return False
-    # Both the hold and the verdict ask any reviewer then: whoever may decide the one is asked by the other.
+    # With no names, both the hold and the verdict ask any reviewer: whoever can decide the one can decide the other.
     return not _names_people(terms) or _is_asked(terms, ctx)
 
 
 def _is_asked(asked: HoldTerms | Requirement, ctx: Context) -> bool:
-    """Whether the actor is one of those who are named."""
+    """True if the actor is one of the people named."""
     people, actor = ctx.people, ctx.actor
     by_role = bool(set(asked.roles) & set(actor.roles))
     return by_role or people.is_among(actor.subject, asked.reviewers)
@@ -363,6 +364,6 @@ def _response(hold: Hold, command: DecideHold) -> str:
     if command.decision == "respond":
         return command.value or "null"
     if hold.kind != "permission":
-        # Rejected: nobody answers. False would be an answer, and none that the question offers.
+        # A rejection means no answer. False would be an answer, and not one that the question offers.
         return "null"
     return "true" if command.decision == "approve" else "false"

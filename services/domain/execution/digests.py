@@ -1,4 +1,4 @@
-"""Names of what was asked, proposed or reported: a repeat has the same, a reuse of an id another."""
+"""Digests of what was requested, proposed or reported: a repeat has the same digest, a reuse of an id another."""
 
 from schemas.canonical import sha256_hex
 from schemas.commands import ProposeToolCall, StartExecution
@@ -7,17 +7,17 @@ from schemas.events.executions import ExecutionStarted
 
 
 def start_digest(body: StartExecution | ExecutionStarted) -> str:
-    """Names what was asked when the run was started, to tell a repeat from a reuse."""
+    """The digest of a start's content, to tell a repeat from a reuse."""
     return _digest(body.agent, body.user, body.workspace, body.request, body.context)
 
 
 def proposal_digest(body: ProposeToolCall | ToolCallProposed) -> str:
-    """Names what the agent proposed, to tell a repeat from a reuse."""
+    """The digest of an agent's proposal, to tell a repeat from a reuse."""
     return _digest(body.tool, body.arguments, body.context, body.claims, body.reason)
 
 
 def result_digest(text: str) -> str:
-    """Names a call's output, or its error where it failed, to tell a repeated report from a contradicting one."""
+    """The digest of a call's output or error, to tell a repeated report from a contradicting one."""
     return _digest(text)
 
 

@@ -1,4 +1,4 @@
-"""What ends with an execution: its open holds, and the calls that never ran."""
+"""The endings at the end of an execution: of its open holds, and of the calls that never ran."""
 
 from schemas.events.calls import ToolCallCancelled
 from schemas.events.holds import HoldCancelled
@@ -10,9 +10,9 @@ NEVER_RAN = frozenset({"proposed", "held", "released"})
 
 
 def closing_events(state: Execution, reason: str, spared_call_id: str = "") -> Events:
-    """The endings of everything open, in order of their ids.
+    """The ending events of everything open, in order of their ids.
 
-    A consumed call may still report its result, and one whose outcome is unknown still waits for a person:
+    A consumed call can still report its result, and a call with an unknown outcome still waits for a person:
     both outlive the run. `spared_call_id` is a call whose ending is recorded elsewhere.
     """
     cancelled = {

@@ -1,4 +1,4 @@
-"""`evolve`: what each event makes of an execution, by the folds that stand beside what decides the events."""
+"""`evolve`: folds an event into an execution, with the folds of the modules that decide the events."""
 
 from schemas.events import executions as x
 from schemas.message import Message
@@ -19,7 +19,7 @@ from services.domain.state import Execution
 
 
 def start(key: tuple[str, str, str], event: x.ExecutionStarted) -> Execution:
-    """The execution that a start makes."""
+    """The execution that an ExecutionStarted creates."""
     tenant, project, execution_id = key
     return Execution(
         tenant=tenant,
@@ -36,7 +36,7 @@ def start(key: tuple[str, str, str], event: x.ExecutionStarted) -> Execution:
 
 
 def evolve(state: Execution, event: Message, at_ms: int) -> Execution:
-    """The state after an event; refusals and other records of nothing change nothing."""
+    """The state after an event; refusals and other records without effect change nothing."""
     fold = _FOLDS.get(type(event))
     return state if fold is None else fold(state, event, at_ms)
 

@@ -1,7 +1,7 @@
 """The execution: one run of an agent, with its calls, holds and requests. `decide` for all of it.
 
-`decide(state, command, context)` returns the events to record. First whatever is due at `now` expires, so
-that nothing late is ever released; then the command is judged against what is left.
+`decide(state, command, context)` returns the events to record. First everything that is due at `now` expires, so
+that nothing is released late; then the command is judged against what is left.
 """
 
 from schemas import command_rules as rules
@@ -26,12 +26,12 @@ from services.domain.state import Execution
 
 
 def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
-    """The events of a command; never empty but for a nudge that came early.
+    """The events of a command; empty only for a nudge (ExpireDue) that came early.
 
     Args:
         state: the execution, or None if it was never started.
         command: the body of an execution's command.
-        ctx: who asks, when, and by which definitions.
+        ctx: the actor, the time and the definitions.
     """
     events = _decide(state, command, ctx)
     unfit = rules.unfit(command) or _unfit_id(state, command, ctx)
@@ -39,17 +39,17 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
 
 
 def _unfit_id(state: Execution | None, command: Message, ctx: Context) -> tuple[Refusal, str] | None:
-    """Why an execution of this id is never started. One of an earlier version is still there to be stopped."""
+    """The reason why no execution with this id can start. One of an earlier version can still be stopped."""
     if state is not None or not isinstance(command, k.StartExecution) or is_chosen_id(ctx.execution_id):
         return None
     return Refusal.INVALID, f"execution_id {CHOSEN_ID_RULE}"
 
 
 def _refuse_unfit(events: Events, command: Message, ctx: Context, unfit: Refusal, detail: str) -> Events:
-    """The refusal of a command with a field over its limit or in the wrong form, in place of what it would lead to.
+    """The refusal of a command with a field over its limit or in the wrong form, in place of its events.
 
-    Its code is that of an earlier reason where there is one. It repeats no word of the command, so that it is never
-    a DecisionRefused, nor has another's detail.
+    If an earlier reason applies, the refusal has that reason's code. It quotes nothing of the command, so it is never
+    a DecisionRefused and never has another refusal's detail.
     """
     code: Refusal | None = getattr(events[-1], "code", None) if events else None
     comes_first = code is not None and PRECEDENCE[code] <= PRECEDENCE[Refusal.INVALID]
@@ -63,7 +63,7 @@ def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     for event in expired:
         state = evolve(state, event, ctx.now_ms)
     if expiry.first_due(state, ctx.now_ms) is not None:
-        # Judged now, it could be let through by what should have ended before it came.
+        # If it were judged now, something that should have ended before it came could let it through.
         return expired + _not_yet(command, ctx)
     try:
         own = with_views(state, _HANDLERS[type(command)](state, command, ctx), ctx)
@@ -92,7 +92,7 @@ def decide_forgotten(command: Message, ctx: Context) -> Events:
 
 
 def decide_unreadable(command: Message, ctx: Context) -> Events:
-    """The refusal of a command for an execution with a fact that cannot be read: nothing is guessed about it."""
+    """The refusal of a command for an execution with an event that cannot be read: its state is not guessed."""
     if isinstance(command, k.ExpireDue):
         return []
     detail = (
@@ -102,7 +102,7 @@ def decide_unreadable(command: Message, ctx: Context) -> Events:
 
 
 def decide_put_off(command: Message, ctx: Context, detail: str) -> Events:
-    """The refusal of a command that is not looked at now, and may be a little later."""
+    """The refusal of a command that is not judged now, but can be a little later."""
     events = _refuse_any(command, ctx, Refusal.QUOTA, detail)
     unfit = rules.unfit(command)
     return events if unfit is None else _refuse_unfit(events, command, ctx, *unfit)
@@ -129,7 +129,7 @@ def _refuse_any(command: Message, ctx: Context, code: Refusal, detail: str) -> E
 
 
 def _nudge(state: Execution, command: k.ExpireDue, ctx: Context) -> Events:
-    # What was due has expired already; a nudge that came early leaves nothing behind.
+    # Everything due has expired already; a nudge that came early records nothing.
     return judge_parked(state, ctx)
 
 

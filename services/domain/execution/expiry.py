@@ -1,4 +1,4 @@
-"""What is due expires, before anything else is decided. A deadline never releases anything."""
+"""Everything due expires before anything else is decided. A deadline never releases anything."""
 
 from schemas.canonical import parse_strict
 from schemas.events import calls as c
@@ -21,10 +21,10 @@ TIMER = "placet:timer"
 
 
 def expire(state: Execution, ctx: Context) -> Events:
-    """The events of what is due at `now`, the earliest first: all of it, or as much as one decision may record.
+    """The events of everything due at `now`, the earliest first: all of it, or as much as one decision can record.
 
-    One expiry can end another (a halt closes the run) or make one (an escalation that is overdue as well),
-    so each is folded before the next is looked for.
+    One expiry can end another (a halt closes the run) or cause one (an escalation that is overdue as well),
+    so each is folded before the next is looked up.
     """
     events: Events = []
     size_bytes = 0
@@ -40,7 +40,7 @@ def expire(state: Execution, ctx: Context) -> Events:
 
 
 def first_due(state: Execution, now_ms: int) -> str | None:
-    """What is overdue the longest, by its name in `Execution.due`; None where nothing is due."""
+    """The key in `Execution.due` of what is overdue the longest; None if nothing is due."""
     due = state.next_due
     return due[1] if due is not None and due[0] <= now_ms else None
 
@@ -61,7 +61,7 @@ def _expire_call(state: Execution, call: Call, ctx: Context) -> Events:
 
 
 def _silence(call: Call, now_ms: int) -> str:
-    """Why nobody knows any more whether a call that was consumed still runs."""
+    """The reason why it is unknown whether a consumed call still runs."""
     if call.run_deadline_at_ms <= now_ms:
         return "no result came by the run deadline"
     return f"its process gave no sign of life for {call.lease_ms / 1000:g} s and reported no result"
@@ -83,13 +83,13 @@ def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:
 
 def _call_ended(hold: Hold, call: Call) -> Events:
     told = parse_strict(hold.default_value) if hold.on_timeout == "default" and hold.default_value else ""
-    # An earlier version wrote the policy's text as it stood, so that it may be any JSON.
+    # An earlier version recorded the policy's text unchanged, so it can be any JSON.
     feedback = told if isinstance(told, str) else hold.default_value
     return [denial(call, "timeout", feedback or "nobody decided in time")]
 
 
 def _request_ended(hold: Hold) -> Events:
-    # An earlier version took any default: one that nobody could answer with is none.
+    # An earlier version accepted any default: one that is not a possible answer counts as none.
     is_known = default_problem(hold.kind, hold.options, hold.default_value) is None
     if hold.on_timeout == "default" and hold.default_value is not None and is_known:
         return [provided(hold, hold.default_value, TIMER, timed_out=True)]

@@ -1,6 +1,6 @@
-"""What folds are made of: a fold says what one event makes of an execution. It never refuses and never asks why.
+"""The parts of folds: a fold applies one event to an execution. It never refuses and never checks the reason.
 
-Each module that decides ends with the folds of its events, `FOLDS`; `evolve` folds by all of them.
+Each module that decides ends with the folds of its events, `FOLDS`; `evolve` uses all of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ Folds = Mapping[type[Message], Fold]
 
 
 def with_call(state: Execution, call: Call) -> Execution:
-    """The state with a call as it is now, and what follows for what is open, parked and due."""
+    """The state with a call replaced, and with the counts and lists of open, parked and due updated."""
     if call.status in TERMINAL_CALLS and (call.arguments or call.spent):
         call = replace(call, arguments="", proposed_arguments="", context="", claims="", reason="", spent=())
     earlier = state.calls.get(call.call_id)
@@ -32,14 +32,14 @@ def with_call(state: Execution, call: Call) -> Execution:
 
 
 def with_hold(state: Execution, hold: Hold) -> Execution:
-    """The state with a hold as it is now, and what follows for what is open and due."""
+    """The state with a hold replaced, and with what is open and due updated."""
     opened = _is_open_request(hold) - _is_open_request(state.holds.get(hold.hold_id))
     state = replace(state, holds=state.holds.set(hold.hold_id, hold), open_count=state.open_count + opened)
     return _with_due(state, hold.hold_id, hold_due(hold))
 
 
 def ended_as(status: Any) -> Fold:
-    """The fold of an event that gives a call its last status."""
+    """The fold of an event that gives a call its final status."""
 
     def step(state: Execution, event: Any, at_ms: int) -> Execution:
         return with_call(going_on(state), replace(state.calls[event.call_id], status=status))
@@ -48,19 +48,19 @@ def ended_as(status: Any) -> Fold:
 
 
 def hold_with(**changes: Any) -> Fold:
-    """The fold of an event that changes a hold in these fields, whatever it says."""
+    """The fold of an event that sets these fields of a hold, whatever the event's content."""
     return lambda state, event, at_ms: with_hold(state, replace(state.holds[event.hold_id], **changes))
 
 
 def spent_attempts(call: Call, attempt_id: str = "") -> tuple[str, ...]:
-    """The attempts that may not have the call again, once `attempt_id` has it or it is released anew."""
+    """The attempts that can no longer have the call, once `attempt_id` has it or it is released anew."""
     if call.attempt_id in ("", attempt_id, *call.spent):
         return call.spent
     return (*call.spent, call.attempt_id)
 
 
 def going_on(state: Execution) -> Execution:
-    """A run that was resumed runs again with the next that happens in it."""
+    """The run after its next event: a resumed run is running again."""
     return replace(state, lifecycle="running") if state.lifecycle == "resumed" else state
 
 
@@ -78,7 +78,7 @@ def _with_due(state: Execution, subject_id: str, at_ms: int | None) -> Execution
     earliest = state.next_due
     due = state.due.delete(subject_id) if at_ms is None else state.due.set(subject_id, at_ms)
     if earliest is not None and earliest[1] == subject_id:
-        # What was earliest has moved or gone: only then all that waits is looked through.
+        # The earliest moment was changed or removed: only then all others are searched.
         earliest = min(((at, subject) for subject, at in due.items()), default=None)
     elif at_ms is not None:
         earliest = min(earliest or (at_ms, subject_id), (at_ms, subject_id))

@@ -1,4 +1,4 @@
-"""What decides one kind of command. Each module has a table of its own, and `execution` decides by all of them."""
+"""The function that decides one kind of command. Each module has its own table; `execution` joins all of them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""One hold: claimed, delegated, extended, escalated, and decided on exactly the digest that was seen."""
+"""One hold: claimed, delegated, extended, escalated, and decided on exactly the digest that was shown."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,7 +33,7 @@ CLAIM_MAX_S = 60 * 60
 
 
 def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events:
-    """DecideHold: the first valid word wins; every other is recorded with the decision that won."""
+    """DecideHold: the first valid decision wins; every other is recorded with the id of the decision that won."""
     hold = state.holds.get(command.hold_id)
     if hold is None:
         return refuse_decision(ctx, command, Refusal.NOT_FOUND, "no such hold")
@@ -46,7 +46,7 @@ def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events
 
 
 def claim(state: Execution, command: k.ClaimHold, ctx: Context) -> Events:
-    """ClaimHold: tells the others for a while, and may be said again; it does not keep them from deciding."""
+    """ClaimHold: shows a claim to the others for a while; it can be repeated, and others can still decide."""
 
     def problem(hold: Hold) -> Problem | None:
         if not 1 <= command.seconds <= CLAIM_MAX_S:
@@ -61,14 +61,14 @@ def claim(state: Execution, command: k.ClaimHold, ctx: Context) -> Events:
 
 
 def _is_anothers(hold: Hold, ctx: Context) -> bool:
-    """Whether another person has claimed the hold, and for longer than now."""
+    """True if another person has claimed the hold, and the claim has not ended."""
     runs = hold.claimed_until_ms is None or hold.claimed_until_ms > ctx.now_ms
     name_of = ctx.people.name_of
     return bool(hold.claimed_by) and runs and name_of(hold.claimed_by) != name_of(ctx.actor.subject)
 
 
 def unclaim(state: Execution, command: k.ReleaseHold, ctx: Context) -> Events:
-    """ReleaseHold: give a claimed hold back; an operator may free another's."""
+    """ReleaseHold: end a claim; an operator can end another person's."""
 
     def problem(hold: Hold) -> Problem | None:
         if not hold.claimed_by:
@@ -84,11 +84,11 @@ def unclaim(state: Execution, command: k.ReleaseHold, ctx: Context) -> Events:
 
 
 def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
-    """DelegateHold: another subject may decide it too. Its own request stays its own."""
+    """DelegateHold: another subject can decide it too, except if it is the delegate's own request."""
 
     def problem(hold: Hold) -> Problem | None:
         if (fault := subject_fault(command.to)) is not None:
-            # Handed to a name that looks like another's, a hold would wait for nobody.
+            # A hold delegated to a name that only looks like a person's would wait for nobody.
             return Refusal.INVALID, f"to: {fault}: no token can have such a subject"
         people = ctx.people
         is_own = people.meant_by(command.to) == people.name_of(ctx.actor.subject)
@@ -105,7 +105,7 @@ def delegate(state: Execution, command: k.DelegateHold, ctx: Context) -> Events:
 
 
 def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
-    """ExtendHold: move the deadline by seconds, from where it stands."""
+    """ExtendHold: move the deadline by seconds from its present value."""
 
     def problem(hold: Hold) -> Problem | None:
         if not 1 <= command.seconds <= EXTENSION_MAX_S:
@@ -128,7 +128,7 @@ def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
 
 
 def escalate(state: Execution, command: k.EscalateHold, ctx: Context) -> Events:
-    """EscalateHold: ask the roles of the rule's escalation now."""
+    """EscalateHold: ask the roles of the rule's escalation at once."""
 
     def problem(hold: Hold) -> Problem | None:
         nobody = (Refusal.INVALID, "the rule names nobody to escalate to")
@@ -141,7 +141,7 @@ def escalate(state: Execution, command: k.EscalateHold, ctx: Context) -> Events:
 
 
 def escalation(hold: Hold, by: str, deadline_at_ms: int | None) -> h.HoldEscalated:
-    """From here on the escalation's roles may decide as well."""
+    """The event after which the escalation's roles can decide as well."""
     return h.HoldEscalated(
         hold_id=hold.hold_id, by=by, roles=hold.escalate_roles, deadline_at_ms=deadline_at_ms
     )
@@ -154,7 +154,7 @@ def _on_open_hold(
     problem: Callable[[Hold], Problem | None],
     act: Callable[[Hold], Message],
 ) -> Events:
-    """The one event of a command on an open hold; or its refusal, for the reason that comes first in precedence."""
+    """The one event of a command on an open hold, or its refusal with the reason that comes first in precedence."""
     hold = state.holds.get(command.hold_id)
     if hold is None:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such hold", command.hold_id)
@@ -215,7 +215,7 @@ def _decided_already(hold: Hold, ctx: Context) -> str:
 
 
 def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | None:
-    # Only a call whose outcome is unknown waits beyond its run: it can be settled, but never run again.
+    # Only a call with an unknown outcome waits beyond the end of its run: it can be settled, but not run again.
     if state.closed and command.decision == "approve":
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}: reject or respond"
     return None
@@ -227,7 +227,7 @@ def _already_voted(
     people = ctx.people
     if has_spoken(hold, ctx.actor, people):
         return Refusal.ALREADY_VOTED, "one person counts once"
-    # Saying no, or something else, is open to who handed the hold on.
+    # A delegator can still reject, edit or respond.
     own = partial(requesters_of, state, hold, call, people)
     if command.decision == "approve" and is_spoken_for(hold, own, ctx.actor, people):
         return Refusal.ALREADY_VOTED, "who handed the hold on and their delegate count once"
@@ -235,7 +235,7 @@ def _already_voted(
 
 
 def _names_no_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
-    # A question has no digest: it is not asked anew with other words.
+    # A decision on a request needs no digest: a request is never asked again with other words.
     if command.digest or not hold.call_id:
         return None
     return Refusal.INVALID, "digest: send the hold's digest, of exactly the arguments that were shown"
@@ -277,7 +277,7 @@ def _extended(state: Execution, event: h.HoldExtended, at_ms: int) -> Execution:
 
 def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
-    # A hold escalates once: at its next deadline it is denied.
+    # A hold escalates once: if it times out again, it is denied.
     on_timeout = "deny" if hold.on_timeout == "escalate" else hold.on_timeout
     hold = replace(
         hold,
@@ -294,7 +294,7 @@ def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Executi
     hold = state.holds[event.hold_id]
     vote = Vote(event.by, event.roles, event.person, len(hold.delegations))
     if not event.resolves and event.scope != "once":
-        # The next who approve are compared with it. Of a hold that has ended nobody asks.
+        # The approvals that follow are compared with it. A hold that has ended needs it no more.
         vote = replace(vote, scope=event.scope, remember=event.remember)
     hold = replace(hold, votes=(*hold.votes, vote))
     if event.resolves:

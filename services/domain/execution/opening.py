@@ -1,4 +1,4 @@
-"""Opening a hold: how ids, deadlines and authority are made from a verdict or a request."""
+"""Opening a hold: its id, deadlines and authority, from a verdict or a request."""
 
 import json
 from typing import Any
@@ -22,19 +22,19 @@ UNKNOWN_OUTCOME_QUESTION = (
     "Nobody knows whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
     "placet reject. If it had its effect: placet answer, with its output."
 )
-# What ran perhaps is not edited (`services.domain.execution.decision_content`).
+# A call that may have run cannot be edited (`services.domain.execution.decision_content`).
 UNKNOWN_OUTCOME_OPTIONS = '["approve","reject","respond"]'
-# What a person is shown and no decision looks at.
+# Fields that are shown to people, but not used by any decision.
 NOT_KEPT_OF_HOLDS = frozenset({"question", "view_version"})
 
 
 def hold_id_of_call(state: Execution, call_id: str, revision: int) -> str:
-    """The id of a call's hold at a revision."""
+    """The id of the hold of a call's revision."""
     return derived_id("hold", state.tenant, state.project, state.execution_id, call_id, revision)
 
 
 def hold_id_of_request(state: Execution, request_id: str) -> str:
-    """The id of the hold that is a request."""
+    """The id of a request's hold."""
     return derived_id("hold", state.tenant, state.project, state.execution_id, "request", request_id)
 
 
@@ -46,15 +46,15 @@ def call_hold(
     cause: HoldCause = "policy",
     deadline_at_ms: int | None = None,
 ) -> HoldOpened:
-    """The hold of a call's revision.
+    """The event that opens a hold for a call's revision.
 
     Args:
         state: the call's execution.
         call: the revision that waits.
         terms: what the rule asks for.
-        ctx: the decision's surroundings.
-        cause: why it waits.
-        deadline_at_ms: of the hold that this one follows; an edit never moves a deadline.
+        ctx: the decision's context.
+        cause: why the call is held.
+        deadline_at_ms: the deadline of the hold that this one follows; an edit never moves a deadline.
     """
     tool = ctx.tool(call.tool)
     deadline = deadline_at_ms
@@ -84,20 +84,20 @@ def call_hold(
         on_reject=terms.on_reject,
         reviewers=terms.reviewers,
         excluded=terms.excluded,
-        # A person is offered only what is taken.
+        # People are offered only what a decision accepts.
         remember=None if has_sealed(parsed(call.arguments)) else terms.remember,
         requirements=requirements_to_text(terms.requirements),
     )
 
 
 def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpened:
-    """The hold of a call of which nobody knows whether it ran: it waits for a person, without a deadline.
+    """The hold of a call whose outcome is unknown: it waits for a person, without a deadline.
 
-    Running it again asks for no less than running it did: the people of the call's own hold, where it had one.
+    Running the call again needs the same authority as the first run: the people of the call's own hold, if any.
     """
     earlier: Any = state.holds.get(call.hold_id)
     if earlier is None and call.released_by == "rule":
-        # No person was asked because some had been before: those whom the policy would ask.
+        # A remembered decision stood in for people: ask those whom the policy would ask.
         earlier = ctx.judge(state, call).hold
     return HoldOpened(
         hold_id=_fresh_hold_id(state, call, ctx),
@@ -128,7 +128,7 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
 
 def _fresh_hold_id(state: Execution, call: Call, ctx: Context) -> str:
     plain = hold_id_of_call(state, call.call_id, call.revision)
-    # A revision can be held a second time (definitions changed, outcome unknown): a hold's id is never reused.
+    # A revision can be held a second time (definitions changed, outcome unknown), but a hold's id is never reused.
     return plain if plain not in state.holds else derived_id("hold", plain, ctx.command_id)
 
 
@@ -146,7 +146,7 @@ def _hold_opened(state: Execution, event: HoldOpened, at_ms: int) -> Execution:
 
 
 def _must_be_read(state: Execution, call: Call | None, event: HoldOpened) -> bool:
-    # Without a digest nothing could be named: an earlier version opened it.
+    # An earlier version opened the hold: it has no digest that a decision could name.
     if not event.view_digest:
         return False
     if call is None:

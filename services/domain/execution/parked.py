@@ -1,7 +1,7 @@
-"""Calls that were proposed in a pause: judged once the run goes on, as many at once as one decision may record.
+"""Calls proposed during a pause: judged when the run resumes, in parts of as many as one decision can record.
 
-A verdict on such a call can be large whatever its proposal was: a hold repeats the tool's schema, a release the
-arguments. So a resume judges the first of them, and the timer's nudges the others, one part after another.
+The verdict on such a call can be large even if its proposal is small: a hold repeats the tool's schema, a release the
+arguments. So the resume judges the first part, and the timer's nudges the others, one after another.
 """
 
 from schemas.limits import PART_MAX_BYTES
@@ -12,19 +12,19 @@ from services.domain.execution.verdicts import judged_events
 from services.domain.refusals import Events
 from services.domain.state import Execution
 
-# A moment that has always passed.
+# A time that has always passed.
 AT_ONCE_MS = 0
 
 
 def next_moment(state: Execution) -> tuple[int, str] | None:
-    """When the run is to be looked at next (ms), and for which call or hold; None where nothing waits for that."""
+    """The next time (ms) at which something of the run is due, and its call or hold; None if nothing is."""
     if state.parked and not state.closed and state.lifecycle != "paused":
         return AT_ONCE_MS, due_id_of_call(min(state.parked))
     return state.next_due
 
 
 def judge_parked(state: Execution, ctx: Context) -> Events:
-    """The verdicts on parked calls in the order of their ids: all of them, or as many as one decision may record."""
+    """The verdicts on parked calls in the order of their ids: all of them, or as many as one decision can record."""
     events: Events = []
     if state.lifecycle == "paused":
         return events

@@ -1,6 +1,6 @@
-"""How much may be open in one execution, so that whatever ends or resumes it fits one decision.
+"""Limits on what can be open in one execution, so that the events that end or resume it fit into one decision.
 
-And how often people may hand one hold on, or edit one call, so that each further word on it costs about the same.
+They also limit the delegations of one hold and the edits of one call, so that each further one costs about the same.
 """
 
 from schemas.commands import ProposeToolCall
@@ -11,7 +11,7 @@ from services.domain.state import Call, Execution, Hold
 
 
 def open_problem(state: Execution) -> tuple[Refusal, str] | None:
-    """Why nothing more may be opened in the execution now, or None."""
+    """The reason why nothing more can be opened in the execution now, or None."""
     if state.open_count < OPEN_MAX:
         return None
     detail = (
@@ -21,7 +21,7 @@ def open_problem(state: Execution) -> tuple[Refusal, str] | None:
 
 
 def parking_problem(state: Execution, command: ProposeToolCall) -> tuple[Refusal, str] | None:
-    """Why a call may not be added to those that wait for the end of a pause, or None."""
+    """The reason why a call cannot be added to those that wait for the end of a pause, or None."""
     if state.lifecycle != "paused":
         return None
     parked = sum(_proposal_bytes(state.calls[call_id]) for call_id in state.parked)
@@ -32,7 +32,7 @@ def parking_problem(state: Execution, command: ProposeToolCall) -> tuple[Refusal
 
 
 def delegating_problem(hold: Hold) -> tuple[Refusal, str] | None:
-    """Why a hold may not be handed on once more, or None."""
+    """The reason why a hold cannot be delegated once more, or None."""
     if len(hold.delegations) < DELEGATIONS_MAX:
         return None
     detail = f"this hold was handed on {DELEGATIONS_MAX} times already, and not more often"
@@ -40,7 +40,7 @@ def delegating_problem(hold: Hold) -> tuple[Refusal, str] | None:
 
 
 def editing_problem(call: Call) -> tuple[Refusal, str] | None:
-    """Why a call may not be edited once more, or None. What a change of its tool made of it counts as well."""
+    """The reason why a call cannot be edited once more, or None. Revisions by a change of its tool count as well."""
     if call.revision <= EDITS_MAX:
         return None
     detail = f"this call was changed {EDITS_MAX} times already, and is not edited more often"

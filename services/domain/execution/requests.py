@@ -1,4 +1,4 @@
-"""A human request: a question of an agent. It is a hold, opened and answered in one batch with it."""
+"""A human request: an agent's question. It is a hold: both are opened, and both are answered, in one batch."""
 
 from schemas import commands as k
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
@@ -69,7 +69,7 @@ def provided(hold: Hold, response: str, by: str, timed_out: bool = False) -> h.H
 
 
 def request_digest(command: k.RequestHumanInput) -> str:
-    """What an answer binds to: SHA-256 of RFC 8785 JSON over kind, question, options and fields."""
+    """The digest that an answer names: SHA-256 of RFC 8785 JSON over kind, question, options and fields."""
     return sha256_hex(
         canonical(
             {
@@ -117,7 +117,7 @@ def _problem(
 
 
 def _vague_option(command: k.RequestHumanInput) -> str | None:
-    """Why options cannot be told apart by what answers them: themselves, or the `id` of an object."""
+    """The reason why options cannot be told apart by their answers: the option itself, or the `id` of an object."""
     named = [
         option.get("id") if isinstance(option, dict) else option for option in parse_strict(command.options)
     ]

@@ -1,4 +1,4 @@
-"""A use of a standing rule comes back to its call: with it the call is released, without it a person is asked."""
+"""The answer on a use of a standing rule: with a use the call is released, without one a person is asked."""
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from services.domain.state import Call, Execution
 
 
 def settle(state: Execution, command: SettleReservation, ctx: Context) -> Events:
-    """SettleReservation: the answer on a use. The call is judged again, with what is in force now."""
+    """SettleReservation: the answer on a use. The call is judged again, by the definitions in force now."""
     call = state.calls.get(command.call_id)
     if ctx.actor.roles != ("system",):
         return refuse(
@@ -30,7 +30,7 @@ def settle(state: Execution, command: SettleReservation, ctx: Context) -> Events
 
 
 def settled_events(state: Execution, call: Call, granted: bool, detail: str, ctx: Context) -> Events:
-    """The end of a wait for a use, and what becomes of the call; in a pause that follows on the resume."""
+    """The end of a wait for a use, and the call's verdict; during a pause the verdict follows on the resume."""
     asked = call.reservation
     if asked is None:
         raise ValueError(f"the call {call.call_id} asked for no use of a rule")
@@ -53,7 +53,7 @@ def _reserved(state: Execution, event: ReservationSettled, at_ms: int) -> Execut
     if call.reservation is None or call.reservation.reservation_id != event.reservation_id:
         return state
     if state.lifecycle == "paused":
-        # Judged once the run goes on, as what is proposed in a pause.
+        # Judged when the run resumes, like a call proposed during the pause.
         state = replace(state, parked=(*state.parked, call.call_id))
     settled = replace(call.reservation, settled=True, granted=event.granted)
     return with_call(state, replace(call, reservation=settled))

@@ -1,4 +1,4 @@
-"""How a call that was consumed ended: reported by its attempt, or unknown."""
+"""The end of a consumed call: reported by its attempt, or unknown."""
 
 from msgspec.structs import replace
 
@@ -19,9 +19,9 @@ from services.domain.state import Call, Execution
 
 
 def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
-    """ReportResult: how the one attempt ended, from who consumed.
+    """ReportResult: the outcome of the one attempt, from the subject that consumed the grant.
 
-    It is taken even after the run was closed, or came late.
+    A report is accepted even after the run was closed, and even if it is late.
     """
     call = state.calls.get(command.call_id)
     if call is None or not may_run(ctx.actor, call):

@@ -1,4 +1,4 @@
-"""Between release and consumption: a definition that became stricter takes the release back."""
+"""Checks between release and consumption: a definition that became stricter revokes the release."""
 
 from functools import partial
 
@@ -18,11 +18,11 @@ from services.domain.state import Call, Execution, Hold
 
 
 def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
-    """What today's definitions make of a released call; nothing where the release still stands."""
+    """The events if today's definitions are stricter on a released call; none if the release is still valid."""
     tool = ctx.tool(call.tool)
     version = tool.version if tool else ""
     if version != call.tool_version:
-        # Also where the verdict is newer than that: a call proposed during a pause is judged after it.
+        # Even if the verdict is newer than the new version: a call proposed during a pause is judged after the pause.
         return _tool_changed(state, call, version, ctx)
     if call.released_by == "rule":
         return _rule_rests(state, call, ctx)
@@ -37,7 +37,7 @@ def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
 
 
 def _rule_rests(state: Execution, call: Call, ctx: Context) -> Events:
-    """What the policy alone makes of a call whose remembered decision does not cover it any more."""
+    """The events of the policy's own verdict on a call that its remembered decision no longer covers."""
     verdict = ctx.judge(state, call)
     if verdict.effect == "allow" or still_covered(state, call, verdict, ctx):
         return []
@@ -45,9 +45,9 @@ def _rule_rests(state: Execution, call: Call, ctx: Context) -> Events:
 
 
 def allowed_meanwhile(state: Execution, call: Call, ctx: Context) -> Events:
-    """The verdict on which a release still stands, where those who gave it may decide it no more; else nothing.
+    """The verdict that keeps a release valid although its approvers can no longer decide the hold; else nothing.
 
-    Without it the log would show a run that nobody who may has approved.
+    Without it the log would show a run without the approval of anyone who can give it.
     """
     if call.definitions_through == ctx.definitions_through or call.status != "released":
         return []
@@ -57,18 +57,18 @@ def allowed_meanwhile(state: Execution, call: Call, ctx: Context) -> Events:
 
 
 def _decided(state: Execution, call: Call) -> Hold | None:
-    """The hold by which a person released a call."""
+    """The hold by which people released a call."""
     if call.released_by != "decision" or not call.decision_id:
         return None
     newest = state.holds.get(call.hold_id)
     if newest is not None and newest.decision_id == call.decision_id:
         return newest
-    # Who was asked meanwhile what became of an attempt has released nothing.
+    # A later hold about the outcome of an attempt has released nothing.
     return next((hold for hold in state.holds.values() if hold.decision_id == call.decision_id), None)
 
 
 def _lost_its_people(state: Execution, call: Call, decided: Hold | None, ctx: Context) -> bool:
-    """Whether fewer than were asked for still may give the word that they gave."""
+    """True if fewer approvers than needed could still approve the hold."""
     if decided is None:
         return False
     people = ctx.people
@@ -76,11 +76,11 @@ def _lost_its_people(state: Execution, call: Call, decided: Hold | None, ctx: Co
 
 
 def _tool_changed(state: Execution, call: Call, version: str, ctx: Context) -> Events:
-    """Another tool stands behind the name: a new revision, and a person's word only counts for the old one."""
+    """A new version of the tool makes a new revision; the approval of the old one does not count for it."""
     digest = call_digest(state.tenant, call.agent, call.tool, version, call.arguments)
     proposed, new = revised(call, call.requesters[-1], tool_version=version, digest=digest)
     if (misfit := arguments_misfit(call.tool, call.arguments, ctx)) is not None:
-        # Nobody could approve it as it stands: the agent is told what does not fit, and proposes another call.
+        # Nobody could approve the call unchanged: the agent learns what does not fit, and proposes another call.
         return [proposed, denial(new, "policy", f"the tool has changed: {misfit}")]
     verdict = ctx.judge(state, new)
     events: Events = [proposed, verdict_event(new, verdict, ctx)]
@@ -111,7 +111,7 @@ def _is_stricter(verdict: Verdict, call: Call, decided: Hold | None) -> bool:
 
 
 def _asks_others(terms: HoldTerms, decided: Hold) -> bool:
-    """Whether somebody who could have decided then cannot today: the decision may be one that nobody could make."""
+    """True if somebody who could decide then cannot today: perhaps nobody could make that decision now."""
     if terms.requirements:
         return False
     today = Requirement((), roles_as_asked(decided, terms), terms.reviewers, terms.quorum)

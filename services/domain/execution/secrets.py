@@ -1,7 +1,7 @@
-"""Sealed values: handed over once to who asked, and erased. What they are nobody here knows.
+"""Sealed values: handed over once, to the requester, and erased. The decider never sees the values.
 
-The values lie in the gateway's vault; the log has their commitments, and these facts: which attempt they were
-delivered to, until when it may ask again, and that they were erased. Of a call, `GrantConsumed` is the delivery.
+The values are in the gateway's vault. The log has their commitments and these facts: the attempt to which they were
+delivered, until when it can ask again, and that they were erased. For a call, `GrantConsumed` is the delivery.
 """
 
 import re
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 def take(state: Execution, command: k.TakeSecrets, ctx: Context) -> Events:
-    """TakeSecrets: one attempt is given the answer to its question, and may ask again for a short while."""
+    """TakeSecrets: one attempt gets the answer to its question, and can ask again for a short while."""
     hold = state.holds.get(hold_id_of_request(state, command.request_id))
     if hold is None or not acts_for_agent(ctx.actor, state.agent):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such request", command.request_id)
@@ -54,7 +54,7 @@ def take(state: Execution, command: k.TakeSecrets, ctx: Context) -> Events:
 
 
 def erase(state: Execution, command: k.EraseSecrets, ctx: Context) -> Events:
-    """EraseSecrets: nobody is given the values of a call or request any more. Also after its execution has ended."""
+    """EraseSecrets: nobody gets the values of a call or request any more. Also possible after the execution's end."""
     if (problem := _erasing_problem(command, ctx)) is not None:
         return refuse(ctx, command, *problem, command.call_id or command.request_id)
     known = (
@@ -72,26 +72,26 @@ def erase(state: Execution, command: k.EraseSecrets, ctx: Context) -> Events:
 
 
 def erase_forgotten(command: k.EraseSecrets, ctx: Context) -> Events:
-    """EraseSecrets for an execution of which only its id is kept: what it names is erased, if it ever was."""
+    """EraseSecrets for an execution of which only the id is kept: the named call or request need not have existed."""
     if (problem := _erasing_problem(command, ctx)) is not None:
         return refuse(ctx, command, *problem, command.call_id or command.request_id)
     return [_erased(command, ctx)]
 
 
 def handover(state: Execution, call_id: str = "", request_id: str = "") -> Handover:
-    """What is known of the sealed values of a call, or of a request."""
+    """The recorded delivery and erasure of the sealed values of a call or request."""
     return state.handovers.get(_name(call_id, request_id), Handover())
 
 
 def variables_problem(command: k.RequestHumanInput) -> str | None:
-    """Why an env_var request cannot be asked, or None."""
+    """The reason why an env_var request is invalid, or None."""
     if command.default is not None or parse_strict(command.options):
         return "an env_var request takes neither options nor a default: they would be written down"
     return _vague_names(command.fields)
 
 
 def variables_schema(fields: str) -> str:
-    """What answers an env_var request, as the inputSchema of its hold: every variable, each marked sensitive."""
+    """The inputSchema of an env_var request's hold: every variable is required and marked sensitive."""
     names = parse_strict(fields)
     properties = {name: {"type": "string", MARK: True} for name in names}
     schema = {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
@@ -99,7 +99,7 @@ def variables_schema(fields: str) -> str:
 
 
 def answer_problem(input_schema: str, value: str | None) -> str | None:
-    """Why a value does not answer an env_var request, or None. It is not quoted: it may not be sealed."""
+    """The reason why a value is no answer to an env_var request, or None. It is not quoted: it may be unsealed."""
     answer = parse_strict(value or "null")
     if not isinstance(answer, dict) or set(answer) != set(parse_strict(input_schema)["required"]):
         return "answer with an object that has exactly the variables asked for"

@@ -1,4 +1,4 @@
-"""How large an event becomes as a record: what a decision may hold is bounded before anything is sent."""
+"""The size of an event as a record: the size of a decision is limited before anything is sent."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from services.domain.context import Context
 from services.domain.refusals import Events
 from services.domain.state import Execution
 
-# A record's frame with its headers, without key (twice), tenant and command id; then what no field's value exceeds.
+# The frame and headers of a record without key (twice), tenant and command id; then a maximum for any short value.
 RECORD_BYTES = 560
 FIELD_BYTES = 12
 
 
 def events_bytes(state: Execution, ctx: Context, events: Events) -> int:
-    """An upper bound of what the events take in a Kafka batch (`OutRecord.size_bytes`)."""
+    """An upper bound of the events' size in a Kafka batch (`OutRecord.size_bytes`)."""
     key_bytes = len(state.tenant) + len(state.project) + len(state.execution_id) + 2
     each = RECORD_BYTES + 2 * key_bytes + len(state.tenant) + len(ctx.command_id)
     return sum(each + _body_bytes(event) for event in events)

@@ -34,7 +34,7 @@ def _start(state: Execution, command: k.StartExecution, ctx: Context) -> Events:
 
 
 def _pause(state: Execution, command: k.PauseExecution, ctx: Context) -> Events:
-    # A person's pause takes the place of an agent's: from then on no agent may end it.
+    # A person's pause replaces an agent's: from then on no agent can end it.
     taken_over = bool(state.paused_by_agent) and ctx.actor.agent is None
     if state.lifecycle == "paused" and not taken_over:
         return refuse(ctx, command, Refusal.DUPLICATE, "already paused")

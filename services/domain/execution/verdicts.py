@@ -1,4 +1,4 @@
-"""From a verdict to its consequence: the events that judge, release, deny, hold or revise a call."""
+"""The consequences of a verdict: the events that judge, release, deny, hold or revise a call."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ from services.domain.policy import Verdict
 from services.domain.refusals import Events
 from services.domain.state import Call, Execution, Reservation
 
-# So long a call waits for a use of a standing rule; then a person is asked.
+# A call waits this long for a use of a standing rule; then a person is asked.
 RESERVATION_MS = 10_000
 
 
 def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
-    """The verdict on a call's newest revision, and what follows from it or from a remembered decision."""
+    """The verdict on a call's newest revision, and its consequence or that of a remembered decision."""
     verdict = ctx.judge(state, call)
     for document in remembered_for(state, call, verdict, ctx):
         if (events := _by_memory(state, call, verdict, document, ctx)) is not None:
@@ -34,7 +34,7 @@ def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
 def _by_memory(
     state: Execution, call: Call, verdict: Verdict, document: StandingRuleDocument, ctx: Context
 ) -> Events | None:
-    """What a remembered decision that covers a call makes of it; None where it has no use left for this revision."""
+    """The events by a remembered decision that covers a call; None if it has no use left for this revision."""
     asked = call.reservation if call.reservation and call.reservation.revision == call.revision else None
     if document.uses is not None:
         if asked is None:
@@ -71,7 +71,7 @@ def _reservation(
 
 
 def consequence(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> Message:
-    """What a verdict makes of a call. Anything but a plain allow or deny is a hold."""
+    """The consequence of a verdict on a call. Anything but a plain allow or deny is a hold."""
     if verdict.effect == "allow":
         return release(call, ctx.new_id("decision", call.call_id), "policy", ctx)
     if verdict.hold is None:
@@ -80,7 +80,7 @@ def consequence(state: Execution, call: Call, verdict: Verdict, ctx: Context) ->
 
 
 def denial(call: Call, cause: Any, feedback: str, decision_id: str = "") -> c.ToolCallDenied:
-    """The call will not run."""
+    """The event by which the call will not run."""
     return c.ToolCallDenied(
         call_id=call.call_id, revision=call.revision, cause=cause, feedback=feedback, decision_id=decision_id
     )
@@ -101,7 +101,7 @@ def release(call: Call, decision_id: str, released_by: Any, ctx: Context) -> c.T
 
 
 def verdict_event(call: Call, verdict: Verdict, ctx: Context) -> c.PolicyVerdictIssued:
-    """The verdict as a fact."""
+    """The event that records the verdict."""
     return c.PolicyVerdictIssued(
         call_id=call.call_id,
         revision=call.revision,
@@ -120,13 +120,13 @@ def verdict_event(call: Call, verdict: Verdict, ctx: Context) -> c.PolicyVerdict
 
 
 def outcome_unknown_events(state: Execution, call: Call, reason: str, ctx: Context) -> Events:
-    """Nobody knows what happened: recorded, and a person is asked."""
+    """The outcome is unknown: the event that records it, and the hold that asks a person."""
     unknown = c.ToolCallOutcomeUnknown(call_id=call.call_id, attempt_id=call.attempt_id, reason=reason)
     return [unknown, unknown_outcome_hold(state, call, ctx)]
 
 
 def revised(call: Call, by: str, **changes: Any) -> tuple[c.ToolCallProposed, Call]:
-    """The next revision of a call: its event, and the call as it will be."""
+    """The next revision of a call: its event, and the call after it."""
     requesters = tuple(dict.fromkeys((*call.requesters, by)))
     is_edit = changes.get("arguments", call.arguments) != call.arguments
     new = replace(
@@ -174,7 +174,7 @@ def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execut
     )
     hold = state.holds.get(earlier.hold_id)
     if event.asked is not None and hold is not None:
-        # Whom the edit asked is whom this release rests on, and a second run asks again.
+        # This release depends on the people whom the edit asked, and a second run asks them again.
         asked = asked_of_edit_from_text(event.asked)
         state = with_hold(state, replace(hold, **asdict(asked)))
     return with_call(state, call)

@@ -1,6 +1,6 @@
-"""What a person will be shown, named in every hold that opens: its view's digest, and the risk that it shows.
+"""The view that a person will be shown, named in every hold that opens: its digest, and the risk that it shows.
 
-It is done in one place at the end of a decision, so that no way of opening a hold can forget it.
+This is done in one place at the end of a decision, so that no path that opens a hold can omit it.
 """
 
 from schemas.display.versions import VERSION
@@ -17,9 +17,9 @@ def with_views(state: Execution, events: Events, ctx: Context) -> Events:
     """The events of a decision, with `view_digest` and `risk_level` in those that open a hold.
 
     Args:
-        state: before the events.
-        events: of one decision.
-        ctx: its surroundings.
+        state: the state before the events.
+        events: the events of one decision.
+        ctx: the decision's context.
     """
     if not any(isinstance(event, HoldOpened) for event in events):
         return events

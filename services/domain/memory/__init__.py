@@ -1,1 +1,1 @@
-"""What people decided once, remembered for the same question."""
+"""Remembered decisions: one decision of people, used again for the same question."""

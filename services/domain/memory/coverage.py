@@ -1,7 +1,7 @@
-"""Which remembered decision covers a call: a standing rule in force here, or one that the run remembers.
+"""Coverage: which remembered decision covers a call, a standing rule in force here or a decision of the run.
 
 A remembered decision never overrules a denial, a policy that failed, or a policy that asks for more than the people
-who decided; it only takes the place of asking the same people about the same thing again.
+who decided. It only saves asking the same people about the same thing again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ RISKS = ("low", "medium", "high")
 def remembered_for(
     state: Execution, call: Call, verdict: Verdict, ctx: Context
 ) -> Iterator[StandingRuleDocument]:
-    """What covers a held call: what the run remembers first, then rules without a limit of uses, then the others."""
+    """What covers a held call: the run's own memory first, then rules without a limit of uses, then the others."""
     if verdict.effect != "hold":
         return
     for rule in _in_execution(state):
@@ -42,12 +42,12 @@ def remembered_for(
 
 
 def _in_execution(state: Execution) -> Iterator[InForce]:
-    """What the run remembers of its own decisions, the newest first."""
+    """The run's own remembered decisions, the newest first."""
     yield from (InForce(standing_rule_from_text(text)) for text in reversed(state.memory))
 
 
 def still_covered(state: Execution, call: Call, verdict: Verdict, ctx: Context) -> bool:
-    """Whether what released a call would still release it."""
+    """True if the remembered decision that released a call would release it again."""
     return any(
         rule.document.rule_id == call.rule_id and covers(rule, state, call, verdict, ctx)
         for rule in _every(state, call, ctx)
@@ -55,7 +55,7 @@ def still_covered(state: Execution, call: Call, verdict: Verdict, ctx: Context) 
 
 
 def known(state: Execution, call: Call, ctx: Context) -> Iterator[StandingRuleDocument]:
-    """All that is remembered for the call's agent and tool, whatever its arguments are."""
+    """Everything remembered for the call's agent and tool, for any arguments."""
     return (rule.document for rule in _every(state, call, ctx))
 
 
@@ -65,7 +65,7 @@ def _every(state: Execution, call: Call, ctx: Context) -> Iterator[InForce]:
 
 
 def covers(rule: InForce, state: Execution, call: Call, verdict: Verdict, ctx: Context) -> bool:
-    """Whether a remembered decision stands in for the people whom the policy asks about a call."""
+    """True if a remembered decision replaces asking the people whom the policy asks about a call."""
     terms = verdict.hold
     return (
         terms is not None
@@ -82,16 +82,16 @@ def approved_values(
     people: TenantPeople,
     now_ms: int,
 ) -> ApprovedValues:
-    """What a policy's `memory.approved` has for a call: values of rules that stand in for those whom it asks.
+    """The content of a policy's `memory.approved` for a call: the values of rules that replace asking its people.
 
-    A rule counts where it would cover the call, but for the other arguments.
+    A rule counts if it would cover the call but for the call's arguments.
 
     Args:
-        rules: of those that are active for the call's agent and tool the ones that name values.
+        rules: the active rules for the call's agent and tool that name values.
         state: the call's execution.
         call: the call.
-        verdict: what the policy says of it where nothing is remembered.
-        people: of the tenant.
+        verdict: the policy's verdict without anything remembered.
+        people: the tenant's people.
         now_ms: the log's time.
     """
     terms = verdict.hold
@@ -108,9 +108,9 @@ def approved_values(
 
 
 def names_values(rule: StandingRule, call: Call, people: TenantPeople, now_ms: int) -> bool:
-    """Whether a rule names any values for a call, whatever the policy asks: one with a limit of uses never does.
+    """True if a rule can name values for a call, whatever the policy asks; a rule with a limit of uses never does.
 
-    What the policy allows by a value takes no use.
+    (A call that the policy allows because of a value does not take a use.)
     """
     document = rule.document
     return (
@@ -122,12 +122,12 @@ def names_values(rule: StandingRule, call: Call, people: TenantPeople, now_ms: i
 
 
 def would_cover(document: StandingRuleDocument, call: Call, verdict: Verdict, ctx: Context) -> bool:
-    """Whether a remembered decision is about a call that the policy holds, whoever stands behind it."""
+    """True if a remembered decision is about a call that the policy holds, without regard to its backers."""
     return _answers(document, call, verdict, ctx.now_ms) and is_about(document, call, call.arguments)
 
 
 def _answers(document: StandingRuleDocument, call: Call, verdict: Verdict, now_ms: int) -> bool:
-    """Whether a remembered decision answers what a hold asks, whatever the call's arguments are."""
+    """True if a remembered decision answers what a hold asks, for any arguments."""
     terms = verdict.hold
     return (
         verdict.effect == "hold"
@@ -144,7 +144,7 @@ def _answers(document: StandingRuleDocument, call: Call, verdict: Verdict, now_m
 
 
 def is_about(document: StandingRuleDocument, call: Call, arguments: str) -> bool:
-    """Whether a remembered decision is about a call with these arguments, however it is judged."""
+    """True if a remembered decision is about a call with these arguments, for any verdict."""
     if (document.agent, document.tool) != (call.agent, call.tool):
         return False
     value = parsed(arguments or "{}")
@@ -161,7 +161,7 @@ def _parts_of(verdict: Verdict) -> Iterator[tuple[str, str, str]]:
 
 
 def asks_more(terms: HoldTerms, decided: Terms) -> bool:
-    """Whether terms ask for more than those that a decision was made under."""
+    """True if terms ask for more than the terms of a remembered decision."""
     if terms.quorum > decided.quorum or not set(terms.excluded) <= set(decided.excluded):
         return True
     if terms.exclude_requester and not decided.exclude_requester:
@@ -171,7 +171,7 @@ def asks_more(terms: HoldTerms, decided: Terms) -> bool:
 
 
 def may_be_remembered(terms: HoldTerms, document: StandingRuleDocument) -> bool:
-    """Whether today's policy lets such a decision be remembered, by as many people as this one."""
+    """True if today's policy allows remembering such a decision with the backers that this one has."""
     if terms.remember is None:
         return False
     today = Remember.model_validate(parsed(terms.remember))
@@ -181,7 +181,7 @@ def may_be_remembered(terms: HoldTerms, document: StandingRuleDocument) -> bool:
 
 
 def _stands_for(rule: InForce, terms: HoldTerms, state: Execution, call: Call, people: TenantPeople) -> bool:
-    """Whether those behind it are as many as are asked, all still may, and none has asked for the call."""
+    """True if the backers are as many as needed and can all still decide, and none of them requested the call."""
     if not still_stands(rule.document, rule.activators, people, terms.quorum):
         return False
     asking = people.names_of(call.requesters) | people_behind(state, people)
@@ -189,10 +189,10 @@ def _stands_for(rule: InForce, terms: HoldTerms, state: Execution, call: Call, p
 
 
 def contradiction_id(where: tuple[str, str, str], rule_id: str, call_id: str, decision_id: str) -> str:
-    """Names one contradiction of a rule in an execution (tenant, project, id), wherever it is carried."""
+    """The id of one contradiction of a rule in an execution (tenant, project, id), on every partition."""
     return derived_id("contradiction", *where, rule_id, call_id, decision_id)
 
 
 def is_of_execution(rule_id: str) -> bool:
-    """Whether a remembered decision is a run's own, and no standing rule."""
+    """True if a remembered decision belongs to a run and is not a standing rule."""
     return rule_id.startswith(IN_EXECUTION)

@@ -1,9 +1,9 @@
-"""What a decision is remembered for: its run (`scope: execution`), or a standing rule (`scope: rule`).
+"""The memory of a decision: for its run (`scope: execution`), or as a standing rule (`scope: rule`).
 
-The policy bounds it, in the `remember` block of the rule that held the call; HoldOpened carries that block. Where
-several people must approve, all of them have asked for the same: a memory never stands on fewer people than the
-decision that it replaces. What is remembered stands in for the same people on the same question only
-(`services.domain.memory.coverage`), and the first decision that goes against it ends that.
+The policy limits it by the `remember` block of the rule that held the call; HoldOpened contains that block. If
+several people must approve, all of them must have asked for the same: a remembered decision never has fewer backers
+than the decision that it replaces. It replaces asking the same people on the same question only
+(`services.domain.memory.coverage`), and the first decision against it ends that.
 """
 
 from collections.abc import Mapping
@@ -42,10 +42,10 @@ from services.domain.state import Call, Execution, Hold, Vote
 
 DEFAULT_SECONDS = 24 * 60 * 60
 DEFAULT_USES = 10
-# A run ends before this does: 2^53 − 1, the largest integer of JSON.
+# Later than the end of any run: 2^53 − 1, the largest integer of JSON.
 NEVER_MS = 2**53 - 1
 MEMORY_MAX = 50
-# What an earlier vote asked for is named whole in a refusal, unless it is longer.
+# A refusal quotes what an earlier vote asked for, up to this length.
 NAMED_MAX_CHARS = 1_000
 NOTHING = Asked()
 
@@ -53,7 +53,7 @@ Problem = tuple[Refusal, str]
 
 
 def remember_role_problem(hold: Hold, command: DecideHold, ctx: Context) -> Problem | None:
-    """Why the actor may not have a decision remembered; told before what is wrong with what it says."""
+    """The reason why the actor cannot have a decision remembered; it precedes reasons in the content."""
     bounds = None if command.scope == "once" else _bounds(hold)
     if bounds is None or not bounds.roles or set(bounds.roles) & set(ctx.actor.roles):
         return None
@@ -63,14 +63,14 @@ def remember_role_problem(hold: Hold, command: DecideHold, ctx: Context) -> Prob
 def remember_problem(
     state: Execution, hold: Hold, call: Call | None, command: DecideHold, ctx: Context
 ) -> Problem | None:
-    """Why a decision cannot be remembered as it asks, or None."""
+    """The reason why a decision cannot be remembered as it asks, or None."""
     if command.scope == "once":
         stray = command.remember is not None
         return (Refusal.INVALID, "remember belongs to scope execution or rule") if stray else None
     if command.decision != "approve" or call is None:
         return Refusal.INVALID, "only the approval of a held call is remembered: decide once"
     if hold.status != "open":
-        return None  # Told as that.
+        return None  # `holds._closed` reports it.
     bounds = _bounds(hold)
     if bounds is None and hold.cause != "outcome_unknown" and (why := _never(call, ctx.judge(state, call))):
         return Refusal.INVALID, why
@@ -84,10 +84,10 @@ def remember_problem(
 
 
 def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHold, ctx: Context) -> str:
-    """The document of what the decision is remembered for, as canonical JSON.
+    """The document of the remembered decision, as canonical JSON.
 
     Raises:
-        RuleRefused: it cannot be; the message says what to do.
+        RuleRefused: the decision cannot be remembered; the message says what to do.
     """
     bounds = _bounds(hold)
     asked = NOTHING if command.remember is None else asked_from_text(command.remember)
@@ -98,7 +98,7 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
     decision_id = ctx.new_id("decision")
     requesters = requesters_of(state, hold, call, ctx.people)
     makers = _makers(hold, requesters, ctx)
-    # Those are no second people for a rule that is made of their delegates' approvals.
+    # They are not second people for a rule that consists of their delegates' approvals.
     spoken_for = frozenset(maker.voice for maker in makers if maker.voice)
     by_rule = command.scope == "rule"
     seconds = (
@@ -131,7 +131,7 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
 def with_memory(
     state: Execution, hold: Hold, call: Call, command: DecideHold, events: Events, ctx: Context
 ) -> Events:
-    """The events of an approval, with what it is remembered for: nothing yet where more people have to approve."""
+    """The events of an approval and of its memory; nothing is remembered while more people have to approve."""
     recorded: Any = events[0]
     if command.scope == "once" or not recorded.resolves:
         return events
@@ -146,15 +146,15 @@ def with_memory(
 def contradictions(
     state: Execution, call: Call, hold_id: str, decision_id: str, ctx: Context, instead: str | None = None
 ) -> Events:
-    """What is remembered and now contradicted: it covers the call, and a person said no.
+    """The remembered decisions that a person now contradicts: they cover the call, and the person decided against it.
 
     Args:
         state: the call's execution.
         call: the call that was rejected, answered, edited or revoked.
-        hold_id: the hold that was decided, empty for a revocation.
-        decision_id: likewise.
-        ctx: the decision's surroundings.
-        instead: the arguments that an edit let through; what covers those too was not contradicted.
+        hold_id: the hold that was decided; empty for a revocation.
+        decision_id: the decision; empty for a revocation.
+        ctx: the decision's context.
+        instead: the arguments that an edit released; decisions that cover these too were not contradicted.
     """
     return [
         RuleContradicted(
@@ -200,7 +200,7 @@ def _check(
 
 
 def _never(call: Call, verdict: Verdict) -> str:
-    """Why nothing is remembered of a call, whatever is asked; empty where the policy's rule says what may be."""
+    """The reason why nothing of a call can be remembered; empty if the policy's rule says what can be."""
     if verdict.reason == "unknown_tool":
         return (
             f"the tool {call.tool} is not published, and of such a call nothing is remembered: decide once,"
@@ -232,11 +232,11 @@ def _tests(call: Call, asked: Asked) -> Mapping[str, ArgumentTest]:
 def _unlike_an_earlier_vote(
     state: Execution, hold: Hold, call: Call, command: DecideHold, ctx: Context
 ) -> Problem | None:
-    """Why what is asked cannot be agreed on: who approved before did not ask for the same."""
+    """The reason why the approvers do not agree on what to remember: an earlier one did not ask for the same."""
     people = ctx.people
     own = partial(requesters_of, state, hold, call, people)
     if has_spoken(hold, ctx.actor, people) or is_spoken_for(hold, own, ctx.actor, people):
-        return None  # Told as that.
+        return None  # `holds._already_voted` reports it.
     for vote in counting(hold, own, people):
         if vote.scope == "once":
             detail = f"{vote.by} approved this once, and what is remembered has to be asked for by all"
@@ -252,7 +252,7 @@ def _unlike_an_earlier_vote(
 
 
 def _makers(hold: Hold, requesters: frozenset[str], ctx: Context) -> tuple[Maker, ...]:
-    """All whose approvals a memory stands on, the actor last."""
+    """All whose approvals a remembered decision consists of, the actor last."""
     votes = (*counting(hold, lambda: requesters, ctx.people), word_of(hold, ctx.actor, ctx.people))
     return tuple(_maker(hold, vote, ctx.people) for vote in votes)
 

@@ -1,4 +1,4 @@
-"""Whether a call's arguments are those that a standing rule is about. What is not plainly so is not."""
+"""Tests of a call's arguments against a standing rule. Arguments that do not clearly pass a test fail it."""
 
 import re
 from collections.abc import Mapping
@@ -8,23 +8,23 @@ from schemas.canonical import canonical
 from schemas.standing_rule import ArgumentTest
 from services.domain.plain import is_plain
 
-# What stands in place of a sensitive value (docs/secrets.md).
+# The keys of the object that replaces a sensitive value (docs/secrets.md).
 SEALED = frozenset({"handle", "commitment"})
-# What may hold a sensitive value, or be one.
+# Types that may contain a sensitive value, or be one.
 _HOLDING = (dict, list)
-# Some readers end a path's step at these, and drop spaces.
+# Some parsers end a path segment at these characters, and drop spaces.
 _STEP_BACK = re.compile(r"(^|[/?#;&=,:])\.\.($|[/?#;&=,:])")
 
 
 def fits(tests: Mapping[str, ArgumentTest], arguments: Any) -> bool:
-    """Whether arguments have exactly the tested names, and each passes its test."""
+    """True if arguments have exactly the tested names, and each passes its test."""
     if not isinstance(arguments, Mapping) or arguments.keys() != tests.keys():
         return False
     return all(passes(test, arguments[name]) for name, test in tests.items())
 
 
 def passes(test: ArgumentTest, value: Any) -> bool:
-    """Whether a value passes one test."""
+    """True if a value passes one test."""
     named = test.model_fields_set
     if "any" in named:
         return True
@@ -38,7 +38,7 @@ def passes(test: ArgumentTest, value: Any) -> bool:
 
 
 def _begins(text: str, prefix: str) -> bool:
-    """Whether a text begins so for every reader: it is plain, and no step of it leads back."""
+    """True if every parser sees this prefix of a text: the text is plain, and no segment of it leads back."""
     return text.startswith(prefix) and is_plain(text) and _STEP_BACK.search(text.replace(" ", "")) is None
 
 
@@ -55,7 +55,7 @@ def exactly(arguments: Mapping[str, Any]) -> dict[str, ArgumentTest]:
 
 
 def fixed_values(test: ArgumentTest | None) -> tuple[Any, ...]:
-    """The values that a test names one by one; none where it leaves a range."""
+    """The values that a test lists one by one; none if it allows a range."""
     if test is None:
         return ()
     if "equals" in test.model_fields_set:
@@ -64,7 +64,7 @@ def fixed_values(test: ArgumentTest | None) -> tuple[Any, ...]:
 
 
 def has_sealed(value: Any) -> bool:
-    """Whether a sensitive value is anywhere in it: nobody can see what a test of it would let through."""
+    """True if a sensitive value is anywhere inside: nobody can see what a test of it would accept."""
     pending = [value]
     while pending:
         one = pending.pop()

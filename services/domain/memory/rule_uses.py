@@ -1,6 +1,6 @@
-"""The uses of one standing rule with a limit, counted where all that ask meet: under the rule's own key.
+"""The uses of one standing rule with a limit, counted in one place for all executions: under the rule's own key.
 
-A reservation is asked for until it is answered, so it may be asked twice: it has one answer.
+A reservation is requested until it is answered, so it may be requested twice; it has one answer.
 """
 
 from immutables import Map
@@ -15,12 +15,12 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 from services.domain.memory.standing_rules import StandingRule
 
-# What an answer says where the rule has no use left: it need not be asked again.
+# The answer if the rule has no use left: it need not be requested again.
 USED_UP = "all uses of the rule are taken"
 
 
 class Use(Struct, frozen=True):
-    """The answer to one reservation. `number` is which use it is, 0 for none."""
+    """The answer to one reservation. `number` is the number of the use, 0 if it was refused."""
 
     execution_id: str
     call_id: str
@@ -30,7 +30,7 @@ class Use(Struct, frozen=True):
 
 
 class RuleUses(Struct, frozen=True):
-    """What became of every reservation of one rule; `taken` uses are."""
+    """The answers to all reservations of one rule; `taken` is the number of uses taken."""
 
     uses: Map[str, Use] = Map()
     taken: int = 0
@@ -39,7 +39,7 @@ class RuleUses(Struct, frozen=True):
 def decide(
     state: RuleUses, rule: StandingRule | None, command: Message, actor: Actor, now_ms: int
 ) -> list[Message]:
-    """The events of a command about the uses of a rule, as the definitions in force here have it."""
+    """The events of a command about the uses of a rule; `rule` is the rule by the definitions in force here."""
     if not isinstance(command, ReserveRuleUse) or actor.roles != ("system",):
         return [_refused(command, actor, Refusal.NOT_AUTHORISED, "only a decider asks for a use of a rule")]
     if command.reservation_id in state.uses:

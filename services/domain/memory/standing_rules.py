@@ -1,6 +1,6 @@
-"""Standing rules: made of a decision, active once a second person agrees, resting or ended at anybody's word.
+"""Standing rules: made from a decision, activated by a second person, and suspended or revoked by any one reviewer.
 
-A rule is a definition: decided on the definitions, and in force on a partition once that has adopted it.
+A rule is a definition: it is decided on the definitions, and is in force on a partition that has adopted it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,16 +29,16 @@ RuleEvent = RuleMade | RuleActivated | RuleSuspended | RuleRevoked
 Status = Literal["proposed", "active", "suspended", "revoked", "refused"]
 Place = tuple[str, str, str, str]  # tenant, project, agent and tool
 
-# A judged call looks at every active rule of its agent and tool.
-# A word against a call contradicts every one that covers it, in the decision that may end 200 open calls as well: 50
-# more events of 1,000 bytes still fit it (tests/domain/test_quota.py).
+# A judged call examines every active rule of its agent and tool.
+# A decision against a call contradicts every rule that covers it, and may also end 200 open calls: 50 more events of
+# 1,000 bytes still fit into it (tests/domain/test_quota.py).
 ACTIVE_MAX = 50
 
 
 class StandingRule(Struct, frozen=True):
-    """One rule as it stands.
+    """The state of one rule.
 
-    `heeded` names the contradictions that it was suspended for; `activators` who activated it since it last rested.
+    `heeded` are the contradictions for which it was suspended; `activators` activated it since its last suspension.
     """
 
     tenant: str
@@ -53,18 +53,18 @@ class StandingRule(Struct, frozen=True):
         return self.document.rule_id
 
     def heeds(self, contradiction: str) -> bool:
-        """Whether a contradiction has had its effect: the rule was suspended for it, or is not active for good."""
+        """True if a contradiction has had its effect: the rule was suspended for it, or can never be active again."""
         return self.status in ("revoked", "refused") or contradiction in self.heeded
 
 
 def never(rule: StandingRule) -> bool:
-    """Where no rule rests that the definitions have as active."""
+    """Treats no active rule as suspended; the default for `rests`."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovedValues(Mapping[str, tuple[Any, ...]]):
-    """By argument, the values that rules name one by one; worked out where a policy asks for it."""
+    """By argument, the values that rules list one by one; computed only when a policy reads them."""
 
     rules: tuple[StandingRule, ...]
 
@@ -81,7 +81,7 @@ class ApprovedValues(Mapping[str, tuple[Any, ...]]):
 
 
 class StandingRules(Struct, frozen=True):
-    """Every rule that was made, by tenant and id; and those that are active, by what they are about."""
+    """Every rule that was made, by tenant and id; and the active ones, by what they are about."""
 
     by_id: Map[tuple[str, str], StandingRule] = Map()
     by_place: Map[Place, tuple[str, ...]] = Map()
@@ -91,7 +91,7 @@ class StandingRules(Struct, frozen=True):
         return self.by_id.get((tenant, rule_id))
 
     def active(self, tenant: str, project: str, agent: str, tool: str) -> tuple[StandingRule, ...]:
-        """The rules that are active for calls of an agent of a tool, in the order of their ids."""
+        """The rules that are active for an agent's calls of a tool, in the order of their ids."""
         names = self.by_place.get((tenant, project, agent, tool), ())
         return tuple(self.by_id[tenant, name] for name in names)
 
@@ -115,7 +115,7 @@ class StandingRules(Struct, frozen=True):
         return self._with(replace(rule, status="revoked"))
 
     def without(self, tenant: str, rule_id: str) -> "StandingRules":
-        """The rules where nobody can read what was last recorded of one: it may not be used."""
+        """The rules after an event about one of them that cannot be read: that rule can no longer be used."""
         rule = self.by_id.get((tenant, rule_id))
         return self if rule is None else self._with(replace(rule, status="refused"))
 
@@ -130,11 +130,11 @@ class StandingRules(Struct, frozen=True):
 
 
 def decide(rules: StandingRules, people: TenantPeople, command: RuleCommand, actor: Actor) -> list[Message]:
-    """The events of a command about a standing rule. The actor has the roles that count."""
+    """The events of a command about a standing rule. The actor has the roles in force."""
     if isinstance(command, MakeRule):
         return [_made(rules, command, actor)]
     rule = rules.find(actor.tenant, command.rule_id)
-    # A decider's own word is believed by its key (`schemas.envelope`), and only ever lets a rule rest.
+    # A decider is trusted by the key of its signature (`schemas.envelope`), and can only suspend a rule.
     is_system = actor.roles == ("system",) and isinstance(command, SuspendRule)
     if rule is None or rule.document.project != actor.project:
         return [_refused(command, actor, Refusal.NOT_FOUND, "no such standing rule")]
@@ -147,7 +147,7 @@ def decide(rules: StandingRules, people: TenantPeople, command: RuleCommand, act
 
 
 def contradiction_in(evidence: str) -> str:
-    """The id of the contradiction that evidence is of, empty where a person suspended the rule."""
+    """The id of the contradiction in a suspension's evidence; empty if a person suspended the rule."""
     value: Any = parse_strict(evidence)
     found = value.get("contradiction_id") if isinstance(value, Mapping) else None
     return found if isinstance(found, str) else ""
@@ -193,9 +193,9 @@ def _authority_problem(
 
 
 def _own(document: StandingRuleDocument, people: TenantPeople) -> frozenset[str]:
-    """Who may not activate a rule: under four eyes its makers; who asked, under those and where the policy says."""
+    """The people who cannot activate a rule: with four eyes makers and requesters; else requesters, if excluded."""
     asked = document.requesters if document.four_eyes or document.terms.exclude_requester else ()
-    # Requesters are people's names already, and were accounts' where nobody had published a principal then.
+    # Requesters are already people's names; they are accounts' if no principal was published at that time.
     own = (*made_by(document), *asked) if document.four_eyes else asked
     return people.names_of(own) | frozenset(map(people.meant_by, own))
 
@@ -216,7 +216,7 @@ def _status_problem(rule: StandingRule, command: RuleCommand, is_system: bool) -
         return (Refusal.DUPLICATE if again else Refusal.NOT_OPEN), f"the rule is {status}"
     if isinstance(command, ActivateRule) and status == "active":
         return Refusal.DUPLICATE, "the rule is active"
-    # Each contradiction is recorded: the partition where it was said waits to see its own.
+    # A decider records every contradiction: the partition on which it happened waits to see its own.
     if isinstance(command, SuspendRule) and status == "suspended" and not is_system:
         return Refusal.DUPLICATE, "the rule is suspended"
     if isinstance(command, SuspendRule) and _unreadable(command.evidence):
@@ -237,7 +237,7 @@ def _crowd_problem(
 def _too_few_problem(
     rule: StandingRule, people: TenantPeople, command: RuleCommand, actor: Actor
 ) -> tuple[Refusal, str] | None:
-    # Only of a rule that an earlier version made: of its makers it knows the last.
+    # Needed only for rules of an earlier version, of whose makers only the last is recorded.
     quorum = rule.document.terms.quorum
     if (
         not isinstance(command, ActivateRule)

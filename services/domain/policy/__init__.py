@@ -1,4 +1,4 @@
-"""Policies: which one applies, which rule matches, and the verdict. Pure; see docs/policy.md."""
+"""Policies: selection by scope, matching of rules, and the verdict. Pure; see docs/policy.md."""
 
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import CompiledExpression, Evaluator, evaluate_in_process

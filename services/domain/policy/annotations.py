@@ -1,4 +1,4 @@
-"""Tool annotations: what the operator published, and the little that an agent's own word can add.
+"""Tool annotations: those of the operator's published definition, and the few that an agent's claims can add.
 
 MCP (specification 2025-06-18, "ToolAnnotations") calls the hints untrusted unless they come from a trusted
 server; here only the published definition is trusted. Absent hints mean what MCP says: not read-only,
@@ -11,14 +11,14 @@ from typing import Any
 from schemas.plain_words import nearest
 
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-# What an agent may claim of its own tool: only what makes a rule stricter.
+# The hints that an agent can claim for its own tool: only those that make a rule stricter.
 CLAIMABLE = ("destructiveHint", "openWorldHint")
 
 
 def claim_problem(claimed: Mapping[str, Any]) -> str | None:
-    """What is wrong with an agent's own annotations, beginning with the name; None where nothing is.
+    """The reason why an agent's claimed annotations are invalid, beginning with the name; None if they are valid.
 
-    A misspelt hint would count as one that is not there, and so as its opposite. Others may stand beside the hints.
+    A misspelt hint would count as absent, and so as its opposite. Names other than hints are allowed.
     """
     for name in claimed:
         if name not in (*HINTS, "title") and (near := nearest(name, HINTS)) is not None:
@@ -27,15 +27,15 @@ def claim_problem(claimed: Mapping[str, Any]) -> str | None:
 
 
 def published(definition: Mapping[str, Any] | None) -> dict[str, bool]:
-    """The four hints of a published definition, with MCP's defaults where it says nothing.
+    """The four hints of a published definition, with MCP's defaults for hints that it does not set.
 
     Args:
-        definition: an MCP tool definition; None for an unknown tool, of which the worst is assumed.
+        definition: an MCP tool definition; None for an unknown tool, which gets the most dangerous hints.
     """
     stated = (definition or {}).get("annotations")
     hints = stated if isinstance(stated, Mapping) else {}
     destructive = hints.get("destructiveHint")
-    # A tool that says both is taken at its more dangerous word.
+    # If a tool sets both, the more dangerous hint counts.
     read_only = hints.get("readOnlyHint") is True and destructive is not True
     return {
         "readOnlyHint": read_only,
@@ -46,7 +46,7 @@ def published(definition: Mapping[str, Any] | None) -> dict[str, bool]:
 
 
 def raised(hints: Mapping[str, bool], claimed: Mapping[str, Any]) -> dict[str, bool]:
-    """The published hints with the agent's claims; only those count that make the tool more dangerous."""
+    """The published hints with the agent's claims; only claims that make the tool more dangerous count."""
     result = dict(hints)
     for name in CLAIMABLE:
         if claimed.get(name) is True:

@@ -1,7 +1,7 @@
-"""What the expressions of a policy see of one call.
+"""The values of one call that a policy's expressions can read.
 
 JSON numbers are doubles, as in CEL over JSON elsewhere: `args.amount > 500` and `args.amount > 500.0` both
-work for 500 and for 98.7; arithmetic wants a double literal (`args.amount * 2.0`), whatever the number is.
+work for 500 and for 98.7. Arithmetic needs a double literal (`args.amount * 2.0`), even for whole numbers.
 """
 
 import math
@@ -40,17 +40,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @lru_cache(maxsize=4096)
 def _plan(reads: frozenset[Read]) -> tuple[tuple[Read, bool], ...]:
-    """What to read, whole variables first, and whether the part is kept or only measured."""
+    """The parts to read, whole variables first, and for each whether it is kept or only measured."""
     whole = {name for name, part in reads if part is None}
     ordered = sorted(reads - {("now", None)}, key=lambda read: (read[0], read[1] or ""))
     return tuple((read, read[1] is None or read[0] not in whole) for read in ordered)
 
 
 class Bindings:
-    """What expressions see of one call: only the fields that are read, with numbers as doubles.
+    """The values of one call for its expressions: only the fields that are read, with numbers as doubles.
 
-    Not shared between threads; made for one call and dropped. `spent` is for the evaluator's own account: the units
-    of work that conditions on these values may have taken; so is `waited_s`, the seconds that a helper was asked.
+    Not shared between threads; made for one call and then dropped. `spent` is for the evaluator's own use: the units
+    of work that conditions on these values may have taken; so is `waited_s`, the seconds spent waiting for a helper.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Bindings:
         self._values: dict[str, Any] | None = None
 
     def values(self) -> dict[str, Any]:
-        """The variables as they are evaluated, without `now`; measured on the way.
+        """The variables in the form in which they are evaluated, without `now`; measured at the same time.
 
         Raises:
             EvaluationFailed: a value that CEL cannot hold exactly.
@@ -94,7 +94,7 @@ class Bindings:
             values: dict[str, Any] = {}
             for read, kept in _plan(self.reads):
                 self._read(values, read, kept)
-            # Kept only when complete: a field missing by an error would look absent to has().
+            # Stored only when complete: a field missing after an error would look absent to has().
             self._values = values
         return self._values
 
@@ -102,7 +102,7 @@ class Bindings:
         name, part = read
         value = self.variables.get(name)
         if name == MEMORY and part is not None:
-            # What nobody has approved is an empty list, never a field that is missing.
+            # An argument without approved values has an empty list; the field is never missing.
             approved = value.get(part, ()) if isinstance(value, Mapping) else ()
             values.setdefault(name, {})[part] = self._measured(read, list(approved))
             return
@@ -122,7 +122,7 @@ class Bindings:
         return doubled
 
     def size(self, reads: frozenset[Read]) -> Size:
-        """The nodes and characters (as UTF-8, which engines read byte by byte) of what is read."""
+        """The nodes and characters (as UTF-8, which engines read byte by byte) of the parts that are read."""
         self.values()
         sizes = [self._sizes[read] for read in reads if read in self._sizes]
         nodes, characters, odd = (sum(size[kind] for size in sizes) for kind in range(3))
@@ -130,7 +130,7 @@ class Bindings:
         return Size(nodes, characters, odd > 0, parts)
 
     def has_more_than(self, nodes: int) -> bool:
-        """Whether what is read has more nodes than that; looks at no more than so many."""
+        """True if the parts that are read have more nodes than this; visits at most this many."""
         left = nodes
         waiting = [self.variables.get(name) for name, part in self.reads if part is None]
         waiting += [_part(self.variables.get(name), part) for name, part in self.reads if part is not None]
@@ -144,7 +144,7 @@ class Bindings:
         return left < 0
 
     def context(self) -> Any:
-        """The binding's own form of the values and functions, made once."""
+        """The values and functions in the binding's own form, made once."""
         if self._context is None:
             variables = dict(self.values())
             if ("now", None) in self.reads:
@@ -169,7 +169,7 @@ class Bindings:
         }
 
     def _call(self, function: Callable[..., str], *arguments: Any) -> str | None:
-        # An error raised into the binding would be lost in `error || true`; kept aside, it always counts.
+        # The binding would lose an exception in `error || true`; an exception that is stored here always counts.
         try:
             return function(*arguments)
         except Exception as error:
@@ -182,15 +182,15 @@ def _part(value: Any, part: str) -> Any:
 
 
 def _matches(text: Any, pattern: str) -> bool:
-    """`text.matches(pattern)`; an error is one of CEL's own, which `error || true` absorbs."""
+    """`text.matches(pattern)`; an error is a CEL error, which `error || true` absorbs."""
     if not isinstance(text, str):
         raise TypeError("matches() is of texts")
     return bounded_pattern(pattern).search(text) is not None
 
 
 def sql_kind(sql: str, dialect: str = "") -> str:
-    """What an SQL text does at most: `services.domain.policy.sql.sql_kind`."""
-    # Its parser takes half a second to be loaded, which a decider that starts has better use for.
+    """The strictest effect of an SQL text: see `services.domain.policy.sql.sql_kind`."""
+    # Loading its parser takes half a second, which would delay a decider's start.
     from services.domain.policy import sql as parser
 
     return parser.sql_kind(sql, dialect)
@@ -220,7 +220,7 @@ def _as_cel(value: Any, size: list[int], depth: int) -> Any:
 def _measure(text: str, size: list[int]) -> None:
     if text.isascii():
         size[1] += len(text)
-        # `xn--` begins an international name.
+        # `xn--` is the prefix of an international name.
         size[2] += "--" in text
     else:
         size[1] += len(text.encode("utf-8", "surrogatepass"))
@@ -228,7 +228,7 @@ def _measure(text: str, size: list[int]) -> None:
 
 
 def _as_double(value: float) -> float:
-    # Not a number, infinite, or beyond what a double holds exactly: no comparison with it means anything.
+    # Not a number, infinite, or beyond what a double represents exactly: comparing it is meaningless.
     if not math.isfinite(value) or (type(value) is int and abs(value) > MAX_SAFE_INTEGER):
         raise EvaluationFailed("a number is not finite or beyond ±(2^53 − 1)")
     return float(value)

@@ -1,6 +1,6 @@
-"""What compiles in a condition and fails whatever the call is: publishing refuses it.
+"""Parts of a condition that compile but fail for every call: publishing refuses them.
 
-What is in force is not looked at: a policy that an earlier version published with one stays readable, and holds.
+Policies in force are not checked: one that an earlier version published stays readable, and holds.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ _TEXTS = {
     "timestamp": (checked_timestamp, "time", "2026-01-05T12:00:00Z"),
     "duration": (checked_duration, "duration", "1h30m"),
 }
-# What a value of its own may follow: elsewhere an operator has taken `null` already.
+# Tokens after which `null` is a value of its own: after others it is an operator's operand.
 _BEGINS_VALUE = frozenset({"(", "[", ",", "?", ":", "&&", "||"})
 
 Tokens = tuple[Token, ...]
 
 
 def failing_calls(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """A problem for each time, duration and zone in quotes that is none, and for what the binding does not do."""
+    """A problem for each invalid quoted time, duration and zone, and for operations that the binding lacks."""
     for index, rule in enumerate(rules):
         for message in _messages(rule.when or ""):
             yield Problem(path=f"rules[{index}].when", code="invalid", message=message)
@@ -40,7 +40,7 @@ def _messages(condition: str) -> Iterator[str]:
     try:
         tokens = tokenize(condition)
     except Unreadable:
-        # It does not compile, which is told by whoever compiles it.
+        # It does not compile; the compiler reports that.
         return
     for index in range(len(tokens) - 1):
         if tokens[index + 1].text == "(" and tokens[index].kind == "name":
@@ -75,7 +75,7 @@ def _of_zone(tokens: Tokens, index: int) -> Iterator[str]:
 
 
 def _of_times_behind(tokens: Tokens) -> Iterator[str]:
-    """CEL adds a time to a duration, and the binding only a duration to a time."""
+    """CEL can add a time to a duration, but the binding only a duration to a time."""
     bound = bound_names(tokens)
     for index in range(len(tokens) - 1):
         is_duration = tokens[index].text == "duration" and tokens[index + 1].text == "("
@@ -88,7 +88,7 @@ def _of_times_behind(tokens: Tokens) -> Iterator[str]:
 
 
 def _is_time(tokens: Tokens, index: int, bound: set[str]) -> bool:
-    """Whether a time stands here, and nothing is asked of it."""
+    """True if the value here is a time, with no method called on it."""
     following = tokens[index + 1].text if index + 1 < len(tokens) else ""
     if tokens[index].kind != "name":
         return False

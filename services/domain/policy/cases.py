@@ -1,4 +1,4 @@
-"""Policy tests: calls and the verdicts that they must get, as YAML (docs/policy.md, "Testing a policy")."""
+"""Policy tests: calls and their expected verdicts, as YAML (docs/policy.md, "Testing a policy")."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -24,7 +24,7 @@ DEFAULT_NOW = datetime.fromisoformat("2026-01-05T12:00:00+00:00")
 
 
 class TrustCase(PolicyModel):
-    """What is known of the agent with the tool (docs/trust.md): nothing, where nothing is written."""
+    """The statistics of the agent with the tool (docs/trust.md); fields that are left out are zero."""
 
     successes: StrictInt = 0
     failures: StrictInt = 0
@@ -37,7 +37,7 @@ class TrustCase(PolicyModel):
 
 
 class CallCase(PolicyModel):
-    """The facts of a call; whatever is left out is empty. `tool` is looked up in the file's `tools`."""
+    """The facts of a call; fields that are left out are empty. `tool` is looked up in the file's `tools`."""
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -55,7 +55,7 @@ class CallCase(PolicyModel):
 
 
 class ExpectedRequirement(PolicyModel):
-    """What one of several rules asks for; `rules` are their ids."""
+    """The requirement of one of several rules; `rules` are their ids."""
 
     rules: tuple[StrictStr, ...]
     roles: tuple[StrictStr, ...] = ()
@@ -64,10 +64,10 @@ class ExpectedRequirement(PolicyModel):
 
 
 class Expectation(PolicyModel):
-    """What the verdict must be; only what is written is compared. `rule` is a rule's id, "" for none.
+    """The expected verdict; only the fields that are given are compared. `rule` is a rule's id, "" for none.
 
-    `roles` and `reviewers` are all who may decide, in any order; `requirements` are, where several rules ask, what
-    each of them asks for.
+    `roles` and `reviewers` are all who can decide, in any order; `requirements` are, if several rules ask, the
+    requirements of each.
     """
 
     effect: Effect
@@ -83,7 +83,7 @@ class Expectation(PolicyModel):
 
 
 class Case(PolicyModel):
-    """One call and its verdict."""
+    """One call and its expected verdict."""
 
     name: str
     call: CallCase
@@ -91,14 +91,14 @@ class Case(PolicyModel):
 
 
 class CaseFile(PolicyModel):
-    """The tools that are published, by name, and the cases."""
+    """The published tools, by name, and the cases."""
 
     tools: dict[str, dict[str, Any]] = Field(default_factory=dict)
     cases: Annotated[tuple[Case, ...], Field(min_length=1)]
 
 
 class CaseResult(msgspec.Struct, frozen=True):
-    """How one case ended. `differences` says what was expected and found; empty when it passed."""
+    """The result of one case. `differences` lists the expected and actual values; it is empty if the case passed."""
 
     name: str
     verdict: Verdict
@@ -106,7 +106,7 @@ class CaseResult(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether the verdict is as expected."""
+        """True if the verdict is as expected."""
         return not self.differences
 
 
@@ -132,13 +132,13 @@ def parse_cases(text: str) -> CaseFile:
 
 
 def _beside_form(value: Any) -> Iterator[Problem]:
-    """What is wrong with the tools and the claims of a file, as far as it has any, whatever else is."""
+    """The problems of a file's tools and claims, as far as it has any, even if its form is wrong elsewhere."""
     stated = value if isinstance(value, dict) else {}
     tools, cases = stated.get("tools"), stated.get("cases")
     for name, tool in tools.items() if isinstance(tools, dict) else ():
         if isinstance(tool, dict):
             for problem in form_problems({"name": name, **tool}):
-                # Under which names tools may be published is no matter of a policy.
+                # The allowed names of tools are not a policy's concern.
                 if problem.path != "name":
                     yield problem.model_copy(update={"path": f"tools.{name}.{problem.path}"})
     for number, case in enumerate(cases if isinstance(cases, list) else ()):
@@ -151,7 +151,7 @@ def _beside_form(value: Any) -> Iterator[Problem]:
 
 
 def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
-    """The case's call as the decider would hand it to `judge`."""
+    """The case's call in the form in which the decider passes it to `judge`."""
     return CallFacts(
         tenant=call.tenant,
         project=call.project,
@@ -179,7 +179,7 @@ def run_policy_tests(
     """
     results = []
     for case in cases.cases:
-        # Published by the case's own tenant, so that a scope of that tenant is tried as it would be in force.
+        # Published by the case's own tenant, so that a scope with that tenant applies as it would in force.
         policies = policy_alone(document, case.call.tenant)
         now_ms = int(case.call.now.timestamp() * 1000)
         verdict = judge_alone(policies, facts_of(case.call, cases.tools), now_ms, evaluate)
@@ -219,7 +219,7 @@ def _as_expected(one: Requirement) -> dict[str, Any]:
 
 
 def _unordered(value: Any) -> Any:
-    """The expected value, its names in an order of their own."""
+    """The expected value with its names in a fixed order, so that order does not count."""
     if not isinstance(value, tuple):
         return value
     if all(isinstance(item, str) for item in value):

@@ -1,4 +1,4 @@
-"""CEL expressions: compiled at publication, evaluated within a bound, and an error is never an answer."""
+"""CEL expressions: compiled at publication and evaluated with limited work; an error is never an answer."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from services.domain.policy.failures import EvaluationFailed, ExpressionTooLarge
 from services.domain.policy.sql_dialects import OFFERED
 
 MAX_COST = 20_000
-# Where nobody waits but whoever asked: somebody's own tests of a policy, and a comparison in a process beside.
+# For evaluation that delays nobody else: a user's own tests of a policy, and a comparison in a separate process.
 MAX_COST_ALONE = 100_000_000
 _OPERATORS = """
     !_ -_ _&&_ _||_ _?_:_ _==_ _!=_ _<_ _<=_ _>_ _>=_ _+_ _-_ _*_ _/_ _%_ _[_] @in @not_strictly_false
@@ -29,19 +29,19 @@ _OPERATORS = """
 _FUNCTIONS = """
     size contains startsWith endsWith matches int uint double string bytes timestamp duration type dyn
 """
-# What the parser says: where, and what it stumbled on; what it would have expected is a list of its own tokens.
+# The parser's message: the position and the offending text; the list of expected tokens is dropped.
 _SYNTAX = re.compile(r"ERROR: <input>:\d+:(\d+): (?:Syntax error: )?(.*?)(?: expecting \{.*)?$")
 _NAMED_FUNCTIONS = {*_FUNCTIONS.split(), *ACCESSORS, *OWN_FUNCTIONS}
 _KNOWN_FUNCTIONS = {*_OPERATORS.split(), *_NAMED_FUNCTIONS}
 
 
 class DoesNotCompile(ValueError):
-    """The expression cannot be published; the message says why."""
+    """The expression cannot be published; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledExpression:
-    """An expression that compiles, and what it reads."""
+    """A compiled expression, and the values that it reads."""
 
     source: str
     shape: Shape = field(compare=False)
@@ -55,8 +55,8 @@ def compile_expression(source: str) -> CompiledExpression:
     """Compile an expression and check every name in it.
 
     Raises:
-        DoesNotCompile: bad syntax, an unknown name, field, function or dialect, or a constant that is no
-            true or false.
+        DoesNotCompile: bad syntax, an unknown name, field, function or dialect, or a constant that is neither
+            true nor false.
     """
     try:
         tokens = tokenize(source)
@@ -72,7 +72,7 @@ def compile_expression(source: str) -> CompiledExpression:
     if unknown := sorted(used - _KNOWN_FUNCTIONS):
         raise DoesNotCompile(f"unknown function {unknown[0]!r}{did_you_mean(unknown[0], _NAMED_FUNCTIONS)}")
     for pattern in patterns_of(tokens):
-        # Compiled where there is time for it, not at the first evaluation.
+        # Compiled now, when there is time for it, and not at the first evaluation.
         bounded_pattern(pattern)
     for zone in zones_of(tokens):
         with suppress(ValueError):
@@ -88,7 +88,7 @@ def compile_expression(source: str) -> CompiledExpression:
 
 
 def _plain(error: Exception) -> str:
-    """Where the parser stumbled, without the names of its own parts."""
+    """The position and text of the parser's error, without the names of its internals."""
     found = _SYNTAX.search(said := first_line(error))
     if found is None:
         return said
@@ -115,14 +115,14 @@ def _check_constant(expression: CompiledExpression) -> None:
     try:
         evaluate_in_process(expression, Bindings({}, 0))
     except ExpressionTooLarge:
-        # Nobody waits for it here: it is evaluated where a call is, within that bound.
+        # No call waits for it here: it is evaluated when a call needs it, within the limit for calls.
         return
     except EvaluationFailed as error:
         raise DoesNotCompile(f"this always fails: {error}") from error
 
 
 def cost_of(expression: CompiledExpression, bindings: Bindings) -> float:
-    """The most units of work (about 0.3 µs each) that the expression can do on these values."""
+    """An upper bound of the expression's work on these values, in units of about 0.3 µs."""
     return expression.shape.work.cost(bindings.size(expression.shape.reads))
 
 
@@ -130,7 +130,7 @@ Evaluator = Callable[[CompiledExpression, Bindings], bool]
 
 
 def evaluate_in_process(expression: CompiledExpression, bindings: Bindings) -> bool:
-    """Evaluate here and now, if the work is surely small.
+    """Evaluate in this process, if the work is certainly small.
 
     Raises:
         ExpressionTooLarge: it may be large; a helper process is needed.
@@ -140,10 +140,10 @@ def evaluate_in_process(expression: CompiledExpression, bindings: Bindings) -> b
 
 
 def evaluate_alone(expression: CompiledExpression, bindings: Bindings) -> bool:
-    """Evaluate where nobody else waits for it: up to half a minute of work is done.
+    """Evaluate with a limit of about half a minute of work: for callers that delay nobody else.
 
     Raises:
-        ExpressionTooLarge: it may be more.
+        ExpressionTooLarge: the work may be larger.
         EvaluationFailed: an error, or an answer that is neither true nor false.
     """
     return _within(MAX_COST_ALONE, expression, bindings)
@@ -159,7 +159,7 @@ def _within(most: int, expression: CompiledExpression, bindings: Bindings) -> bo
 
 
 def run(expression: CompiledExpression, bindings: Bindings) -> bool:
-    """Evaluate without a bound: only where it may be killed, or is known to be small.
+    """Evaluate with unlimited work: only in a process that can be killed, or for work that is known to be small.
 
     Raises:
         EvaluationFailed: an error, or an answer that is neither true nor false.
@@ -169,7 +169,7 @@ def run(expression: CompiledExpression, bindings: Bindings) -> bool:
         answer = expression.program.execute(bindings.context())
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of the Rust binding is no Exception
+    except BaseException as error:  # a panic of the Rust binding is not an Exception
         said = bindings.failures[0] if bindings.failures else error
         raise EvaluationFailed(reason_of(said, expression.tokens, bindings.values())) from error
     if bindings.failures:

@@ -1,6 +1,6 @@
 """The CEL engine, without its command line.
 
-The package imports its command line with itself, and that a terminal library: 0.7 s of each process's start.
+Importing the package also imports its command line, and that a terminal library: 0.7 s of each process's start.
 """
 
 import logging
@@ -19,10 +19,10 @@ def _engine() -> ModuleType:
     try:
         import cel
     finally:
-        # Whoever wants the command line itself gets it.
+        # Code that needs the command line itself still gets it.
         del sys.modules[_COMMAND_LINE]
-    # It warns of each function of ours that raises, without a word of which rule: the verdict says that. An agent
-    # whose arguments are of another kind would fill the decider's log.
+    # It logs a warning for each of our functions that raises, without the rule, which the verdict names. An agent
+    # that sends arguments of another type would fill the decider's log.
     logging.getLogger("cel").setLevel(logging.ERROR)
     return cel
 

@@ -1,4 +1,4 @@
-"""What is said of an evaluation that failed: what was given to which function, not how the binding sought it."""
+"""The reason for a failed evaluation: the function and the kinds of its arguments, not the binding's own message."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ _KINDS: dict[type, str] = {
     datetime: "a time",
     timedelta: "a duration",
 }
-# What the binding says of a function that it has, but not for values of this kind.
+# The binding's message for a function that it has, but not for values of this kind.
 _NO_OVERLOAD = re.compile(r"Undefined variable or function: '(\w+)'")
 _TEXTS, _NUMBERS = frozenset({str}), frozenset({str, float, int})
 _TAKEN: dict[str, tuple[str, frozenset[type]]] = {
@@ -31,7 +31,7 @@ _TAKEN: dict[str, tuple[str, frozenset[type]]] = {
     "double": ("numbers and texts", _NUMBERS),
     "string": ("texts, numbers, truth values, bytes, times and durations", _NUMBERS | {bool}),
     "bytes": ("texts", _TEXTS),
-    # They take texts, but not every one.
+    # They take texts, but only some.
     "timestamp": ("texts such as '2026-01-05T12:00:00Z' and whole seconds such as int(args.n)", frozenset()),
     "duration": ("texts such as '1h30m'", frozenset()),
     "size": ("texts, lists, maps and bytes", frozenset({str, list, dict})),
@@ -39,14 +39,14 @@ _TAKEN: dict[str, tuple[str, frozenset[type]]] = {
     "startsWith": ("texts", _TEXTS),
     "endsWith": ("texts", _TEXTS),
 }
-# What the binding puts before what a function of Python's own says.
+# The prefix that the binding adds to the message of a Python function.
 _OWN = re.compile(r"Function '\w+' error: Python function call failed: \w+: (.*)")
 _READ: dict[str, Callable[[object], str | None]] = {
     "timestamp": checked_timestamp,
     "duration": checked_duration,
 }
 _NOTHING = object()
-# What the functions that do not exist stand for.
+# The meanings of the functions that do not exist.
 _MEANT = {
     NOT_FINITE: "a number that it computes is not finite, as after a division by zero",
     NEGATED_TRUTH: "`-` was given a truth value; it takes numbers",
@@ -57,12 +57,12 @@ Tokens = tuple[Token, ...]
 
 
 def kind_of(value: Any) -> str:
-    """What kind of value it is, in words."""
+    """The kind of a value, in words."""
     return _KINDS.get(type(value), "of another kind")
 
 
 def reason_of(error: BaseException, tokens: Tokens, values: Mapping[str, Any]) -> str:
-    """Why an expression of these tokens failed on these values."""
+    """The reason why an expression with these tokens failed on these values."""
     if isinstance(error, KeyError):
         return f"there is no field {error.args[0]!r}; guard it with has()"
     if not isinstance(error, Exception):
@@ -79,7 +79,7 @@ def reason_of(error: BaseException, tokens: Tokens, values: Mapping[str, Any]) -
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first."""
+    """The first line of an error's message."""
     return str(error).strip().splitlines()[0][:300] if str(error).strip() else type(error).__name__
 
 
@@ -99,7 +99,7 @@ def _of_call(name: str, tokens: Tokens, values: Mapping[str, Any]) -> str:
 
 
 def _given(name: str, tokens: Tokens) -> Iterator[Tokens]:
-    """The arguments of the call that some call of a function is made with or on."""
+    """The paths into the tool call's values that a function gets, as its receiver or as arguments."""
     for index in range(len(tokens) - 1):
         if tokens[index].text != name or tokens[index + 1].text != "(":
             continue

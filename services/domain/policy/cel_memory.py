@@ -1,7 +1,7 @@
-"""`memory.approved("argument")`: the values of an argument that people have approved once and for all.
+"""`memory.approved("argument")`: the values of an argument that people have approved by standing rules.
 
-It is read as `memory["argument"]`, a list that is never absent, so the bounds and the shape are those of any other
-variable. Nothing else of `memory` is part of the language.
+It is compiled to `memory["argument"]`, a list that is never absent, so its work and shape are those of any other
+variable. No other use of `memory` is part of the language.
 """
 
 import re
@@ -14,7 +14,7 @@ _ARGUMENT = re.compile(r"""(["'])[^"'\\]{1,128}\1""")
 
 
 def without_calls(tokens: tuple[Token, ...]) -> str | None:
-    """The expression with each call of `approved` as an index; None where nothing is remembered in it.
+    """The expression with each call of `approved` replaced by an index; None if it does not use `memory`.
 
     Raises:
         Unreadable: `memory` in another form.
@@ -34,7 +34,7 @@ def without_calls(tokens: tuple[Token, ...]) -> str | None:
 
 
 def argument_of(tokens: tuple[Token, ...], index: int) -> str:
-    """The argument that an index of `memory` names; `tokens` are those of `without_calls`."""
+    """The argument that an index of `memory` names; `tokens` are those after `without_calls`."""
     return tokens[index + 2].text[1:-1]
 
 

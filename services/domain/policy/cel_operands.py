@@ -1,7 +1,7 @@
-"""Operands that the binding takes where CEL has no such operator: they are made errors.
+"""Operands that the binding accepts although CEL has no such operator: they are turned into errors.
 
-- To the binding the negative of a truth value is its opposite: an agent's `true` and `false` would pass for numbers.
-- To a list it adds the keys of a map, as if they were values.
+- The binding negates a truth value to its opposite: an agent's `true` and `false` would pass for numbers.
+- It adds the keys of a map to a list, as if they were values.
 """
 
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from services.domain.policy.cel_tokens import Token
 
-# No functions have these names: `failures` says what they mean.
+# No functions have these names: `cel_failures` explains them.
 NEGATED_TRUTH, ADDED_MAP = "truth_value_that_is_negated", "map_that_is_added"
-# No type by its name, which a comprehension may have given to a variable.
+# Types are compared with values: a comprehension may have bound the name of a type to a variable.
 NEGATED = f"].map(v, type(v) == type(true) ? {NEGATED_TRUTH}(v) : -v)[0]"
 ADDED = f"].map(v, type(v) == type({{}}) ? {ADDED_MAP}(v) : v)[0]"
 _BEHIND_VALUE = frozenset({")", "]", "}"})
@@ -20,7 +20,7 @@ Tokens = tuple[Token, ...]
 
 
 class Operand(NamedTuple):
-    """A value with an operator before it: its first token and its last."""
+    """A value after an operator: its first token and its last."""
 
     start: int
     last: int
@@ -28,7 +28,7 @@ class Operand(NamedTuple):
 
 
 def is_sign(tokens: Tokens, index: int) -> bool:
-    """Whether a `-` is the sign of what follows, and stands between no two values."""
+    """True if a `-` is the sign of the value after it, and not between two values."""
     if tokens[index].text != "-" or tokens[index].kind != "op":
         return False
     before = tokens[index - 1] if index else None
@@ -36,7 +36,7 @@ def is_sign(tokens: Tokens, index: int) -> bool:
 
 
 def negated_values(tokens: Tokens) -> Iterator[Operand]:
-    """What stands behind a sign and is no number that is written there."""
+    """The values after a sign, except number literals."""
     for index in range(len(tokens) - 1):
         following = tokens[index + 1]
         if is_sign(tokens, index) and following.kind != "number" and following.text != "-":
@@ -44,7 +44,7 @@ def negated_values(tokens: Tokens) -> Iterator[Operand]:
 
 
 def added_values(tokens: Tokens, start: int, last: int) -> Iterator[Operand]:
-    """What is added to something before it, in a sum from `start` to `last`, and may be a map."""
+    """The values added to one before them, in a sum from `start` to `last`, that may be a map."""
     index = start
     while index <= last:
         if tokens[index].mate >= 0:
@@ -57,7 +57,7 @@ def added_values(tokens: Tokens, start: int, last: int) -> Iterator[Operand]:
 
 
 def _value_end(tokens: Tokens, start: int) -> int:
-    """The last token of `args.a[0].b(c)`, which begins here: a value with its fields, indices and calls."""
+    """The last token of a value such as `args.a[0].b(c)` that begins here, with its fields, indices and calls."""
     index = tokens[start].mate if tokens[start].mate >= 0 else start
     while index + 1 < len(tokens):
         following = tokens[index + 1]

@@ -1,17 +1,17 @@
-"""The program that is run for an expression: where the binding's own answers are not CEL's, others take their place.
+"""The program that runs in place of an expression: it replaces the binding's answers that differ from CEL's.
 
-- What is computed is checked to be finite: minus infinity is under every limit. Of a chain of `+ - * /` without
-  brackets only the result is checked, since no step of it makes an infinite number finite again: what it divides by
-  is a single value, which is a literal, an argument, or checked itself. What is not finite calls a function that does
-  not exist, which is an error of CEL's own and takes no longer than any other.
-- What the binding takes for an operand and CEL does not is an error too (`cel_operands`).
-- `size()` counts the characters of a text, which the binding counts in bytes.
-- `duration()` takes what CEL defines and no more: the binding reads `nan` as 0, and `1s 99h` as one second.
-- `string()` writes what CEL writes, `timestamp()` takes what CEL takes and makes it UTC, `int()` is of times too, and
-  what a time is asked (`getHours`) may be asked of a zone (`cel_texts`, `cel_times`). Where a value's kind decides
-  what is done, it is bound by a `map` of one value, so that it is computed once.
-- `matches()` is of RE2, since the binding compiles a pattern at each evaluation: thirty characters of one may take
-  it half a second, and what RE2 takes for small may be too large for it.
+- Computed numbers are checked to be finite, because minus infinity is below every limit. In a chain of `+ - * /`
+  without brackets only the result is checked, since no step of it makes an infinite number finite again: its divisors
+  are single values, each of which is a literal, an argument, or checked itself. A number that is not finite is passed
+  to a function that does not exist, which is a CEL error and takes no longer than any other.
+- Operands that the binding accepts and CEL does not are errors too (`cel_operands`).
+- `size()` counts the characters of a text; the binding counts bytes.
+- `duration()` accepts only what CEL defines: the binding reads `nan` as 0, and `1s 99h` as one second.
+- `string()` writes CEL's form, `timestamp()` accepts CEL's form and converts it to UTC, `int()` also takes times, and
+  accessors of times (`getHours`) also take a zone (`cel_texts`, `cel_times`). If the operation depends on a value's
+  kind, a `map` over one value binds it, so that it is computed once.
+- `matches()` runs in RE2, since the binding compiles a pattern at each evaluation: a pattern of thirty characters can
+  take it half a second, and a pattern that is small for RE2 may be too large for it.
 """
 
 import re
@@ -23,13 +23,13 @@ from services.domain.policy.cel_operands import ADDED, NEGATED, Operand, added_v
 from services.domain.policy.cel_times import checked_timestamp, has_zone
 from services.domain.policy.cel_tokens import Token, bound_names, call_arguments, string_value
 
-# What these are called in a program: the binding has functions of these names already.
+# The names of these functions in a program; they differ from those of the binding's own functions.
 RE2_MATCHES, CODE_POINTS, CHECKED_DURATION = "re2_matches", "code_points", "checked_duration"
 CHECKED_TIMESTAMP, WHOLE_SECONDS, IN_ZONE = "checked_timestamp", "whole_seconds", "in_zone"
 DOUBLE_TEXT, TIME_TEXT, SPAN_TEXT = "double_text", "time_text", "span_text"
-# No function has this name: `failures` says what it means.
+# No function has this name: `cel_failures` explains it.
 NOT_FINITE = "number_that_is_not_finite"
-# No type by its name, which a comprehension may have given to a variable.
+# Types are compared with values: a comprehension may have bound the name of a type to a variable.
 _FINITE = f"].map(v, type(v) != type(0.0) || v - v == 0.0 ? v : {NOT_FINITE}(v))[0]"
 _TEXT = "type('')"
 _TIME, _NO_SPAN = "type(timestamp('1970-01-01T00:00:00Z'))", "duration('0s')"
@@ -38,7 +38,7 @@ _OF_SPAN = f"{SPAN_TEXT}(v, string(v), string({_NO_SPAN} - v))"
 _OF_TIMES = f"type(v) == {_TIME} ? {TIME_TEXT}(string(v)) : type(v) == type({_NO_SPAN}) ? {_OF_SPAN} : "
 _AS_TIME = f"type(v) == {_TEXT} || type(v) == type(0) ? timestamp({CHECKED_TIMESTAMP}(v)) : timestamp(v)"
 _AS_INT = f"type(v) == {_TIME} ? {WHOLE_SECONDS}(v) : int(v)"
-# What may be a time, beside what is made of it.
+# Names that may yield a time, directly or as part of a value made from it.
 _TIMES = frozenset({"now", "timestamp"})
 _ARITHMETIC = frozenset("+-*/%")
 _ENDS_CHAIN = frozenset({",", "?", ":", "&&", "||", "==", "!=", "<", "<=", ">", ">="})
@@ -57,12 +57,12 @@ class _Chain:
 
     start: int
     operators: set[str] = field(default_factory=set)
-    # A text or a whole number among the values: no double is joined with these.
+    # A text or a whole number is among the values: these cannot be joined with a double.
     has_other: bool = False
 
 
 def checked_values(tokens: Tokens) -> list[tuple[int, int, bool]]:
-    """What may be a number that is not finite: its first token, its last, and whether it may be a list or text."""
+    """Values that may be a number that is not finite: first token, last token, and if it may be a list or text."""
     found: list[tuple[int, int, bool]] = []
     chains = [_Chain(0)]
     for index, token in enumerate(tokens):
@@ -83,14 +83,14 @@ def checked_values(tokens: Tokens) -> list[tuple[int, int, bool]]:
 
 
 def _ended(chain: _Chain, last: int) -> list[tuple[int, int, bool]]:
-    # The binding knows `%` of whole numbers only.
+    # The binding has `%` only for whole numbers.
     if not chain.operators or chain.has_other or "%" in chain.operators:
         return []
     return [(chain.start, last, chain.operators == {"+"})]
 
 
 def _joins(tokens: Tokens, index: int, start: int) -> bool:
-    """Whether an operator stands between two values, and is no sign of one."""
+    """True if an operator is between two values, and is not the sign of one."""
     return index > start and tokens[index - 1].text not in {*_ARITHMETIC, "!"}
 
 
@@ -102,13 +102,13 @@ def _is_other(tokens: Tokens, index: int) -> bool:
 
 
 def _is_call(tokens: Tokens, index: int, name: str) -> bool:
-    """Whether a function is called here, and no method."""
+    """True if a function, not a method, is called here."""
     is_called = index + 1 < len(tokens) and tokens[index + 1].text == "("
     return is_called and tokens[index].text == name and (index == 0 or tokens[index - 1].text != ".")
 
 
 def measured_path(tokens: Tokens, index: int) -> tuple[int, int] | None:
-    """Where the path begins and ends whose `size` is called at `index`; None where it is of no plain path."""
+    """The first and last token of the path whose `size` is called at `index`; None if it is not a plain path."""
     if tokens[index - 1].text == ".":
         start = path_start(tokens, index - 2)
         is_alone = tokens[index + 1].mate == index + 2
@@ -119,7 +119,7 @@ def measured_path(tokens: Tokens, index: int) -> tuple[int, int] | None:
 
 
 def path_start(tokens: Tokens, last: int) -> int | None:
-    """Where `args.a["b"][0]`, which ends here, begins; None where something else ends here."""
+    """The first token of the path, such as `args.a["b"][0]`, that ends here; None if no path ends here."""
     index = last
     while index >= 0:
         if tokens[index].text == "]" and index > 2 and tokens[index - 2].mate == index:
@@ -136,13 +136,13 @@ def path_start(tokens: Tokens, last: int) -> int | None:
 
 
 def is_size(tokens: Tokens, index: int) -> bool:
-    """Whether `size` is called here, as a function or as a method."""
+    """True if `size` is called here, as a function or as a method."""
     is_called = index + 1 < len(tokens) and tokens[index + 1].text == "("
     return is_called and tokens[index].kind == "name" and tokens[index].text == "size"
 
 
 def is_size_of_list(tokens: Tokens, index: int) -> bool:
-    """Whether the `size` that is called here is of what a `map` or `filter` makes, which is no text."""
+    """True if the `size` called here is of the result of a `map` or `filter`, which is never a text."""
     is_method = index > 0 and tokens[index - 1].text == "."
     last = index - 2 if is_method else tokens[index + 1].mate - 1
     for at in range(1 if is_method else index + 3, last):
@@ -156,7 +156,7 @@ def is_size_of_list(tokens: Tokens, index: int) -> bool:
 
 
 def _is_one_value(tokens: Tokens, start: int, end: int) -> bool:
-    """Whether no operator stands between these, outside of brackets."""
+    """True if there is no operator between these tokens, outside of brackets."""
     index = start
     while index < end:
         if tokens[index].mate >= 0:
@@ -168,26 +168,26 @@ def _is_one_value(tokens: Tokens, start: int, end: int) -> bool:
 
 
 def guarded_values(tokens: Tokens) -> list[Operand]:
-    """Operands of the signs and sums whose kind is asked for."""
+    """The operands of signs and sums whose kind must be checked."""
     sums = ((start, last) for start, last, is_sum in checked_values(tokens) if is_sum)
     added = (operand for start, last in sums for operand in added_values(tokens, start, last))
     return [*negated_values(tokens), *added]
 
 
 def _checks(tokens: Tokens) -> Iterator[tuple[int, int, str]]:
-    """What is looked at where it stands: from its first token to its last, and how."""
+    """The checks to insert: first token, last token, and the check."""
     yield from ((start, last, _FINITE) for start, last, _ in checked_values(tokens))
     for operand in guarded_values(tokens):
-        # The sign itself is part of what is done.
+        # The sign itself is part of the replacement.
         yield (operand.start - 1, operand.last, NEGATED) if operand.is_negated else (*operand[:2], ADDED)
 
 
 def program_of(tokens: Tokens) -> str | None:
-    """The expression as it is run; None where it is run as it stands."""
+    """The program to run for the expression; None if it runs unchanged."""
     texts = [token.text for token in tokens]
     kinds = kinds_of(tokens)
     before, after = [""] * len(texts), [""] * len(texts)
-    # What begins later is inside of what began before, and so closed before it.
+    # A check that begins later is inside one that began before, so it is closed before it.
     for start, last, check in sorted(_checks(tokens), key=lambda found: (-found[0], found[1])):
         before[start] += "["
         after[last] += check
@@ -210,20 +210,20 @@ def program_of(tokens: Tokens) -> str | None:
 
 
 class Kinds(NamedTuple):
-    """What tells which values of an expression may be times."""
+    """The facts that tell which values of an expression may be times."""
 
     bound: set[str]
     has_times: bool
 
 
 def kinds_of(tokens: Tokens) -> Kinds:
-    """Looked at once an expression."""
+    """Computed once for an expression."""
     has_times = any(token.text in _TIMES and token.kind == "name" for token in tokens)
     return Kinds(bound_names(tokens), has_times)
 
 
 def by_kind(tokens: Tokens, index: int, kinds: Kinds) -> str | None:
-    """What is done with the argument `v` of a call of `string`, `timestamp` or `int` here; None where it stays so."""
+    """The operation on the argument `v` of a call of `string`, `timestamp` or `int` here; None if it is unchanged."""
     name = tokens[index].text
     if name not in ("string", "timestamp", "int") or not _is_call(tokens, index, name):
         return None
@@ -239,14 +239,14 @@ def by_kind(tokens: Tokens, index: int, kinds: Kinds) -> str | None:
 
 
 def _is_json(value: Tokens, bound: set[str]) -> bool:
-    """Whether a value is surely no time and no duration: a literal, or what is read of the call."""
+    """True if a value is certainly neither a time nor a duration: a literal, or a field of the call."""
     if len(value) == 1 and value[0].kind != "name":
         return True
     return path_start(value, len(value) - 1) == 0 and value[0].text != "now" and value[0].text not in bound
 
 
 def _is_plain_timestamp(value: Tokens) -> bool:
-    """Whether it is a literal that is a time in UTC."""
+    """True if it is a literal that is a time in UTC."""
     if [token.kind for token in value] != ["string"]:
         return False
     text = string_value(value[0].text)
@@ -254,7 +254,7 @@ def _is_plain_timestamp(value: Tokens) -> bool:
 
 
 def _count_characters(tokens: Tokens, index: int, texts: list[str]) -> None:
-    """Only a text leaves the binding to be counted, where it is known to be one without computing it twice."""
+    """Only a text is passed out of the binding to be counted, if its type is known without computing it twice."""
     path = measured_path(tokens, index)
     if path is None:
         texts[index] = CODE_POINTS
@@ -266,16 +266,16 @@ def _count_characters(tokens: Tokens, index: int, texts: list[str]) -> None:
 
 
 def is_plain_duration(tokens: Tokens, index: int) -> bool:
-    """Whether a duration is called of a literal that is one, so that there is nothing to look at in a call."""
+    """True if a duration is made from a valid literal, so that no call needs a check."""
     arguments = call_arguments(tokens, index + 1)
     is_text = len(arguments) == 1 and [token.kind for token in arguments[0]] == ["string"]
     return is_text and checked_duration(string_value(arguments[0][0].text)) is not None
 
 
 def checked_duration(text: object) -> str | None:
-    """The text where it is a duration as CEL defines it, of 292 years at most; no function takes what is none.
+    """The text if it is a duration as CEL defines it, of at most 292 years; else None, which no function accepts.
 
-    The binding reads `nan` as 0, stops at a space, takes signs in the middle, and answers its largest for more.
+    The binding reads `nan` as 0, stops at a space, accepts signs in the middle, and returns its maximum for more.
     """
     if not isinstance(text, str) or len(text) > _DURATION_MAX_CHARS:
         return None
@@ -291,7 +291,7 @@ def checked_duration(text: object) -> str | None:
 
 
 def code_points(value: object) -> int:
-    """`size(value)` with the characters of a text; an error is one of CEL's own, which `error || true` absorbs."""
+    """`size(value)` with the characters of a text; an error is a CEL error, which `error || true` absorbs."""
     if isinstance(value, str | bytes | list | dict):
         return len(value)
     raise TypeError("size() takes texts, lists, maps and bytes")

@@ -1,7 +1,7 @@
-"""What an expression reads and how its work grows, from its tokens.
+"""The shape of an expression, from its tokens: the values that it reads, and how its work grows.
 
-The binding holds the interpreter while it evaluates and cannot be interrupted, so the work is bounded
-beforehand, operation by operation (`cel_work`; docs/policy.md, "Bounded evaluation").
+The binding holds the interpreter lock during an evaluation and cannot be interrupted, so the work is limited in
+advance, operation by operation (`cel_work`; docs/policy.md, "Bounded evaluation").
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ from services.domain.policy.cel_work import (
 from services.domain.policy.visible import VISIBLE, no_field
 
 VARIABLES = frozenset(VISIBLE)
-# Only these are closed where a policy in force is read: earlier versions published with any field of others.
+# Only these are checked when a policy in force is read: earlier versions published policies with any field of others.
 FIELDS = {name: VISIBLE[name].fields or {} for name in ("tool", "execution", "risk")}
 TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
 OWN_FUNCTIONS = {"url_host": (1, 1), "real_path": (1, 1), "sql_kind": (1, 2)}
@@ -68,20 +68,20 @@ _FOREIGN_WORDS = {
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _LITERAL_KINDS = frozenset({"string", "number"})
 
-# Of what is named, and of what is larger than that: how deep, and how much of it.
+# The reads that are copied again, and larger values that are: the depth of each, and how much of it.
 Copies = tuple[list[tuple[int, Read]], list[tuple[int, float]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What an expression reads, and how its work grows with what it reads."""
+    """The values that an expression reads, and how its work grows with their size."""
 
     reads: frozenset[Read]
     work: Work
 
 
 def check_words(tokens: tuple[Token, ...]) -> None:
-    """Refuse the words of other languages, with CEL's own: the parser would only say that it stumbled.
+    """Refuse words of other languages and name CEL's: the parser would only report a syntax error.
 
     Raises:
         Unreadable: with what to write instead.
@@ -138,7 +138,7 @@ def _is_member(tokens: tuple[Token, ...], index: int) -> bool:
 
 
 def patterns_of(tokens: tuple[Token, ...]) -> Iterator[str]:
-    """The patterns of the calls of matches(), each once a call; of a call in another form, nothing."""
+    """The patterns of the calls of matches(), one for each call; calls in other forms are skipped."""
     for index, token in enumerate(tokens):
         if token.text == "matches" and _text(tokens, index + 1) == "(":
             arguments = call_arguments(tokens, index + 1)
@@ -161,7 +161,7 @@ def _check_matches(tokens: tuple[Token, ...], index: int) -> None:
 def _check_call(tokens: tuple[Token, ...], index: int) -> None:
     name = tokens[index].text
     if name == "matches":
-        # As a function it would take any pattern, an agent's too.
+        # As a function it would accept any pattern, including an agent's.
         raise Unreadable("write value.matches('pattern'), not matches(value, …)")
     if name not in OWN_FUNCTIONS:
         return
@@ -218,7 +218,7 @@ def _work(tokens: tuple[Token, ...]) -> Work:
             linear.append((token.depth, linear_weight(token.text)))
         elif token.kind == "name" and _text(tokens, index - 1) != "." and not is_call:
             if token.text in bound:
-                # All that a comprehension goes through is together no more than what it is in.
+                # All values that a comprehension iterates over are together no more than the value around them.
                 linear.append((max(token.depth - 1, 0), named_weight()))
             elif token.text in VARIABLES:
                 named.append((token.depth, (token.text, _field(tokens, index))))
@@ -253,7 +253,7 @@ def _work(tokens: tuple[Token, ...]) -> Work:
 
 
 def _as_run(tokens: tuple[Token, ...], index: int, kinds: Kinds) -> str:
-    """Which function takes the place of one that is called here."""
+    """The function that replaces the one called here."""
     name = tokens[index].text
     if name == "size":
         if is_size_of_list(tokens, index):
@@ -266,10 +266,10 @@ def _as_run(tokens: tuple[Token, ...], index: int, kinds: Kinds) -> str:
 
 
 def _copied_again(tokens: tuple[Token, ...], kinds: Kinds) -> Iterator[Copies]:
-    """What the program copies that is run in place of the expression."""
+    """The copies made by the program that runs in place of the expression."""
     for index in range(len(tokens)):
         if is_size(tokens, index) and (path := measured_path(tokens, index)) is not None:
-            # It is named twice, once to ask for its type.
+            # The program names it twice, once to test its type.
             yield _named_again(tokens, path[0], kinds.bound)
         elif by_kind(tokens, index, kinds) is not None:
             yield _joined_again(tokens, index + 2, tokens[index + 1].mate - 1, kinds.bound)
@@ -281,16 +281,16 @@ def _copied_again(tokens: tuple[Token, ...], kinds: Kinds) -> Iterator[Copies]:
 
 
 def _named_again(tokens: tuple[Token, ...], index: int, bound: set[str]) -> Copies:
-    """What it takes to copy once more what is named at the beginning of a path."""
+    """The work to copy the value at the beginning of a path once more."""
     first = tokens[index]
     if first.text in VARIABLES and first.text not in bound:
         return [(first.depth, (first.text, _field(tokens, index)))], []
-    # All that a comprehension goes through is together no more than what it is in.
+    # All values that a comprehension iterates over are together no more than the value around them.
     return [], [(max(first.depth - 1, 0), named_weight())]
 
 
 def _joined_again(tokens: tuple[Token, ...], start: int, last: int, bound: set[str]) -> Copies:
-    """What it takes to ask for the kind of a value or sum: it may be a list or a text, which is copied for that."""
+    """The work to test the kind of a value or sum: if it is a list or a text, the test copies it."""
     named: list[tuple[int, Read]] = []
     linear: list[tuple[int, float]] = []
     for first, end in _summands(tokens, start, last):
@@ -316,14 +316,14 @@ def _summands(tokens: tuple[Token, ...], start: int, last: int) -> Iterator[tupl
 
 
 def _program_size(tokens: tuple[Token, ...], index: int) -> int:
-    """The size of a call's pattern, which `_check_matches` has compiled; 0 of another call."""
+    """The size of a call's pattern, which `_check_matches` has compiled; 0 for other calls."""
     if tokens[index].text != "matches":
         return 0
     return bounded_size(string_value(call_arguments(tokens, index + 1)[0][0].text))
 
 
 def _makes_values(tokens: tuple[Token, ...], index: int) -> bool:
-    """Whether a `map` makes values that may be larger than those which it goes through."""
+    """True if a `map` makes values that may be larger than those it iterates over."""
     if tokens[index].text != "map":
         return False
     inside = tokens[index + 2 : tokens[index + 1].mate]
@@ -331,7 +331,7 @@ def _makes_values(tokens: tuple[Token, ...], index: int) -> bool:
 
 
 def _is_path(tokens: tuple[Token, ...], index: int) -> bool:
-    """Whether what ends here is a name with its fields (`args.a.b`): what was read, and nothing made of it."""
+    """True if a name with its fields (`args.a.b`) ends here: a value that is read, not one that is made."""
     while index >= 0 and tokens[index].kind == "name":
         if _text(tokens, index - 1) != ".":
             return True
@@ -340,7 +340,7 @@ def _is_path(tokens: tuple[Token, ...], index: int) -> bool:
 
 
 def _listed(tokens: tuple[Token, ...], index: int) -> int:
-    """How many values a list or map that begins here is made of, where they are no literals."""
+    """The number of values in a list or map that begins here, unless they are all literals."""
     token, before = tokens[index], _text(tokens, index - 1)
     is_value = index > 0 and (tokens[index - 1].kind != "op" or before in (")", "]", "}")) and before != "in"
     if token.text == "{" or (token.text == "[" and not is_value and not _is_literal_list(tokens, index)):

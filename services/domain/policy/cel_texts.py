@@ -1,21 +1,21 @@
-"""What `string()` writes: times and durations as CEL does, and the digits of doubles. The binding does neither."""
+"""The texts of `string()`: times and durations in CEL's form, and digits of doubles. The binding has neither."""
 
 import math
 import re
 from datetime import timedelta
 from decimal import Decimal
 
-# The nanoseconds of a duration are a whole number of 64 bits.
+# CEL stores the nanoseconds of a duration in a 64-bit integer.
 _LONGEST_US = 2**63 // 1000
 _PART = re.compile(r"([0-9]+)(?:\.([0-9]+))?(h|ms|m|s|µs|us|ns)")
 _UNIT_NS = {"h": 3_600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "µs": 10**3, "us": 10**3, "ns": 1}
 
 
 def double_text(value: float) -> str:
-    """A double in the fewest digits that read as the same one, without an exponent: `98.7`, `500`, `1000000`.
+    """A double in the fewest digits that read as the same double, without an exponent: `98.7`, `500`, `1000000`.
 
-    cel-go writes `1e+06`; the language's definition names no form. A number of a call is a double, and whoever
-    compares its text means the digits of an account.
+    cel-go writes `1e+06`; the language's definition prescribes no form. A number of a call is a double, and a
+    condition that compares its text means, for example, the digits of an account.
     """
     if not math.isfinite(value):
         raise TypeError("string() was given a number that is not finite")
@@ -24,18 +24,18 @@ def double_text(value: float) -> str:
 
 
 def time_text(written: str) -> str:
-    """A time in UTC with `Z`, from the binding's text of it: its fraction has no zeros at the end."""
+    """A time in UTC with `Z`, from the binding's text of it, without trailing zeros in the fraction."""
     at, _, fraction = written.removesuffix("Z").removesuffix("+00:00").partition(".")
     return at + _fraction(fraction) + "Z"
 
 
 def span_text(span: timedelta, written: str, turned: str) -> str:
-    """A duration in seconds, from the binding's texts of it and of its opposite, which have its nanoseconds.
+    """A duration in seconds, from the binding's texts of it and of its negative, which have its nanoseconds.
 
-    Python's own has none; and of the binding's the one with a sign is wrong.
+    Python's type has no nanoseconds, and the binding's text of a negative duration is wrong.
 
     Raises:
-        ValueError: it is longer than a duration of CEL can be; the binding's text would be of another one.
+        ValueError: it is longer than CEL's longest duration, for which the binding's text would be wrong.
     """
     if abs(span) // timedelta(microseconds=1) >= _LONGEST_US:
         raise ValueError("string() was given a duration of more than 292 years")

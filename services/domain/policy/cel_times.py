@@ -1,7 +1,8 @@
-"""Times of a condition: which texts are times, and what a clock shows in a zone.
+"""Times of a condition: which texts are times, and the clock's fields in a zone.
 
-Every time is made in UTC, so that the binding's own accessors answer in UTC, as CEL says: of a time with an offset
-they would answer in that. Zones are those of the pinned package `tzdata`, never the machine's: deciders must agree.
+Every time is converted to UTC, so that the binding's own accessors answer in UTC, as CEL says: for a time with an
+offset they would answer in that offset. Zones are those of the pinned package `tzdata`, never the machine's, because
+all deciders must agree.
 """
 
 import re
@@ -33,10 +34,10 @@ Tokens = tuple[Token, ...]
 
 
 def checked_timestamp(value: object) -> str | None:
-    """The time in UTC, as the binding reads it, where CEL takes the value for one; no function takes what is none.
+    """The time in UTC in the binding's form, if CEL accepts the value as one; else None, which no function accepts.
 
-    A text is of RFC 3339 with `T`, and `Z` or an offset; a whole number is seconds since 1970. The binding would take
-    spaces and small letters, a second 60, and the year 0.
+    A text is RFC 3339 with `T`, and `Z` or an offset; a whole number is seconds since 1970. The binding would accept
+    spaces and lower-case letters, a second 60, and the year 0.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _written(_EPOCH + timedelta(seconds=value)) if _FIRST_S <= value <= _LAST_S else None
@@ -72,7 +73,7 @@ def whole_seconds(at: datetime) -> int:
 
 
 def has_zone(tokens: Tokens, index: int) -> bool:
-    """Whether an accessor is called here with a zone in quotes; with any other it is left to fail."""
+    """True if an accessor is called here with a quoted zone; with any other argument it is left to fail."""
     is_method = index > 1 and tokens[index].text in ACCESSORS and tokens[index - 1].text == "."
     if not is_method or index + 1 >= len(tokens) or tokens[index + 1].text != "(":
         return False
@@ -80,7 +81,7 @@ def has_zone(tokens: Tokens, index: int) -> bool:
 
 
 def zones_of(tokens: Tokens) -> Iterator[str]:
-    """The zones that accessors are called with, each once a call."""
+    """The zones of accessor calls, one for each call."""
     for index in range(len(tokens)):
         if has_zone(tokens, index):
             yield string_value(tokens[index + 2].text)
@@ -88,7 +89,7 @@ def zones_of(tokens: Tokens) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
-    """The names of the zones that there are."""
+    """The names of all zones."""
     return frozenset(resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split())
 
 
@@ -97,7 +98,7 @@ def zone_of(name: str) -> tzinfo:
     """The zone of a name such as `Europe/Berlin` or an offset such as `+01:00`.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the zone does not exist.
     """
     if _OFFSET.fullmatch(name):
         return _offset(name)
@@ -108,7 +109,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def in_zone(value: object, accessor: str, zone: str) -> int:
-    """What an accessor answers in a zone; an error is one of CEL's own, which `error || true` absorbs."""
+    """An accessor's answer in a zone; an error is a CEL error, which `error || true` absorbs."""
     if not isinstance(value, datetime):
         raise TypeError(f"{accessor}() takes a zone where it is of a time, such as now")
     return _shown(value.astimezone(zone_of(zone)), accessor)

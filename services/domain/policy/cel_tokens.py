@@ -1,7 +1,7 @@
-"""The tokens of a CEL expression: the binding compiles but shows no tree, and the bounds need its shape.
+"""The tokens of a CEL expression: the binding compiles but exposes no tree, and the limits need the shape.
 
 Only the plain part of the language is read: no byte strings, triple quotes, escaped identifiers or messages.
-Whatever is not read here is refused, so that nothing passes that the bounds do not understand.
+Everything else is refused, so that no expression passes whose work cannot be computed.
 """
 
 import re
@@ -20,12 +20,12 @@ _TOKEN = re.compile(
 )
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _JUXTAPOSED = frozenset({"string", "number", "name"})
-# Of strings in other languages, and of CEL's byte strings.
+# Prefixes of strings in other languages, and of CEL's byte strings.
 _PREFIXES = frozenset({"b", "br", "f", "r", "rb", "u"})
 
 
 class Unreadable(ValueError):
-    """The expression is not of the plain language that policies are written in."""
+    """The expression uses more than the plain language of policies."""
 
 
 class Token(NamedTuple):
@@ -38,7 +38,7 @@ class Token(NamedTuple):
 
 
 def tokenize(source: str) -> tuple[Token, ...]:
-    """The expression's tokens, without space and comments.
+    """The expression's tokens, without white space and comments.
 
     Raises:
         Unreadable: with a sentence that says what to write instead.
@@ -65,7 +65,7 @@ def _scan(source: str) -> list[tuple[str, str]]:
             hint = "; write '==' to compare" if source[position] == "=" else ""
             raise Unreadable(f"{source[position : position + 10]!r} cannot be read here{hint}")
         kind = found.lastgroup or "space"
-        # `b"x"` and `'''x'''` would be two of these side by side; nothing of CEL that is read here is.
+        # `b"x"` and `'''x'''` would be two tokens side by side; nothing in the plain language is.
         if kind == "string" and raw and raw[-1][0] in _JUXTAPOSED and raw[-1][1] != "in":
             raise Unreadable(_juxtaposed(*raw[-1]))
         if kind != "space":
@@ -100,7 +100,7 @@ def _brackets(raw: list[tuple[str, str]]) -> dict[int, int]:
 
 
 def call_arguments(tokens: tuple[Token, ...], opening: int) -> list[tuple[Token, ...]]:
-    """The arguments of the call whose `(` stands at `opening`, each as its tokens."""
+    """The arguments of the call whose `(` is at `opening`, each as its tokens."""
     arguments: list[tuple[Token, ...]] = []
     start = index = opening + 1
     end = tokens[opening].mate
@@ -115,7 +115,7 @@ def call_arguments(tokens: tuple[Token, ...], opening: int) -> list[tuple[Token,
 
 
 def only_text(tokens: tuple[Token, ...], opening: int) -> str | None:
-    """The text in quotes that is a call's only argument; None where it has others, or none."""
+    """The quoted text that is a call's only argument; None if it has others, or none."""
     arguments = call_arguments(tokens, opening)
     if [[token.kind for token in part] for part in arguments] != [["string"]]:
         return None
@@ -123,7 +123,7 @@ def only_text(tokens: tuple[Token, ...], opening: int) -> str | None:
 
 
 def bound_names(tokens: tuple[Token, ...]) -> set[str]:
-    """The names that comprehensions give to what they go through."""
+    """The names that comprehensions bind to the values they iterate over."""
     names: set[str] = set()
     for index in range(1, len(tokens) - 1):
         if tokens[index].text in MACROS and tokens[index + 1].text == "(" and tokens[index - 1].text == ".":
@@ -139,7 +139,7 @@ _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def string_value(text: str) -> str:
-    """What a string token says, without its quotes and escapes."""
+    """The value of a string token, without its quotes and escapes."""
     if text[0] in "rR":
         return text[2:-1]
     return _ESCAPE.sub(_unescaped, text[1:-1])

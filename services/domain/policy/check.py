@@ -1,4 +1,4 @@
-"""Everything that is wrong or doubtful about a document: what `placet policy check` prints."""
+"""All errors and warnings about a document: the output of `placet policy check`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -22,9 +22,9 @@ Compiled = Callable[[str], Callable[[str], bool]]
 
 
 class Beside(NamedTuple):
-    """What a document is looked at beside: what is published where it would be.
+    """The published definitions that a document is checked against.
 
-    `policies` are those in force, `tools` the published tools' names; `project` whose it would be, `*` the tenant's.
+    `policies` are those in force, `tools` the published tools; `project` is the document's, `*` if tenant-wide.
     """
 
     tenant: str
@@ -34,15 +34,15 @@ class Beside(NamedTuple):
 
 
 def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument | None, list[Problem]]:
-    """The errors and warnings of a document that would be published under a name, beside what is in force.
+    """The errors and warnings of a document to be published under a name, with those against the policies in force.
 
     Args:
         value: parsed JSON or YAML.
-        name: under which it would be published.
-        beside: what is published there.
+        name: the name under which it would be published.
+        beside: the published definitions.
 
     Returns:
-        The document, None where its form is wrong; and its problems.
+        The document, None if its form is wrong; and its problems.
     """
     document, readable, faults = _read(value)
     problems = [*faults, *_beside(faults, _problems(document, readable, beside.tools))]
@@ -57,7 +57,7 @@ def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument 
 
 
 def _of_place(document: PolicyDocument, name: str, beside: Beside) -> Iterator[Problem]:
-    """What keeps it from being published under this name and there."""
+    """The reasons why it cannot be published under this name and for this tenant and project."""
     if document.policy != name:
         message = f"the document is of the policy {document.policy!r}, not of {name!r}"
         yield Problem(path="policy", code="invalid", message=message)
@@ -75,9 +75,9 @@ def check(
     """The errors (it cannot be published) and warnings of a document.
 
     Args:
-        document: of the right form already.
+        document: a document whose form is valid.
         known_tools: the published tools' names; None: patterns are not compared with them.
-        tenant: the publisher's; None: the scope is not compared with it.
+        tenant: the publisher's tenant; None: the scope is not compared with it.
     """
     return list(_problems(document, document, known_tools, tenant))
 
@@ -88,18 +88,18 @@ def _problems(
     known_tools: Collection[str] | None = None,
     tenant: str | None = None,
 ) -> Iterator[Problem]:
-    """What is wrong or doubtful beside the form, whatever that is: of all that can be read.
+    """The errors and warnings other than those of form, for everything that can be read.
 
     Args:
-        document: None where its form is wrong.
-        readable: all of it that can be read.
+        document: None if its form is wrong.
+        readable: the part of it that can be read.
         known_tools: as for `check`.
-        tenant: likewise.
+        tenant: as for `check`.
     """
     yield from _errors(readable, tenant)
     yield from doubtful_numbers(readable.rules)
     if document is not None:
-        # What a rule takes can be said only of one of which all is read.
+        # Which calls a rule takes is known only if the whole rule could be read.
         yield from _unreachable(document.rules)
         yield from _allowing_all(document.rules)
         yield from _reads_nothing(document.rules)
@@ -118,14 +118,14 @@ def _errors(readable: PolicyDocument, tenant: str | None) -> Iterator[Problem]:
         yield from error.problems
     yield from failing_calls(readable.rules)
     yield from _nobody(readable.rules)
-    # A name that is unknown even to what is in force is told by its compiler.
+    # If a name is unknown even to the check of policies in force, the compiler reports it.
     yield from (one for one in unknown_names(readable.rules) if (one.path, one.message) not in said)
     if tenant is not None and (foreign := foreign_scope(readable, tenant)):
         yield foreign
 
 
 def _nobody(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """Names that no token's subject can be, such as one with a space behind it: they would ask or exclude nobody."""
+    """Names that cannot be a token's subject, such as one with a trailing space: they would ask or exclude nobody."""
     for index, rule in enumerate(rules):
         if rule.hold is not None:
             yield from no_subjects(f"rules[{index}].hold.reviewers", rule.hold.reviewers)
@@ -142,7 +142,7 @@ def _allowing_all(rules: tuple[Rule, ...]) -> Iterator[Problem]:
 def check_text(
     text: str, known_tools: Collection[str] | None = None, tenant: str | None = None
 ) -> tuple[PolicyDocument | None, list[Problem]]:
-    """Read and check a YAML text: the document (None when its form is wrong) and its problems."""
+    """Read and check a YAML text: the document (None if its form is wrong) and its problems."""
     try:
         value = policy_value(text)
     except PolicyRefused as error:
@@ -153,13 +153,13 @@ def check_text(
 def check_value(
     value: Any, known_tools: Collection[str] | None = None, tenant: str | None = None
 ) -> tuple[PolicyDocument | None, list[Problem]]:
-    """Likewise of parsed JSON or YAML. A fault of form hides no other fault."""
+    """As `check_text`, for parsed JSON or YAML. An error of form hides no other problem."""
     document, readable, faults = _read(value)
     return document, [*faults, *_beside(faults, _problems(document, readable, known_tools, tenant))]
 
 
 def _read(value: Any) -> tuple[PolicyDocument | None, PolicyDocument, tuple[Problem, ...]]:
-    """The document, None where its form is wrong; what can be read of it; and what is wrong with its form."""
+    """The document, None if its form is wrong; the part of it that can be read; and the errors of its form."""
     try:
         document = policy_from_value(value)
     except PolicyRefused as error:
@@ -168,13 +168,13 @@ def _read(value: Any) -> tuple[PolicyDocument | None, PolicyDocument, tuple[Prob
 
 
 def _beside(faults: tuple[Problem, ...], others: Iterable[Problem]) -> Iterator[Problem]:
-    """The problems but for those of places whose form is wrong, which that is told of."""
+    """The other problems, except those at places whose form is wrong, because the error of form reports these."""
     places = {problem.path for problem in faults}
     return (problem for problem in others if problem.path not in places)
 
 
 def _reads_nothing(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """A warning for each condition that reads what is remembered, where no rule lets it be remembered so."""
+    """A warning for each condition that reads `memory` although no rule allows remembering such values."""
     blocks = (rule.hold for rule in rules if rule.then == "hold" and rule.hold is not None)
     if any("rule" in block.remember.scopes and block.remember.max_uses == "unlimited" for block in blocks):
         return
@@ -189,7 +189,7 @@ def _reads_memory(condition: str) -> bool:
     try:
         return without_calls(tokenize(condition)) is not None
     except Unreadable:
-        return False  # Told by whoever compiles it.
+        return False  # The compiler reports it.
 
 
 def _takes_all(rule: Rule) -> bool:
@@ -210,7 +210,7 @@ def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Problem]:
 
 
 def _takes_all_of(before: Rule, rule: Rule) -> bool:
-    """Whether no call reaches a rule past one that stands before it."""
+    """True if no call reaches a rule because an earlier one takes all its calls."""
     if before.when is not None:
         return False
     if before.match.annotations is not None and before.match.annotations != rule.match.annotations:

@@ -1,4 +1,4 @@
-"""Policies ready to judge by: patterns and expressions compiled once, rules chosen by tool once."""
+"""Policies in the form used to judge: patterns and expressions compiled once, rules selected by tool once."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _CACHE_SIZE = 4096
 class CompiledRule:
     """A rule with its tests; `annotations` are (hint, value) pairs that must all agree.
 
-    `tools` and `tools_like` are tests of which one must fit, empty where the rule names none.
+    `tools` and `tools_like` are tests of which at least one must pass; empty if the rule names none.
     """
 
     rule: Rule
@@ -32,17 +32,17 @@ class CompiledRule:
     when: CompiledExpression | None
 
     def fits_tool(self, tool: str) -> bool:
-        """Whether the rule is about this tool's name."""
+        """True if the rule applies to this tool's name."""
         return all(not tests or any(test(tool) for test in tests) for tests in (self.tools, self.tools_like))
 
     def fits_hints(self, hints: Mapping[str, bool]) -> bool:
-        """Whether the rule is about tools with these hints."""
+        """True if the rule applies to tools with these hints."""
         return all(hints[name] is value for name, value in self.annotations)
 
 
 @dataclass(frozen=True, slots=True)
 class RulesOfTool:
-    """The rules that may apply to one tool, in file order, and what their expressions read."""
+    """The rules that may apply to one tool, in file order, and the values that their expressions read."""
 
     rules: tuple[CompiledRule, ...]
     reads: frozenset[Read]
@@ -52,7 +52,7 @@ class RulesOfTool:
 class CompiledPolicy:
     """A published version of a policy of one tenant, or of one of its projects.
 
-    `scope` is the document's; that of a project's own policy names this project and no other.
+    `scope` is the document's; for a project's own policy it names this project and no other.
     """
 
     tenant: str
@@ -66,11 +66,11 @@ class CompiledPolicy:
 
     @property
     def label(self) -> str:
-        """`name@version`, as verdicts cite it; `project/name@version` where it is one project's."""
+        """`name@version`, as verdicts cite it; `project/name@version` for a project's own policy."""
         return label_of(self.project, self.name, self.version)
 
     def rules_of(self, tool: str) -> RulesOfTool:
-        """The rules that may apply to a tool; remembered by the tool's name."""
+        """The rules that may apply to a tool; cached by the tool's name."""
         found = self._by_tool.get(tool)
         if found is None:
             if len(self._by_tool) >= _CACHE_SIZE:
@@ -82,7 +82,7 @@ class CompiledPolicy:
 
 
 def label_of(project: str, name: str, version: int) -> str:
-    """What names a version of a policy: no two of a tenant are named the same."""
+    """The label of a version of a policy, unique in its tenant."""
     return f"{name}@{version}" if project == TENANT_WIDE else f"{project}/{name}@{version}"
 
 
@@ -117,7 +117,7 @@ def _compiled_rules(document: PolicyDocument) -> tuple[tuple[CompiledRule, ...],
 
 
 def _rule_problems(rule: Rule, path: str) -> Iterator[Problem]:
-    """Every part of a rule that does not compile; what does is remembered, and costs nothing again."""
+    """The parts of a rule that do not compile; parts that compile are cached, so compiling them again is cheap."""
     if rule.when is not None:
         yield from _fault(f"{path}.when", compile_expression, rule.when)
     for number, pattern in enumerate(rule.match.tools or ()):
@@ -163,9 +163,9 @@ def foreign_scope(document: PolicyDocument, tenant: str, project: str = TENANT_W
     """The problem of a document whose scope names another tenant or project than its publisher's.
 
     Args:
-        document: what is to be published.
-        tenant: the publisher's.
-        project: likewise; `*` where the policy is for the whole tenant, and may name any project.
+        document: the document to be published.
+        tenant: the publisher's tenant.
+        project: the publisher's project; `*` if the policy is for the whole tenant, and may name any project.
     """
     try:
         if not matcher(document.scope.tenant)(tenant):
@@ -197,9 +197,9 @@ Place = tuple[str, str, str]  # tenant, project and name
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """The newest version of every policy in force. Immutable: `with_policy` gives another set.
+    """The newest version of every policy in force. Immutable: `with_policy` returns another set.
 
-    `unreadable` are those whose newest version nobody can read.
+    `unreadable` are those whose newest version cannot be read.
     """
 
     policies: Mapping[Place, CompiledPolicy] = field(default_factory=dict)
@@ -216,17 +216,17 @@ class PolicySet:
         document: PolicyDocument | Mapping[str, Any],
         project: str = TENANT_WIDE,
     ) -> "PolicySet":
-        """A set that has this version too; an older version than the one in force changes nothing.
+        """A set with this version added; a version older than the one in force changes nothing.
 
         Args:
-            tenant: the publisher's; the policy applies to this tenant only.
-            name: the name it is published under.
+            tenant: the publisher's tenant; the policy applies to this tenant only.
+            name: the name under which it is published.
             version: counted from 1.
             document: the document or its parsed JSON.
-            project: whose it is; then it judges calls of this project only. `*`: the tenant's.
+            project: the project whose calls alone it judges; `*`: the whole tenant.
 
         Raises:
-            PolicyRefused: it is no document of this version of the product, or not for this tenant or project.
+            PolicyRefused: it is not a document of this product version, or not for this tenant or project.
         """
         place = (tenant, project, name)
         present = self.policies.get(place)
@@ -243,7 +243,7 @@ class PolicySet:
         return PolicySet({**self.policies, place: compiled}, unread)
 
     def without_policy(self, tenant: str, name: str, project: str = TENANT_WIDE) -> "PolicySet":
-        """A set that has no version of this policy, not even one that nobody can read."""
+        """A set with no version of this policy, not even one that cannot be read."""
         place = (tenant, project, name)
         policies = {key: policy for key, policy in self.policies.items() if key != place}
         return PolicySet(policies, {key: one for key, one in self.unreadable.items() if key != place})
@@ -251,23 +251,23 @@ class PolicySet:
     def with_unreadable(
         self, tenant: str, name: str, version: int, why: str, project: str = TENANT_WIDE
     ) -> "PolicySet":
-        """A set that knows of this version only that nobody can read it.
+        """A set in which this version is recorded as one that cannot be read.
 
-        What is in force under the name stays, and may hold and deny; nothing of the tenant, or of the project whose
-        it is, is allowed any more.
+        The version in force under the name stays, and can hold and deny; but no call of the tenant, or of the
+        policy's project, is allowed any more.
         """
         unread = UnreadablePolicy(label_of(project, name, version), why)
         return PolicySet(self.policies, {**self.unreadable, (tenant, project, name): unread})
 
     def unreadable_of(self, tenant: str, project: str) -> "UnreadablePolicy | None":
-        """A policy that nobody can read: it might be for any call of the project, and stricter than others."""
+        """A policy that cannot be read: it might apply to any call of the project, and be stricter than others."""
         found = sorted(
             key for key in self.unreadable if key[0] == tenant and key[1] in (TENANT_WIDE, project)
         )
         return self.unreadable[found[0]] if found else None
 
     def select(self, facts: ScopeFacts) -> CompiledPolicy | None:
-        """The policy for a scope, or None; remembered."""
+        """The policy for a scope, or None; cached."""
         if facts not in self._selected:
             if len(self._selected) >= _CACHE_SIZE:
                 self._selected.clear()
@@ -276,7 +276,7 @@ class PolicySet:
 
 
 def policy_alone(document: PolicyDocument, tenant: str, version: int = 1) -> PolicySet:
-    """A set of this document only, as if it were published for the tenant; empty when it is for another tenant.
+    """A set of this document only, as if it were published for the tenant; empty if it is for another tenant.
 
     Raises:
         PolicyRefused: it does not compile.

@@ -1,4 +1,4 @@
-"""What a new version of a policy changes: in its rules, and for given calls."""
+"""The changes of a new version of a policy: in its rules, and for given calls."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,14 +13,14 @@ from services.domain.policy.verdict import STRICTNESS, CallFacts
 
 
 class ChangedRule(msgspec.Struct, frozen=True):
-    """A rule that both versions have; `fields` are the names of what differs."""
+    """A rule that is in both versions; `fields` are the names of the fields that differ."""
 
     rule: str
     fields: tuple[str, ...]
 
 
 class ChangedCall(msgspec.Struct, frozen=True):
-    """A sample call that the new version judges otherwise."""
+    """A sample call whose verdict the new version changes."""
 
     index: int
     tool: str
@@ -31,12 +31,12 @@ class ChangedCall(msgspec.Struct, frozen=True):
 
     @property
     def loosened(self) -> bool:
-        """Whether the new version is less strict with this call."""
+        """True if the new version is less strict with this call."""
         return STRICTNESS[self.after] < STRICTNESS[self.before]
 
 
 class PolicyDiff(msgspec.Struct, frozen=True):
-    """What differs. `reordered` are rules that now stand before one that they stood after."""
+    """The differences. `reordered` are rules that are now before a rule that they were after."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -47,7 +47,7 @@ class PolicyDiff(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing differs."""
+        """True if nothing differs."""
         return not (self.added or self.removed or self.changed or self.reordered or self.fields or self.calls)
 
 
@@ -64,7 +64,7 @@ def diff(
         old: the version in force.
         new: the version to be published.
         calls: samples, judged by each version alone as if their own tenant had published it.
-        now_ms: the time of the judgement.
+        now_ms: the time of the verdicts.
         evaluate: as in `judge`.
 
     Raises:

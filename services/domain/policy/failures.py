@@ -1,12 +1,12 @@
-"""Why a condition gave no answer."""
+"""Errors of conditions that gave no answer."""
 
 
 class EvaluationFailed(Exception):
-    """The expression gave no answer; the call is held (or denied, where the policy says so)."""
+    """The expression gave no answer; the call is held (or denied, if the policy says so)."""
 
 
 class ExpressionTooLarge(EvaluationFailed):
-    """The expression may do more work here than can be done without a helper process."""
+    """The expression may need more work than is allowed without a helper process."""
 
 
 class PolicyTimeout(EvaluationFailed):

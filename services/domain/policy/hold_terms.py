@@ -1,4 +1,4 @@
-"""From the hold blocks of the rules that ask to the terms of one hold."""
+"""The terms of one hold, from the hold blocks of the rules that ask for it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -20,15 +20,15 @@ _PLAIN = Hold()
 def terms_of_all(
     asking: Sequence[tuple[str, Hold | None]], defaults: Defaults, variables: Mapping[str, Any]
 ) -> HoldTerms:
-    """How a hold is to be decided that several rules may ask for.
+    """The terms of a hold for which several rules may ask.
 
-    Each rule's people are needed; of everything else the strictest counts, and the question is the first rule's.
-    Nothing of such a hold is remembered.
+    The people of each rule are needed; for everything else the strictest rule counts, and the question is the first
+    rule's. Such a hold cannot be remembered.
 
     Args:
-        asking: the rules, as they are cited, with their blocks; none for a hold that no rule describes.
-        defaults: of the policy.
-        variables: what the question may name, as in `question.render`.
+        asking: the rules, in the form of citations, with their blocks; empty for a hold that no rule describes.
+        defaults: the policy's defaults.
+        variables: the variables of the question, as in `question.render`.
     """
     if len({block for _, block in asking}) <= 1:
         return terms_of(asking[0][1] if asking else None, defaults, variables)
@@ -51,7 +51,7 @@ def terms_of_all(
         timeout_ms=_shortest(every),
         on_timeout=ends.on_timeout,
         on_timeout_default=ends.on_timeout_default,
-        # Not before the last of them would: others are asked later, never earlier, than their rule says.
+        # Not before the last rule's time: others are asked later than their rule says, never earlier.
         escalate_after_ms=max(escalate_after, default=None),
         escalate_roles=_escalation(every),
         on_reject=max((terms.on_reject for terms in every), key=ON_REJECT_STRICTNESS.index),
@@ -74,16 +74,16 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def terms_of(hold: Hold | None, defaults: Defaults, variables: Mapping[str, Any]) -> HoldTerms:
-    """How a hold is to be decided.
+    """The terms of a hold.
 
     Args:
         hold: the rule's block; None for a hold that no rule describes.
-        defaults: of the policy.
-        variables: what the question may name, as in `question.render`.
+        defaults: the policy's defaults.
+        variables: the variables of the question, as in `question.render`.
     """
     block = hold or _PLAIN
     on_timeout = block.on_timeout or defaults.on_timeout
-    # As JSON, which is what a hold's default is, also where a question asks for another kind of value.
+    # As JSON, the form of a hold's default, even if a question asks for another kind of value.
     answer = canonical(on_timeout.default) if isinstance(on_timeout, DefaultAnswer) else None
     seconds = defaults.timeout_seconds if block.timeout_seconds is None else block.timeout_seconds
     escalate = block.escalate
@@ -107,7 +107,7 @@ def terms_of(hold: Hold | None, defaults: Defaults, variables: Mapping[str, Any]
 
 @lru_cache(maxsize=1024)
 def _json_of(remember: Remember) -> str:
-    """The block with nothing left to default."""
+    """The block as JSON, with every default filled in."""
     return canonical(remember.model_dump(mode="json"))
 
 

@@ -1,14 +1,14 @@
-"""The verdict on one call. Whatever goes wrong on the way, the answer is never allow.
+"""The verdict on one call. If anything goes wrong on the way, the verdict is never allow.
 
 1. Choose the policy by scope; none: hold.
 2. Take the first rule that fits the tool, its hints and its condition; none: hold.
-3. A condition that fails or does not end in time: at least what `defaults.error` says. The rules after it are
-   still read, and can only make the verdict stricter; and the people of every rule that failed are needed beside
-   those of the rule that then matches, so that failing on purpose gains nothing.
-4. An unknown tool: at least what `defaults.unknown_tool` says, whatever the rule allows.
-5. What the agent claims of its own tool is judged too, and the stricter of the two verdicts counts; of two that
-   hold, the people of both are needed.
-6. While a policy of the tenant cannot be read, nothing is allowed: it might be for this call, and say no.
+3. A condition that fails or does not end in time: at least the effect in `defaults.error`. The rules after it are
+   still read, and can only make the verdict stricter. The people of every rule that failed are needed in addition
+   to those of the rule that then matches, so that causing a failure gains nothing.
+4. An unknown tool: at least the effect in `defaults.unknown_tool`, whatever the rule allows.
+5. The agent's claims about its own tool are judged too, and the stricter of the two verdicts counts; if both hold,
+   the people of both are needed.
+6. While a policy of the tenant cannot be read, nothing is allowed: it might apply to this call, and deny it.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class _Case(msgspec.Struct, frozen=True):
 
 
 class _Failure(msgspec.Struct, frozen=True):
-    """Rules whose conditions gave no answer; reason and detail are the first one's."""
+    """The rules whose conditions gave no answer; reason and detail are those of the first."""
 
     rules: tuple[CompiledRule, ...]
     reason: Reason
@@ -61,7 +61,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 class _Finding(msgspec.Struct, frozen=True):
-    """What one policy says of one view: the rules to cite, and which of them ask for people."""
+    """One policy's verdict on one view: the rules to cite, and those among them that ask for people."""
 
     case: _Case
     effect: Effect
@@ -78,7 +78,7 @@ def judge(
     evaluate: Evaluator = evaluate_in_process,
     resolve_path: PathResolver | None = None,
 ) -> Verdict:
-    """What the policies say of a call. Pure, and never raises for what a call or a policy contains.
+    """The verdict of the policies on a call. Pure, and never raises because of the content of a call or policy.
 
     Args:
         policies: the set in force.
@@ -102,7 +102,7 @@ def judge(
 
 
 def reads_memory(policies: PolicySet, call: CallFacts) -> bool:
-    """Whether a condition that may be evaluated on a call reads what is remembered."""
+    """True if a condition that may be evaluated on a call reads `memory`."""
     policy = policies.select(_scope_of(call))
     reads = frozenset() if policy is None else policy.rules_of(call.tool).reads
     return any(name == MEMORY for name, _ in reads)
@@ -113,11 +113,11 @@ def _scope_of(call: CallFacts) -> ScopeFacts:
 
 
 def _strictest(findings: list[_Finding]) -> Verdict:
-    # max keeps the first of equals: claims change a verdict only where they make it stricter.
+    # max keeps the first of equals: claims change a verdict only if they make it stricter.
     first = max(findings, key=lambda finding: STRICTNESS[finding.effect])
     if first.effect != "hold":
         return _verdict(first)
-    # Two views that are held for different rules: whoever either of them asks is needed.
+    # Two views are held by different rules: the people of both are needed.
     holding = [finding for finding in findings if finding.effect == "hold"]
     rules = _distinct(rule for finding in holding for rule in finding.rules)
     asking = _distinct(rule for finding in holding for rule in finding.asking)
@@ -187,7 +187,7 @@ def _failed(case: _Case, failure: _Failure, later: CompiledRule | None) -> _Find
     if later is not None and later.rule.then != "allow":
         effect = _stricter(effect, later.rule.then)
         rules = (*rules, later)
-    # Any of the rules that failed might have been the one that decides: everybody whom they ask is needed.
+    # Any of the failed rules might have been the one that decides: the people of all of them are needed.
     others = ", ".join(rule.rule.id for rule in failure.rules[1:])
     detail = f"{failure.detail}; nor is it known of {others}" if others else failure.detail
     return _Finding(case, effect, failure.reason, detail, rules, _asking(rules))
@@ -226,19 +226,19 @@ def _hold_terms(finding: _Finding, label: str) -> HoldTerms:
     terms = terms_of_all(asking, case.defaults, case.variables)
     if finding.reason == "matched" and case.risk.level != "high":
         return terms
-    # A person is offered only what is taken: of such a call nothing is remembered.
+    # People are offered only what a decision accepts: such a call cannot be remembered.
     return msgspec.structs.replace(terms, remember=None)
 
 
 def _unread(case: _Case, policy: UnreadablePolicy) -> Verdict:
-    """What a readable policy would allow, and one that nobody can read may not."""
+    """The verdict if a readable policy allows the call, but another policy cannot be read."""
     detail = f"the policy {policy.label} cannot be read: {policy.why}"
     verdict = _verdict(_Finding(case, "hold", "policy_error", detail))
     return msgspec.structs.replace(verdict, policy_version=policy.label)
 
 
 def _unjudged(call: CallFacts, error: Exception) -> Verdict:
-    """Judging itself failed: held, at the highest risk."""
+    """The verdict if judging itself failed: held, at the highest risk."""
     return Verdict(
         effect="hold",
         rules=(),

@@ -1,7 +1,7 @@
 """Names and words of a condition, or of a question, that no call has: publishing refuses them.
 
-`tool.annotations.readonlyHint` is an error in every call, and `"readonlyHint" in tool.annotations` never true: a rule
-that denies would not. What is in force is not looked at: a policy that an earlier version published with one stays
+`tool.annotations.readonlyHint` is an error for every call, and `"readonlyHint" in tool.annotations` is never true: a
+rule with it would never deny. Policies in force are not checked: one that an earlier version published stays
 readable, and holds.
 """
 
@@ -26,7 +26,7 @@ from services.domain.policy.visible import ANSWERS, VISIBLE, Kind, no_field
 
 _ANY = Kind()
 _EQUAL = frozenset({"==", "!="})
-# What a value of its own may follow, and what may follow one: elsewhere an operator makes another of it.
+# Tokens between which a value stands alone: elsewhere an operator makes another value of it.
 _BEFORE_VALUE = frozenset({"(", "[", "{", ",", "?", ":", "&&", "||"})
 _AFTER_VALUE = frozenset({")", "]", "}", ",", "?", ":", "&&", "||"})
 
@@ -34,7 +34,7 @@ Tokens = tuple[Token, ...]
 
 
 class _Path(NamedTuple):
-    """What stands from one token to another, and of which kind that is; `fault` where there is no such thing."""
+    """The tokens of a path, from first to last, and the kind of its value; `fault` if the path does not exist."""
 
     first: int
     last: int
@@ -44,7 +44,7 @@ class _Path(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """Where a comprehension's name stands for what it goes through."""
+    """The part of an expression in which a comprehension's variable is bound to the values of its range."""
 
     first: int
     last: int
@@ -53,9 +53,9 @@ class _Scope(NamedTuple):
 
 
 def unknown_names(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """A problem for each field that no call has, and for each word that is compared with what is never that.
+    """A problem for each field that no call has, and for each word that is compared with a value that never has it.
 
-    Of very many the first: each costs a search for what is near it.
+    Only the first problems are returned: each needs a search for similar names.
     """
     return islice(_unknown_names(rules), PROBLEMS_MAX)
 
@@ -80,7 +80,7 @@ def _of_question(question: str) -> Iterator[str]:
     try:
         parts = parse_template(question)
     except BadTemplate:
-        # It cannot be filled, which is told by whoever compiles it.
+        # It cannot be filled; the compiler reports that.
         return
     for names in (part for part in parts if not isinstance(part, str)):
         kind, path = VISIBLE[names[0]], names[0]
@@ -95,12 +95,12 @@ def _of_condition(condition: str) -> Iterator[str]:
     try:
         tokens = tokenize(condition)
     except Unreadable:
-        # It does not compile, which is told by whoever compiles it.
+        # It does not compile; the compiler reports that.
         return
     scopes: dict[int, _Scope] = {}
     for index in range(len(tokens)):
         found = _begun(tokens, index, scopes.values())
-        # What ends here otherwise is of the call, or made in the expression, and may be anything.
+        # Other values that end here are an argument's, or made in the expression, and can be anything.
         path = _Path(index, index, _ANY, "") if found is None else _followed(tokens, found)
         if path.fault:
             yield path.fault
@@ -111,7 +111,7 @@ def _of_condition(condition: str) -> Iterator[str]:
 
 
 def _begun(tokens: Tokens, index: int, scopes: Iterable[_Scope]) -> _Path | None:
-    """A name, or the call of a function, with what it stands for; None where none begins here."""
+    """A name, or a function call, with its kind; None if none begins here."""
     token = tokens[index]
     if token.kind != "name" or _text(tokens, index - 1) == ".":
         return None
@@ -120,7 +120,7 @@ def _begun(tokens: Tokens, index: int, scopes: Iterable[_Scope]) -> _Path | None
         return _Path(index, last, ANSWERS[token.text], f"{token.text}(…)") if token.text in ANSWERS else None
     bound = [one for one in scopes if one.name == token.text and one.first <= index <= one.last]
     if bound:
-        # Of two that are around it, the inner one was opened later.
+        # If two comprehensions bind the name, the inner one was opened later.
         return _Path(index, index, bound[-1].kind, token.text)
     if token.text == MEMORY:
         return _remembered(tokens, index)
@@ -129,7 +129,7 @@ def _begun(tokens: Tokens, index: int, scopes: Iterable[_Scope]) -> _Path | None
 
 
 def _remembered(tokens: Tokens, index: int) -> _Path | None:
-    """`memory.approved("to")`: a list, of whatever was approved."""
+    """`memory.approved("to")`: a list of any values."""
     if [token.text for token in tokens[index + 1 : index + 4]] != [".", "approved", "("]:
         return None
     last = tokens[index + 3].mate
@@ -138,7 +138,7 @@ def _remembered(tokens: Tokens, index: int) -> _Path | None:
 
 
 def _followed(tokens: Tokens, path: _Path) -> _Path:
-    """The path with all that is asked of it by name or index, to its end or its first fault."""
+    """The path with all following names and indices, to its end or its first fault."""
     while path.kind.what and not path.fault:
         following = _text(tokens, path.last + 1)
         if following == ")" and _is_grouped(tokens, path):
@@ -154,7 +154,7 @@ def _followed(tokens: Tokens, path: _Path) -> _Path:
 
 
 def _is_grouped(tokens: Tokens, path: _Path) -> bool:
-    """Whether the path stands alone in brackets that are no function's."""
+    """True if the path stands alone in brackets that do not belong to a function."""
     before = tokens[path.first - 2] if path.first > 1 else None
     is_call = before is not None and before.kind == "name" and before.text != "in"
     return not is_call and path.first > 0 and tokens[path.first - 1].mate == path.last + 1
@@ -167,7 +167,7 @@ def _indexed(path: _Path, inside: Tokens, last: int) -> _Path:
         return path._replace(last=last, kind=path.kind.items, text=f"{path.text}[…]")
     if len(inside) == 1 and inside[0].kind == "number":
         return _stepped(path, inside[0].text, last)
-    # Which of its fields that is, a call says.
+    # The index decides at run time which of its fields that is.
     return path._replace(last=last, kind=_ANY)
 
 
@@ -187,7 +187,7 @@ def _fault_of(kind: Kind, path: str, name: str) -> str:
 
 
 def _opened(tokens: Tokens, path: _Path) -> _Scope | None:
-    """The comprehension that goes through what ends here."""
+    """The comprehension over the value that ends here."""
     if _text(tokens, path.last + 1) != "." or _text(tokens, path.last + 2) not in MACROS:
         return None
     opening = path.last + 3
@@ -200,7 +200,7 @@ def _opened(tokens: Tokens, path: _Path) -> _Scope | None:
 
 
 def _of_words(tokens: Tokens, path: _Path) -> Iterator[str]:
-    """What is said of the words in quotes that are compared with it, or sought in it."""
+    """The problems of quoted words that are compared with the value, or searched for in it."""
     before, after = _text(tokens, path.first - 1), _text(tokens, path.last + 1)
     ends = path.last + 1 >= len(tokens) or after in _AFTER_VALUE
     begins = path.first == 0 or before in _BEFORE_VALUE
@@ -233,7 +233,7 @@ def _instead(word: str, values: Iterable[str]) -> str:
 
 
 def _word_before(tokens: Tokens, index: int) -> str | None:
-    """The text in quotes that stands here, where nothing before makes another of it."""
+    """The quoted text here, unless an operator before it makes another value of it."""
     alone = index == 0 or (index > 0 and tokens[index - 1].text in _BEFORE_VALUE)
     return string_value(tokens[index].text) if alone and tokens[index].kind == "string" else None
 

@@ -1,7 +1,7 @@
-"""Which known tool a pattern may have meant: names that differ from it by about one letter.
+"""The known tool that a misspelt pattern may mean: names that differ from it by about one letter.
 
-Two names are near where both become the same text when one letter of each is left out (Garbe's symmetric deletes), or
-where they have the same letters. So the known names are gone through once, and each pattern costs its own length.
+Two names are near if both become the same text when one letter of each is left out (Garbe's symmetric deletes), or if
+they have the same letters. So the known names are indexed once, and the cost of each pattern is its own length.
 """
 
 import re
@@ -10,16 +10,16 @@ from collections.abc import Collection, Iterator
 
 from services.domain.policy.patterns import is_exact
 
-# A letter more or less makes another word of a shorter one: read and real, send and seed.
+# In shorter words, one letter more or less makes another word: read and real, send and seed.
 DELETES_FROM_LETTERS = 5
 LETTERS_MIN = 4
-# Past so many letters a deletion is no typo's cost but the reader's.
+# Longer texts are only compared as a whole: their deletes would be too much work.
 LETTERS_MAX = 40
 _WORD = re.compile(r"[A-Za-z0-9]+")
 
 
 class NearNames:
-    """Known names, by what they and the words in them are near to."""
+    """Known names, indexed by the texts to which they and their words are near."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._names: dict[str, set[str]] = defaultdict(set)
@@ -32,9 +32,9 @@ class NearNames:
                     self._words[variant].add(name)
 
     def near(self, pattern: str) -> list[str]:
-        """The known names that a pattern, which takes none of them, may have meant; sorted.
+        """The known names that a pattern which matches none of them may mean; sorted.
 
-        Of a pattern with wildcards each word must be in the name, one of them in another spelling.
+        For a pattern with wildcards each word must be in the name, one of them spelt differently.
         """
         if is_exact(pattern):
             return sorted(_found(self._names, pattern))

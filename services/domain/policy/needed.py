@@ -1,8 +1,8 @@
-"""Whom a hold needs where several rules ask: what each of them asks for must be met.
+"""The people that a hold needs if several rules ask: each rule's requirement must be met.
 
-Who may decide are all whom any rule names, and as many people must approve as the rule that asks for most. Beside
-that, each rule is a requirement of its own: a word of another rule's reviewer does not meet it. A rule that names
-nobody asks any reviewer, which whom another rule names need not be.
+Everybody whom any rule names can decide, and as many people must approve as the largest quorum. In addition, each
+rule is a requirement of its own: the approval of another rule's reviewer does not meet it. A rule that names nobody
+asks any reviewer, and the people whom another rule names need not be reviewers.
 """
 
 from collections.abc import Iterable
@@ -15,31 +15,31 @@ from schemas.requirement import ANY_REVIEWER, Requirement, roles_asked
 
 
 class Asks(Protocol):
-    """What has authority in it: the terms of a hold, or a hold."""
+    """Anything that asks for people: the terms of a hold, or a hold."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Who may decide, by role."""
+        """The roles that can decide."""
 
     @property
     def reviewers(self) -> tuple[str, ...]:
-        """Who may decide, by name."""
+        """The people who can decide, by name."""
 
     @property
     def quorum(self) -> int:
-        """How many people must approve."""
+        """The number of people who must approve."""
 
     @property
     def escalate_roles(self) -> tuple[str, ...]:
-        """Who is asked later."""
+        """The roles that an escalation asks."""
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """Of whom they must be, where several rules ask."""
+        """The requirements of each rule, if several ask."""
 
 
 class Needed(Struct, frozen=True):
-    """Who may decide, how many must approve, and of whom they must be."""
+    """The people who can decide, the number who must approve, and the requirements that they must meet."""
 
     roles: tuple[str, ...]
     reviewers: tuple[str, ...]
@@ -48,10 +48,10 @@ class Needed(Struct, frozen=True):
 
 
 def all_of(asked: Iterable[tuple[Asks, tuple[str, ...]]]) -> Needed:
-    """What meets all that is asked.
+    """The people that meet all requirements.
 
     Args:
-        asked: what is asked for, and the rules that ask for it.
+        asked: the terms or holds, each with the rules that ask for it.
     """
     every = list(asked)
     quorum = max(one.quorum for one, _ in every)
@@ -66,20 +66,20 @@ def all_of(asked: Iterable[tuple[Asks, tuple[str, ...]]]) -> Needed:
 
 
 def requirements_of(one: Asks, rules: tuple[str, ...] = ()) -> tuple[Requirement, ...]:
-    """What is asked for as requirements: of any reviewer where nobody is named."""
+    """The requirements of terms or a hold; any reviewer if nobody is named."""
     if one.requirements:
         return one.requirements
     return (Requirement(rules, roles_asked(one), one.reviewers, one.quorum, one.escalate_roles),)
 
 
 def meets(was: Requirement, one: Requirement) -> bool:
-    """Whether who met the one requirement has met the other: no fewer people, and none whom it would not ask."""
+    """True if the people who met `was` also meet `one`: at least as many, all among those whom it asks."""
     may = {*one.roles, *one.escalate_roles}
     return was.quorum >= one.quorum and set(was.roles) <= may and set(was.reviewers) <= set(one.reviewers)
 
 
 def _without_implied(parts: tuple[Requirement, ...]) -> tuple[Requirement, ...]:
-    """The requirements but for that of any reviewer where another one's people are such."""
+    """The requirements without that of any reviewer, if another one's people are reviewers."""
     return tuple(
         part
         for part in parts
@@ -94,7 +94,7 @@ def _implies(other: Requirement, part: Requirement) -> bool:
 
 
 def _merged(parts: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """The requirements with those that name the same people made one: the larger number of them."""
+    """The requirements, with those that name the same people merged into one with the larger number."""
     merged: dict[tuple[frozenset[str], frozenset[str]], Requirement] = {}
     for part in parts:
         key = (frozenset(part.roles), frozenset(part.reviewers))

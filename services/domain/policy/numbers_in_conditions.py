@@ -1,8 +1,8 @@
-"""Numbers of a condition that compile and fail in each call: whole ones in arithmetic, and those in quotes.
+"""Numbers of a condition that compile and fail for each call: whole numbers in arithmetic, and quoted numbers.
 
-Beside them a number that is looked for among the keys of a map, which are no doubles.
+It also finds numbers that are searched for among the keys of a map, which are never doubles.
 
-Only what stands right beside an argument (`args.amount * 2`) is looked at: what a function or a bracket answers may
+Only literals directly next to an argument (`args.amount * 2`) are checked: the result of a function or bracket can
 be of any type.
 """
 
@@ -23,7 +23,7 @@ Tokens = tuple[Token, ...]
 
 
 def doubtful_numbers(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    """A warning for each condition that meets a number of the arguments with one that it cannot be counted with."""
+    """A warning for each condition that combines a numeric argument with a literal of the wrong type."""
     for index, rule in enumerate(rules):
         for message in _messages(rule.when or ""):
             yield warning(f"rules[{index}].when", "doubtful_number", message)
@@ -33,7 +33,7 @@ def _messages(condition: str) -> Iterator[str]:
     try:
         tokens = tokenize(condition)
     except Unreadable:
-        # It does not compile, which is told by whoever compiles it.
+        # It does not compile; the compiler reports that.
         return
     for index, token in enumerate(tokens):
         if token.text == "in":
@@ -75,7 +75,7 @@ def _of_keys(tokens: Tokens, index: int) -> Iterator[str]:
 
 
 def _beside(tokens: Tokens, index: int) -> Iterator[tuple[str, Token]]:
-    """An argument on one side of an operator with the literal on its other side."""
+    """An argument on one side of an operator, with the literal on its other side."""
     before, after = _path_before(tokens, index), _path_after(tokens, index)
     if before and index + 1 < len(tokens):
         yield before, tokens[index + 1]
@@ -84,7 +84,7 @@ def _beside(tokens: Tokens, index: int) -> Iterator[tuple[str, Token]]:
 
 
 def _path_before(tokens: Tokens, index: int) -> str:
-    """`args.a[0].b` where it ends right before an operator; empty where something else does."""
+    """The path, such as `args.a[0].b`, that ends right before an operator; empty if none does."""
     start = index - 1
     while start > 0:
         if tokens[start].text == "]":
@@ -97,7 +97,7 @@ def _path_before(tokens: Tokens, index: int) -> str:
 
 
 def _path_after(tokens: Tokens, index: int) -> str:
-    """Likewise of what begins right after it."""
+    """The path that begins right after an operator; empty if none does."""
     end = index + 2
     while end < len(tokens) and tokens[end].text in (".", "["):
         end = end + 2 if tokens[end].text == "." else tokens[end].mate + 1

@@ -1,4 +1,4 @@
-"""`real_path()`: the path that would be touched, or an error."""
+"""`real_path()`: the path that an access would reach, or an error."""
 
 import posixpath
 import re
@@ -9,12 +9,12 @@ from services.domain.plain import is_plain
 MAX_CHARS = 4096
 PathResolver = Callable[[str], str]
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
-# A step that some readers take for one back: `. .`, `..;a=b`, `...`.
+# Segments that some systems treat as `..`: `. .`, `..;a=b`, `...`.
 _NEARLY_BACK = re.compile(r"(^|/)(\. +\.|\.\.[ .;?#])")
 
 
 class UnreadablePath(ValueError):
-    """What this path names cannot be told."""
+    """It is ambiguous which file this path names."""
 
 
 def real_path(path: str, resolve: PathResolver | None = None) -> str:
@@ -25,13 +25,13 @@ def real_path(path: str, resolve: PathResolver | None = None) -> str:
 
     Args:
         path: absolute, with `/`, at most 4,096 characters; backslashes and control characters are errors.
-        resolve: takes and returns an absolute path, following links; by default `..` is taken away lexically.
+        resolve: takes and returns an absolute path, following links; by default `..` is removed lexically.
 
     Raises:
         UnreadablePath: with the reason.
     """
     plain = _normalised(path)
-    # Links must be followed before `..` is taken away, so the resolver sees the path as it was written.
+    # Links must be followed before `..` is removed, so the resolver gets the path unchanged.
     return plain if resolve is None else _normalised(resolve(path))
 
 

@@ -9,25 +9,26 @@ from schemas.linear_patterns import PatternRefused, glob_matcher
 
 _PART = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
 _WILDCARD = re.compile(r"[*?\[]")
-# Where a name's words meet: at what is no letter and no digit, and before a capital (`sendMoney`, `HTTPRequest`).
+# The boundaries between a name's words: characters other than letters and digits, and capitals (`sendMoney`,
+# `HTTPRequest`).
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 _BEFORE_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-# What tool servers put behind their own name: `mcp__bank__pay`, `bank.pay`, `bank/pay`, `bank:pay`.
+# The separators between a tool server's name and its tool's: `mcp__bank__pay`, `bank.pay`, `bank/pay`, `bank:pay`.
 _BEHIND_SERVER = re.compile(r"__|[./:]")
-# A name of many parts costs no more: beside the whole, only this many endings are looked at.
+# Limits the work on a name of many parts: in addition to the whole, only this many endings are used.
 _ENDINGS_MAX = 3
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """A test for the pattern: `*`, `?` and `[...]`, the whole name, case counting."""
+    """A test for the pattern: `*`, `?` and `[...]`, on the whole name, case-sensitive."""
     return glob_matcher(pattern)
 
 
 def like_matcher(pattern: str) -> Callable[[str], bool]:
-    """A test for the pattern over a name however it is spelt: any of its `spellings` fits.
+    """A test for the pattern on a name in any of its `spellings`.
 
     Raises:
-        PatternRefused: as `matcher`; or no spelling could ever fit.
+        PatternRefused: as for `matcher`; or no spelling could ever match.
     """
     literal = re.sub(r"\[[^\]]*\]|[*?]", "", pattern)
     if re.search(r"[^\w]|__", literal) or literal != _folded(literal):
@@ -38,10 +39,10 @@ def like_matcher(pattern: str) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def spellings(name: str) -> tuple[str, ...]:
-    """A tool's name as lower-case words with `_` between them, and likewise without a server's name before it.
+    """A tool's name as lower-case words with `_` between them, with and without a server's name before it.
 
-    `SQLQuery` is `sql_query`; since `SQLquery` could be split in the wrong place, each is there without the splits at
-    capitals too.
+    `SQLQuery` becomes `sql_query`; since `SQLquery` could be split in the wrong place, each spelling is also included
+    without the splits at capitals.
     """
     plain = normalize("NFKC", name)
     ends = [found.end() for found in _BEHIND_SERVER.finditer(plain)][-_ENDINGS_MAX:]
@@ -57,7 +58,7 @@ def _folded(text: str) -> str:
 
 
 def is_usable(pattern: str, compiled: Callable[[str], Callable[[str], bool]]) -> bool:
-    """Whether the pattern is one; a rule with another is refused where its error is told."""
+    """True if the pattern is valid; a rule with an invalid pattern is refused at the place that reports the error."""
     try:
         compiled(pattern)
     except PatternRefused:
@@ -66,13 +67,13 @@ def is_usable(pattern: str, compiled: Callable[[str], Callable[[str], bool]]) ->
 
 
 def is_exact(pattern: str) -> bool:
-    """Whether the pattern is a plain name."""
+    """True if the pattern is a plain name."""
     return _WILDCARD.search(pattern) is None
 
 
 @lru_cache(maxsize=4096)
 def overlap(one: str, other: str) -> bool:
-    """Whether a name can fit both patterns; where two classes meet, it is taken that one can."""
+    """True if a name can match both patterns; two character classes are assumed to have a character in common."""
     if "*" in (one, other) or one == other:
         return True
     for exact, pattern in ((one, other), (other, one)):
@@ -86,7 +87,7 @@ def _parts(pattern: str) -> tuple[str, ...]:
 
 
 def _overlapping(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """By the places in `other` that a name can have come to, after each part of `one`."""
+    """Computed from the positions in `other` that a name can have reached after each part of `one`."""
     places = _past_stars({0}, other)
     for part in one:
         if part == "*":
@@ -118,10 +119,10 @@ def _meet(one: str, other: str) -> bool:
 
 
 def specificity(pattern: str) -> tuple[int, int, int]:
-    """How specific a pattern is: a name before a pattern before `*`, then the longer literal beginning.
+    """The specificity of a pattern: a name before a pattern before `*`, then the longer literal prefix.
 
     Returns:
-        (2 exact | 1 pattern | 0 any, length of the literal beginning, count of literal characters).
+        (2 exact | 1 pattern | 0 any, length of the literal prefix, count of literal characters).
     """
     if pattern == "*":
         return (0, 0, 0)

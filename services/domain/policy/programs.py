@@ -1,7 +1,7 @@
-r"""How large the patterns of a policy are together, as programs of RE2: what every decider takes to compile them.
+r"""The total size of a policy's patterns as RE2 programs: the work of every decider to compile them.
 
-Twenty characters may be a program of ten thousand instructions (`\pL{100}`), so the length of a document does not
-bound it. What is in force is not measured.
+Twenty characters can be a program of ten thousand instructions (`\pL{100}`), so the length of a document does not
+limit it. Policies in force are not measured.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -13,13 +13,13 @@ from schemas.policy_problems import Problem
 from services.domain.policy.cel_shape import patterns_of
 from services.domain.policy.cel_tokens import Unreadable, tokenize
 
-# An instruction takes some 0.3 µs to compile, the most costly ones three. A plain `https://[a-z.]+/` has nine.
+# An instruction takes about 0.3 µs to compile, the most expensive ones 3 µs. A plain `https://[a-z.]+/` has nine.
 MATCHES_MAX = 200_000
-# Of one pattern of matches(): on a text of 1,000 characters it is 250,000 units of work at worst.
+# For one pattern of matches(): on a text of 1,000 characters it is 250,000 units of work at worst.
 PATTERN_MAX = 5_000
 # `mcp__github__*` has eleven, a question mark seven.
 TOOLS_MAX = 300_000
-# What a pattern may have cost whose program outgrows the engine's memory, so that it gives up.
+# The assumed size of a pattern whose program exceeds the engine's memory, so that the engine gives up.
 REFUSED = 10_000
 
 
@@ -31,7 +31,7 @@ class _Sized(NamedTuple):
 
 
 def program_problems(document: PolicyDocument) -> tuple[Problem, ...]:
-    """What of a document's patterns is too large together to be compiled; nothing is measured beyond that."""
+    """The problems of a document's patterns that are too large together to be compiled; measuring stops there."""
     kinds = (
         (
             _of_conditions(document.rules),
@@ -81,7 +81,7 @@ def _patterns(condition: str) -> list[str]:
     try:
         return list(patterns_of(tokenize(condition)))
     except Unreadable:
-        # It does not compile, which is told by whoever compiles it.
+        # It does not compile; the compiler reports that.
         return []
 
 
@@ -98,5 +98,5 @@ def _size(measured: Callable[[str], int], pattern: str) -> int:
     except PatternTooLarge:
         return REFUSED
     except PatternRefused:
-        # It is none, which is told by whoever compiles it; the engine sees that before it makes a program.
+        # It is not a pattern; the compiler reports that. The engine finds that before it makes a program.
         return 0

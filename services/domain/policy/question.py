@@ -1,6 +1,6 @@
 """The question of a hold: a template filled with plain text, never evaluated.
 
-What comes from the agent is bounded, and characters that could reorder, hide or imitate text are escaped.
+Values from the agent are limited in length, and characters that could reorder, hide or imitate text are escaped.
 """
 
 import json
@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"\{\{\s*(\w+(?:\.[\w-]+)*)\s*\}\}", re.ASCII)
 
 
 class BadTemplate(ValueError):
-    """The question cannot be published; the message says why."""
+    """The question cannot be published; the message gives the reason."""
 
 
 @lru_cache(maxsize=4096)
@@ -29,7 +29,7 @@ def parse_template(template: str) -> tuple[str | tuple[str, ...], ...]:
     """A template as texts and paths (tuples of names).
 
     Raises:
-        BadTemplate: an unknown variable or field, or braces that are no placeholder.
+        BadTemplate: an unknown variable or field, or braces that are not a placeholder.
     """
     parts: list[str | tuple[str, ...]] = []
     position = 0
@@ -54,7 +54,7 @@ def _checked(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def render(template: str, variables: Mapping[str, Any]) -> str:
-    """Fill the template; a value that is absent shows as "(missing)".
+    """Fill the template; a value that is absent is shown as "(missing)".
 
     Returns:
         At most 1,000 characters, each value at most 200, without hidden characters.
@@ -70,7 +70,7 @@ def _shown(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
         if not isinstance(value, Mapping) or name not in value:
             return "(missing)"
         value = value[name]
-    # Cut before escaping too, so that a huge value costs no more than a long one.
+    # Also cut before escaping, so that a huge value costs no more than a long one.
     text = value[: MAX_VALUE_CHARS + 1] if isinstance(value, str) else _json(value)
     return _cut(revealed(text), MAX_VALUE_CHARS)
 

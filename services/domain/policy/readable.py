@@ -1,4 +1,4 @@
-"""What can be read of a policy whose form is wrong: a fault of form hides no fault of what stands beside it."""
+"""The readable part of a policy whose form is wrong: an error of form hides no error elsewhere in the document."""
 
 from typing import Any
 
@@ -18,16 +18,16 @@ from schemas.policy_document import (
     readable,
 )
 
-# In the place of what cannot be read: it fits whatever is asked, and of its own place nothing more is told.
+# Replaces a name that cannot be read: it passes every check, and nothing more is reported for its place.
 UNNAMED = "unnamed"
 _ANY_TOOL = "*"
 
 
 def readable_part(value: Any) -> PolicyDocument:
-    """A document of all that has no fault of form, each part in its own place; its rules all hold.
+    """A document of all parts whose form is valid, each in its own place; all its rules hold.
 
     Args:
-        value: parsed JSON or YAML that is no policy.
+        value: parsed JSON or YAML that is not a valid policy.
     """
     given = _mapping(value)
     rules = given.get("rules")

@@ -1,8 +1,8 @@
-"""The verdict where conditions read what is remembered (`memory.approved`): it only ever takes the place of people.
+"""The verdict if conditions read `memory.approved`: approved values can only replace asking people.
 
-A call is judged as if nothing were remembered. Where that is a hold, it is judged again with the values that stand in
-for those whom it asks. And a condition may negate them ("deny what nobody has approved"): so all values are tried as
-well, and the stricter verdict counts.
+A call is first judged with nothing remembered. If that is a hold, it is judged again with the values that can replace
+the people whom it asks. A condition may also negate them ("deny what nobody has approved"), so it is judged with all
+values as well, and the stricter verdict counts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,14 +29,14 @@ def judge_with_memory(
     standing_in: Callable[[Every, Verdict], Values],
     evaluate: Evaluator = evaluate_in_process,
 ) -> Verdict:
-    """What the policies say of a call, with what is remembered.
+    """The verdict of the policies on a call, with remembered values.
 
     Args:
         policies: the set in force.
         call: the call's facts, with nothing remembered.
         now_ms: the log's time, milliseconds since the epoch.
-        every: by argument, all values; asked for where a condition reads them.
-        standing_in: of those, the values that take the place of the people whom a hold asks.
+        every: returns all values, by argument; called only if a condition reads them.
+        standing_in: returns those of the values that can replace the people whom a hold asks.
         evaluate: as for `judge`.
     """
 
@@ -55,7 +55,7 @@ def judge_with_memory(
 
 
 def may_be_stood_in_for(verdict: Verdict) -> bool:
-    """Whether a hold is one for whose people values can stand: the policy lets it be remembered without a limit."""
+    """True if values can replace the people of a hold: the policy allows remembering it without a limit of uses."""
     terms = verdict.hold
     if terms is None or verdict.reason != "matched" or terms.requirements or terms.remember is None:
         return False
@@ -64,7 +64,7 @@ def may_be_stood_in_for(verdict: Verdict) -> bool:
 
 
 def judge_alone(policies: PolicySet, call: CallFacts, now_ms: int, evaluate: Evaluator) -> Verdict:
-    """What policies say of a call outside a log: its `memory` has the values of rules of which all else fits."""
+    """The verdict on a call outside a log; `memory` has the values of rules that would cover the call otherwise."""
     return judge_with_memory(
         policies,
         call,

@@ -1,8 +1,8 @@
-"""Risk: how much a wrong call could cost, from published definitions only.
+"""Risk: the possible cost of a wrong call, computed from published definitions only.
 
 score = 1 − Π (1 − weight of each part), so every further part only raises it.
-required = 1 − TOLERATED / score (at least 0): the lower bound of trust at which score × (1 − trust), the harm
-expected of one call, is TOLERATED. An unknown tool requires 1, which no evidence reaches.
+required = 1 − TOLERATED / score (at least 0): the lower bound of trust at which score × (1 − trust), the expected
+harm of one call, is TOLERATED. An unknown tool requires 1, which no evidence reaches.
 """
 
 import re
@@ -45,8 +45,8 @@ def risk_of(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str,
     """The risk of calling a tool.
 
     Args:
-        tool: its name.
-        definition: as published; None for an unknown tool.
+        tool: the tool's name.
+        definition: the published definition; None for an unknown tool.
         hints: the four hints, with the agent's claims (see `annotations.raised`).
     """
     parts = tuple(sorted(_parts(tool, definition, hints)))

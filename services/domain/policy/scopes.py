@@ -1,4 +1,4 @@
-"""Which policy applies: the most specific scope, compared as agent > user > workspace > project > tenant."""
+"""The selection of a policy: the most specific scope, compared as agent > user > workspace > project > tenant."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
@@ -11,7 +11,7 @@ DIMENSIONS = ("agent", "user", "workspace", "project", "tenant")
 
 
 class ScopeFacts(NamedTuple):
-    """Where a call comes from. An empty user or workspace is a missing one: only `*` matches it."""
+    """The origin of a call. An empty user or workspace is a missing one: only `*` matches it."""
 
     tenant: str
     project: str
@@ -21,7 +21,7 @@ class ScopeFacts(NamedTuple):
 
 
 class Scoped(Protocol):
-    """A published policy: its publisher's tenant, whose it is, its name and version, and its scope."""
+    """A published policy: its publisher's tenant, its project, its name and version, and its scope."""
 
     @property
     def tenant(self) -> str:
@@ -29,7 +29,7 @@ class Scoped(Protocol):
 
     @property
     def project(self) -> str:
-        """Whose it is: one project's, or `*`, the tenant's."""
+        """The project that owns it; `*` for the tenant."""
 
     @property
     def name(self) -> str:
@@ -41,16 +41,16 @@ class Scoped(Protocol):
 
     @property
     def scope(self) -> Scope:
-        """Whom it is for."""
+        """The calls to which it applies."""
 
 
 P = TypeVar("P", bound=Scoped)
 
 
 def applies(tenant: str, scope: Scope, facts: ScopeFacts) -> bool:
-    """Whether a policy of a tenant with this scope is for these facts; another tenant's never is.
+    """True if a tenant's policy with this scope applies to these facts; it never applies to another tenant's calls.
 
-    The scope of a project's own policy names that project (`CompiledPolicy.scope`), so no other's calls fit it.
+    The scope of a project's own policy names that project (`CompiledPolicy.scope`), so it never fits another's calls.
     """
     return tenant == facts.tenant and all(
         _fits(getattr(scope, dimension), getattr(facts, dimension)) for dimension in DIMENSIONS
@@ -64,15 +64,15 @@ def _fits(pattern: str, name: str) -> bool:
 def select_policy(policies: Iterable[P], facts: ScopeFacts) -> P | None:
     """The policy with the most specific scope.
 
-    Each dimension counts as exact before pattern before `*`, then by its longer literal beginning; the first
+    Each dimension is ordered as exact before pattern before `*`, then by its longer literal prefix; the first
     dimension that differs decides. Equal scopes: the tenant's before a project's own, the higher version, then the
-    name first in the alphabet.
+    alphabetically first name.
     """
     candidates = [policy for policy in policies if applies(policy.tenant, policy.scope, facts)]
     return min(candidates, key=order_of, default=None)
 
 
 def order_of(policy: Scoped) -> tuple[list[int], bool, int, str]:
-    """What policies that fit one call are sorted by: the first judges it."""
+    """The sort key of policies that fit one call: the first judges it."""
     specific = [-part for dimension in DIMENSIONS for part in specificity(getattr(policy.scope, dimension))]
     return specific, policy.project != TENANT_WIDE, -policy.version, policy.name

@@ -1,7 +1,7 @@
-"""How one policy shadows another: of two that fit a call the more specific wins whole, with all that the other says.
+"""Shadowing of policies: if two fit a call, the more specific one applies alone, and the other's rules do not.
 
-Whoever writes a policy for one agent seldom thinks of the rules that stop applying to it. So each pair of policies
-that can fit the same call is told of, with the rules of the one that loses, and for whom they never apply.
+The author of a policy for one agent may not think of the rules that stop applying to it. So each pair of policies
+that can fit the same call is reported, with the rules that do not apply any more and the calls concerned.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _MANY = {
 
 
 class Standing(NamedTuple):
-    """A policy as it is, or would be, in force; a project's own is for that project alone."""
+    """A policy that is, or would be, in force; a project's own policy applies to that project alone."""
 
     document: PolicyDocument
     version: int
@@ -35,12 +35,12 @@ class Standing(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Under which it is published."""
+        """The name under which it is published."""
         return self.document.policy
 
     @property
     def scope(self) -> Scope:
-        """Whom it is for."""
+        """The calls to which it applies."""
         scope = self.document.scope
         if self.project == TENANT_WIDE:
             return scope
@@ -48,11 +48,11 @@ class Standing(NamedTuple):
 
 
 def shadows(policy: Standing, others: Iterable[Standing]) -> list[Problem]:
-    """Warnings on which rules of others never apply because of a policy, and which of its own because of others.
+    """Warnings about the rules of others that never apply because of a policy, and about its own because of others.
 
     Args:
-        policy: the one that is looked at.
-        others: those in force beside it, of the same tenant; an earlier version of its own is passed over.
+        policy: the policy that is checked.
+        others: the policies of the same tenant in force; an earlier version of the same policy is skipped.
     """
     found: list[Problem] = []
     for other in others:
@@ -69,7 +69,7 @@ def _between(one: Standing, other: Standing) -> Iterator[Problem]:
     if None in shared.values():
         return
     winner, loser = sorted((one, other), key=order_of)
-    # A rule that the winner has too is not lost.
+    # A rule that the winner also has is not lost.
     kept = {_meaning(rule) for rule in winner.document.rules}
     lost = [rule for rule in loser.document.rules if _meaning(rule) not in kept]
     if not lost:
@@ -116,7 +116,7 @@ def _why(winner: Standing, loser: Standing) -> str:
 
 
 def _whom(shared: dict[str, str], loser: Standing) -> str:
-    """For whom the loser's rules are lost; nothing where that is everybody whom they were for."""
+    """The calls for which the loser's rules are lost; empty if these are all calls that they were for."""
     narrowed = {
         name: pattern for name, pattern in shared.items() if pattern not in ("*", getattr(loser.scope, name))
     }
@@ -129,7 +129,7 @@ def _whom(shared: dict[str, str], loser: Standing) -> str:
 
 
 def _shared(one: str, other: str) -> str | None:
-    """What fits both patterns, in words of the narrower; None where nothing does."""
+    """The names that match both patterns, described by the narrower; None if there are none."""
     if not overlap(one, other):
         return None
     narrow, wide = sorted((one, other), key=specificity, reverse=True)

@@ -1,6 +1,6 @@
-"""`sql_kind()`: what an SQL text does at most, by sqlglot; what is not surely read-only is not "select".
+"""`sql_kind()`: the strictest effect of an SQL text, by sqlglot; SQL that may do more than read is never "select".
 
-A statement is "select" only where all of it is on its dialect's list (`services.domain.policy.sql_dialects`): each
+A statement is "select" only if all of it is on its dialect's list (`services.domain.policy.sql_dialects`): each
 node of its tree, each clause, each word before a bracket, each type and table.
 """
 
@@ -39,7 +39,7 @@ _OTHER_WORDS = """
 """
 _OTHER = frozenset(_OTHER_WORDS.split())
 # Text whose strings begin and end at the same places in every dialect: no comments, no backslashes, no dollar
-# quotes, no prefixes before a quote, no triple quotes, no quotes inside brackets. Elsewhere a string of one
+# quotes, no prefixes before a quote, no triple quotes, no quotes inside brackets. In other text, a string of one
 # dialect can hide a statement of another.
 _COMMON_TEXT = re.compile(
     r"""(?: '(?!'')(?:[^'\\]|'')*+'(?!['\w])
@@ -61,7 +61,7 @@ _WRITES: tuple[tuple[type[Any], str], ...] = (
     (exp.DDL, "ddl"),
     (exp.TruncateTable, "ddl"),
 )
-# T-SQL needs no semicolon: to it, `SELECT 1 DELETE FROM t` is two statements and DELETE no alias.
+# T-SQL needs no semicolon: it reads `SELECT 1 DELETE FROM t` as two statements, and DELETE is not an alias.
 _TSQL_WORDS = """
     ADD ALTER BACKUP BEGIN BREAK BULK CHECKPOINT CLOSE COMMIT CONTINUE CREATE DBCC DEALLOCATE
     DECLARE DELETE DENY DISABLE DROP DUMP ENABLE EXEC EXECUTE FETCH GOTO GRANT IF INSERT KILL LOAD
@@ -78,7 +78,7 @@ _OWN_TYPES = frozenset({exp.DataType.Type.USERDEFINED, exp.DataType.Type.UNKNOWN
 
 
 class UnreadableSql(ValueError):
-    """What the text does cannot be told for sure."""
+    """The effect of the text is uncertain."""
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +90,7 @@ def sql_kind(sql: str, dialect: str = "") -> str:
         dialect: one of `OFFERED`; empty: only text that all dialects read alike.
 
     Returns:
-        "select" (nothing in the text does more than read; what the schema's own objects do is not in it), "insert",
+        "select" (no statement does more than read; effects of the schema's own objects are not covered), "insert",
         "update", "delete", "ddl", or "other".
 
     Raises:
@@ -113,7 +113,7 @@ def sql_kind(sql: str, dialect: str = "") -> str:
     except UnreadableSql:
         raise
     except Exception as error:
-        # Of some texts sqlglot's own code fails, by IndexError and others, beside what it says of bad syntax.
+        # For some texts sqlglot's own code fails with IndexError and other errors, in addition to its syntax errors.
         raise UnreadableSql(f"the SQL cannot be parsed: {str(error)[:200]}") from error
     if not kinds:
         raise UnreadableSql("the SQL is empty")
@@ -121,7 +121,7 @@ def sql_kind(sql: str, dialect: str = "") -> str:
 
 
 class _Statement(NamedTuple):
-    """One statement: its text, and its tokens as they stand there."""
+    """One statement: its text, and its tokens in order."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -133,9 +133,9 @@ class _Statement(NamedTuple):
 
 
 def _statements(sql: str, dialect: str) -> list[_Statement]:
-    """The statements, split where the dialect's own tokens say."""
+    """The statements, split at the dialect's own tokens."""
     tokens = Grammar.get_or_raise(dialect or None).tokenize(sql)
-    # MySQL runs some comments, and `--1` is one only to some; sqlglot drops them all.
+    # MySQL runs some comments, and `--1` is a comment only in some databases; sqlglot drops them all.
     if "/*!" in sql or "/*M!" in sql or any(token.comments for token in tokens):
         raise UnreadableSql("write the SQL without comments")
     statements: list[_Statement] = []
@@ -196,17 +196,17 @@ def _only_reads(node: Any, dialect: Dialect) -> bool:
     if kind is exp.Table:
         return _is_plain_table(node)
     if kind is exp.Parameter:
-        # `$1`; `@name` may be given a value where it stands.
+        # `$1` only reads; `@name` can be assigned inside the expression.
         return isinstance(node.this, exp.Literal) or dialect.name == "bigquery"
     if kind is exp.DataType:
-        # Casting to a type of somebody's own calls its function.
+        # A cast to a user-defined type calls its function.
         return isinstance(node.parent, exp.Cast | exp.Convert | exp.DataType) and node.this not in _OWN_TYPES
-    # `schema.lower(x)` is somebody's own function with a known name.
+    # `schema.lower(x)` is a user-defined function with a known name.
     return kind is not exp.Dot or (dialect.name in FIELDS and isinstance(node.expression, exp.Identifier))
 
 
 def _is_plain_table(table: Any) -> bool:
-    """Whether it is named as tables are, not as files or what is fetched from elsewhere."""
+    """True if it is named like a table, not like a file or a remote source."""
     parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
     names = [part.name for part in parts]
     if len(parts) != len(table.parts) or not all(map(_PLAIN_NAME.fullmatch, names)):
@@ -215,7 +215,7 @@ def _is_plain_table(table: Any) -> bool:
 
 
 def _calls_are_known(statement: _Statement, tree: Any, dialect: Dialect) -> bool:
-    """Whether each word before a bracket is grammar, a function on the list, or the name of a list of columns."""
+    """True if each word before a bracket is grammar, a function on the list, or the name of a list of columns."""
     unknown: Counter[str] = Counter()
     for index, token in enumerate(statement.tokens[1:]):
         before = statement.tokens[index]
@@ -237,12 +237,12 @@ def _calls_are_known(statement: _Statement, tree: Any, dialect: Dialect) -> bool
 
 
 def _names_are_columns(tree: Any, dialect: Dialect) -> bool:
-    """Whether no name is surely or perhaps a call: of a function without brackets, or of a column's own code."""
+    """True if no name can be a call: of a function without brackets, or of code behind a column."""
     if dialect.name == "tsql":
         return _names_are_of_tables(tree)
     if dialect.name:
         return True
-    # Oracle calls a function without brackets.
+    # Oracle calls functions without brackets.
     tables = list(tree.find_all(exp.Table))
     known = {table.alias_or_name for table in tables} | {table.name for table in tables}
     known |= {alias.name for alias in tree.find_all(exp.TableAlias)}
@@ -255,7 +255,7 @@ def _names_are_columns(tree: Any, dialect: Dialect) -> bool:
 
 
 def _names_are_of_tables(tree: Any) -> bool:
-    """Whether what is before a column's name is a table, and no column whose type has code behind its fields."""
+    """True if each name before a column is a table, not a column whose type has code behind its fields."""
     tables = list(tree.find_all(exp.Table))
     known = {table.alias_or_name.lower() for table in tables} | CHANGED_ROWS
     known |= {alias.name.lower() for alias in tree.find_all(exp.TableAlias)}

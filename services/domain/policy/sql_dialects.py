@@ -1,15 +1,15 @@
-"""What a reading statement may contain, for each dialect that `sql_kind()` is offered for.
+"""The allowed content of a reading statement, for each dialect that `sql_kind()` supports.
 
-An allow-list, by the database's own words: what is not on it may write, call somebody's own function, or start a
-program, and is never "select". A name stands in a dialect's list only where that database has it built in and it
-changes nothing: elsewhere the same name may be a function that somebody made.
+An allow-list, in the database's own words: anything else may write, call a user-defined function, or start a
+program, and is never "select". A name is in a dialect's list only if that database has it built in and it changes
+nothing: in another database the same name may be a user-defined function.
 """
 
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-# What `sql_kind()` answers, from harmless to strict; a text of several statements is as strict as its strictest.
+# The answers of `sql_kind()`, from harmless to strict; a text of several statements is as strict as its strictest.
 KINDS = ("select", "insert", "update", "delete", "ddl", "other")
 _EVERYWHERE = """
     ABS AVG CAST COALESCE COUNT CUME_DIST DENSE_RANK FIRST_VALUE LAG LAST_VALUE LEAD LENGTH LOWER LTRIM MAX MIN
@@ -66,15 +66,15 @@ _BUILT_IN = {
         EXP FLOOR IIF ISNULL LEN MONTH POWER SIGN SQRT STDEV STRING_AGG TRY_CAST YEAR
     """,
 }
-# Words of SQL's grammar, and of its types, before a bracket: no database takes one for a function of somebody's own
-# where the statement is read as sqlglot reads it.
+# Words of SQL's grammar, and of its types, before a bracket: no database reads one as a user-defined function
+# if the statement is read as sqlglot reads it.
 _GRAMMAR_WORDS = """
     ALL AND ANY AS BETWEEN BY CASE CUBE DISTINCT ELSE EXCEPT EXISTS FROM GROUP HAVING IN INTERSECT IS JOIN LATERAL
     LIKE ILIKE LIMIT NOT OFFSET ON OR QUALIFY ROLLUP SELECT SOME THEN TOP UNION USING VALUES WHEN WHERE
     BIT CHAR CHARACTER DATETIME2 DECIMAL FLOAT NCHAR NUMERIC NVARCHAR STRING VARBINARY VARCHAR VARYING
 """
 GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
-# Words that are grammar only behind another one: elsewhere they may name a function.
+# Words that are grammar only after another word: elsewhere they may name a function.
 GRAMMAR_BEHIND = {
     "FILTER": frozenset({")"}),
     "OVER": frozenset({")", "NULLS"}),
@@ -83,14 +83,14 @@ GRAMMAR_BEHIND = {
     "TIME": frozenset({"AS", "::"}),
     "TIMESTAMP": frozenset({"AS", "::"}),
 }
-# A column of this name is a sequence's next number, taken.
+# Reading a column of this name takes a sequence's next number.
 SEQUENCES = frozenset({"NEXTVAL", "CURRVAL"})
-# Where a name behind a dot is a field of the value before it. Elsewhere it may be a call: in PostgreSQL `(t).f` is
-# `f(t)`, in SQL Server a type's own code may be behind it.
+# Dialects in which a name after a dot is a field of the value before it. In others it may be a call: in PostgreSQL
+# `(t).f` is `f(t)`, in SQL Server a type's own code may be behind it.
 FIELDS = frozenset({"bigquery", "databricks", "duckdb", "snowflake", "spark", "trino"})
-# What an `OUTPUT` of SQL Server names, beside the tables.
+# The names that an `OUTPUT` of SQL Server uses, in addition to tables.
 CHANGED_ROWS = frozenset({"inserted", "deleted"})
-# A table's name that some databases read as a file's, or as a format's with a path behind it.
+# Table names that some databases read as a file's, or as a format's followed by a path.
 _FILE_WORDS = """
     AVRO BINARYFILE CSV DELTA GZ ICEBERG IMAGE JDBC JSON JSONL KAFKA LIBSVM NDJSON ORC PARQUET SOCKET TEXT TSV TXT
     XLSX XML ZST

@@ -1,4 +1,4 @@
-"""The nodes of sqlglot's trees, and their clauses, that a reading statement may contain in every dialect."""
+"""The nodes of sqlglot's trees, and their clauses, that a reading statement can contain in every dialect."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ _FUNCTION_NODES: tuple[type[Any], ...] = (
 )  # fmt: skip
 NODES = frozenset(_GRAMMAR_NODES + _FUNCTION_NODES)
 _SELECT_CLAUSES = "with_ expressions distinct from_ joins where group having qualify order limit offset"
-# Of nodes with clauses that may do more than read: those that do not.
+# Of nodes whose clauses may do more than read: the clauses that do not.
 CLAUSES: Mapping[type[Any], frozenset[str]] = {
     exp.Select: frozenset(_SELECT_CLAUSES.split()),
     exp.Table: frozenset(["this", "db", "catalog", "alias", "joins"]),

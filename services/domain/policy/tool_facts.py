@@ -1,4 +1,4 @@
-"""What is known of a tool before any rule is read: its hints and its risk, remembered by its version."""
+"""The facts of a tool before any rule is read: its hints and its risk, cached by its version."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _cache: dict[tuple[str, str, tuple[str, ...]], tuple["ToolView", ...]] = {}
 
 
 class ToolView(msgspec.Struct, frozen=True):
-    """A tool as rules see it: `variable` is CEL's `tool`, `risk_variable` CEL's `risk`."""
+    """A tool in the form that rules use: `variable` is CEL's `tool`, `risk_variable` CEL's `risk`."""
 
     hints: dict[str, bool]
     risk: Risk
@@ -27,9 +27,9 @@ def tool_views(
     """The tool as published and, if the agent's claims make it more dangerous, also as claimed (last).
 
     Args:
-        tool: its name.
-        definition: as published; None for an unknown tool.
-        version: SHA-256 of the definition, by which the answer is remembered; empty: not remembered.
+        tool: the tool's name.
+        definition: the published definition; None for an unknown tool.
+        version: SHA-256 of the definition, the cache key; empty: not cached.
         claimed: the agent's own annotations.
     """
     claims = tuple(name for name in CLAIMABLE if claimed.get(name) is True)

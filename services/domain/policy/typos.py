@@ -1,4 +1,4 @@
-"""Patterns of a policy that match no published tool: not published yet, or written wrongly."""
+"""Patterns of a policy that match no published tool: the tool is not published yet, or the pattern is misspelt."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -12,9 +12,9 @@ _WILDCARDS = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]")
 
 
 def unknown_tools(rules: tuple[Rule, ...], known_tools: Collection[str]) -> Iterator[Problem]:
-    """A warning for each pattern that matches no known tool; `near_known_tool` where it looks like a typo."""
+    """A warning for each pattern that matches no known tool; `near_known_tool` if it looks like a typo."""
     named = _Names(known_tools)
-    # Spelt once for all patterns, not for each of them.
+    # Computed once for all patterns, not for each of them.
     spelt = _Names({form for name in known_tools for form in spellings(name)})
     for index, rule in enumerate(rules):
         path = f"rules[{index}].match"
@@ -34,7 +34,7 @@ class _Names:
         for number, pattern in enumerate(patterns):
             if pattern is None or self._has_one_of(pattern):
                 continue
-            # What another pattern of the list takes was written right there: this one means something else.
+            # If another pattern of the list matches a name, the name is spelt correctly there and not meant here.
             near = [name for name in self._near_to(pattern) if not any(test(name) for test in tests)]
             code, advice = "no_known_tool", "; look for a typo, or publish the tool"
             if near:
@@ -43,7 +43,7 @@ class _Names:
             yield warning(f"{path}[{number}]", code, message)
 
     def _has_one_of(self, pattern: str) -> bool:
-        # Thousands of names and patterns meet here: most pairs are told apart by the pattern's longest plain part.
+        # Thousands of names and patterns are compared: the pattern's longest literal part rules out most pairs.
         part = max(_WILDCARDS.split(pattern), key=len)
         return any(map(matcher(pattern), (name for name in self._known if part in name)))
 

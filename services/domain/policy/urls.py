@@ -22,7 +22,7 @@ def url_host(url: str) -> str:
 
     Args:
         url: `scheme://host…`, at most 2,048 characters. User names, percent signs in the host, backslashes,
-            spaces, control characters and short or octal IPv4 forms are errors: they exist to mislead.
+            spaces, control characters and short or octal IPv4 forms are errors: their purpose is to mislead.
 
     Returns:
         A host name (`xn--…` for international ones), an IPv4 address, or an IPv6 address without brackets.
@@ -69,7 +69,7 @@ def _ascii(host: str) -> str:
     if host.isascii() and "xn--" not in host.lower():
         return host.lower()
     if len(host) > 254:
-        # Its ASCII form is longer still, and finding it takes microseconds a character.
+        # Its ASCII form is even longer, and computing it takes microseconds a character.
         raise UnreadableUrl("the URL's host is no host name")
     try:
         # Full-width letters, invisible characters and ß are mapped by some clients and not by others.

@@ -1,4 +1,4 @@
-"""What `judge` is asked, and what it answers."""
+"""The input and the output of `judge`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -20,12 +20,12 @@ STRICTNESS: dict[Effect, int] = {"allow": 0, "hold": 1, "deny": 2}
 
 
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One revision of a call, as the decider knows it.
+    """One revision of a call, with everything that the decider knows about it.
 
     `tool_definition` is the published one, None for an unknown tool; `tool_version` its SHA-256. `arguments`,
-    `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own where a person has
-    edited them. `trust` is None until every part of it is known. `memory` has, by argument, the values that people
-    have approved once and for all for such calls.
+    `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own if a person has
+    edited them. `trust` is None until all its parts are complete. `memory` maps arguments to the values that people
+    have approved for such calls by standing rules.
     """
 
     tenant: str
@@ -47,12 +47,12 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """How a hold is to be decided. Neither roles nor reviewers: any reviewer. `excluded` never may.
+    """The terms of a hold. Without roles and reviewers: any reviewer. `excluded` can never decide.
 
-    `requirements` say, where several rules ask, of whom those must be who approve (`services.domain.policy.needed`).
+    `requirements` are, if several rules ask, those that the approvers must meet (`services.domain.policy.needed`).
 
-    `on_timeout_default` is JSON of the text that the agent is told, None for none.
-    `remember` is JSON of what an approval may be remembered for (`schemas.policy_document`), None for nothing.
+    `on_timeout_default` is JSON of the text that the agent gets, None for none.
+    `remember` is JSON of what an approval can be remembered for (`schemas.policy_document`), None for nothing.
     """
 
     kind: RequestKind = "permission"
@@ -74,9 +74,9 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the policy says of a call. `hold` is there exactly when the effect is hold.
+    """The policy's verdict on a call. `hold` is set exactly when the effect is hold.
 
-    `rules` are `policy@version/rule`; `policy_version` is `policy@version`, empty when no policy applies.
+    `rules` are `policy@version/rule`; `policy_version` is `policy@version`, empty if no policy applies.
     """
 
     effect: Effect

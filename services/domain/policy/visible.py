@@ -1,7 +1,7 @@
-"""What a condition sees of a call, and by that which names it may read.
+"""The variables of a call that a condition sees, and so the names that it can read.
 
-What has fields here has these and no others in every call: a name that is not among them is a fault of whoever wrote
-the condition. What an agent, a run or a person makes up (arguments, context, what is remembered) may have any.
+A value with fields here has exactly these in every call: any other name is a mistake of the condition's author.
+Values that an agent, a run or a person provides (arguments, context, remembered values) can have any.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,14 +16,14 @@ from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import CallFacts
 from services.domain.trust import TrustBook
 
-# More names are not told where none of them is near.
+# Up to this many names are listed if none of them is near.
 _NAMED_MAX = 12
 
 
 class Kind(NamedTuple):
-    """What stands under a name in every call: `what` it is in words, empty where it may be anything.
+    """The kind of value under a name in every call: `what` it is in words, empty if it can be anything.
 
-    `fields` are all that a map has, `items` what a list is of, and `values` all that a text may be.
+    `fields` are all fields of a map, `items` is the kind of a list's items, and `values` are all values of a text.
     """
 
     what: str = ""
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 def variables_of(call: CallFacts, view: ToolView) -> dict[str, Any]:
-    """What the conditions on a call see of it, but for the time."""
+    """The variables of a call for its conditions, without the time."""
     execution = {
         "id": call.execution_id,
         "tenant": call.tenant,
@@ -57,7 +57,7 @@ def variables_of(call: CallFacts, view: ToolView) -> dict[str, Any]:
 
 
 def no_field(path: str, field: str, known: Iterable[str]) -> str:
-    """What is said of a field that is none: which one was meant, or which there are."""
+    """The message about a field that does not exist: the one that was probably meant, or those that exist."""
     names = sorted(known)
     near = nearest(field, names)
     if near is not None:
@@ -79,7 +79,7 @@ _VALUES: dict[tuple[str, ...], frozenset[str]] = {
     ("risk", "level"): frozenset(get_args(RiskLevel)),
     ("risk", "parts"): frozenset(WEIGHTS),
 }
-# A call of which nobody said anything that they need not say: what it has, every call has.
+# A call with only its mandatory facts: every call has the fields that this one has.
 _BARE_CALL = CallFacts(
     tenant="", project="", tool="", agent="", trust=TrustBook({}, "").trust_for("", "", "", "")
 )
@@ -89,7 +89,7 @@ VISIBLE: dict[str, Kind] = {
     **{name: _kind(value, name) for name, value in variables_of(_BARE_CALL, _BARE_VIEW).items()},
     "now": Kind("a time"),
 }
-# What the functions of its own answer.
+# The kinds of the own functions' results.
 ANSWERS: dict[str, Kind] = {
     "url_host": Kind("a text"),
     "real_path": Kind("a text"),

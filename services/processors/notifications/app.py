@@ -1,4 +1,4 @@
-"""The faust application of the notifier: one agent on the facts, no table; its memory is the outbox."""
+"""The faust application of the notifier: one agent on the facts, no table; its state is the outbox."""
 
 import asyncio
 import time
@@ -37,11 +37,11 @@ def build(
     """The notifier, ready to be run by a worker.
 
     Args:
-        settings: of the process.
-        topic_id: what names the very topic of the facts.
-        notifications: what is told to whom.
-        outbox: its memory.
-        on_ready: called whenever the partitions of an assignment are taken up.
+        settings: the process's settings.
+        topic_id: the id of the topic of the facts.
+        notifications: the notifications and their targets.
+        outbox: the notifier's state.
+        on_ready: called whenever the partitions of an assignment are loaded.
     """
     app = faust_app(settings)
     lease = Lease(settings.session_timeout_s)
@@ -63,7 +63,7 @@ def _connect(app: faust.App, notifier: Notifier, senders: Sequence[Sender], fact
     async def take_up(*_: Any, **__: Any) -> None:
         try:
             await notifier.load(lambda tps: _bookmarks(app, tps))
-        except Exception as error:  # faust would go on, with no partition taken up
+        except Exception as error:  # faust would continue without any partition loaded
             await app.crash(error)
 
     # Sent when the partitions are known, and before faust seeks and reads them.
@@ -87,7 +87,7 @@ def _connect(app: faust.App, notifier: Notifier, senders: Sequence[Sender], fact
 
 
 async def _bookmarks(app: Any, tps: Sequence[TP]) -> Mapping[TP, int | None]:
-    """The group's offsets, as the broker has them."""
+    """The group's offsets, read from the broker."""
     thread = app.consumer._thread
     return {tp: await thread.call_thread(thread._ensure_consumer().committed, tp) for tp in tps}
 

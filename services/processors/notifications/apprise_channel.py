@@ -1,4 +1,4 @@
-"""Messages by e-mail, Slack, Teams and others, through apprise: one address, one thread, a bound of time."""
+"""Messages by e-mail, Slack, Teams and others, through apprise: one address, one thread, a time limit."""
 
 import asyncio
 import logging
@@ -13,23 +13,23 @@ from services.processors.notifications.render import RenderedMessage
 
 
 class BadAddress(ValueError):
-    """An address of apprise cannot be used; the message says so and does not show it."""
+    """An address of apprise is not valid; the message does not show it."""
 
 
 class AppriseChannel:
-    """Blocking calls of one target, in a thread of its own, one at a time."""
+    """Blocking calls of one target, in its own thread, one at a time."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         """Prepare it.
 
         Args:
-            url: an address of apprise; it may hold secrets and is never shown.
-            timeout_s: how long a try is waited for.
+            url: an address of apprise; it may contain secrets and is never shown.
+            timeout_s: the time limit of a try.
 
         Raises:
-            BadAddress: apprise knows no such address.
+            BadAddress: the address is not valid for apprise.
         """
-        # No files of its own, no redirects, no waits and tries beside ours, and no thread that we do not know.
+        # No files, redirects or threads of apprise's own, and no waits or tries in addition to ours.
         asset = apprise.AppriseAsset(
             app_id="Placet",
             app_desc="Placet",
@@ -66,7 +66,7 @@ class AppriseChannel:
         self._running = self._thread.submit(self._notify, outgoing)
         try:
             async with asyncio.timeout(self._timeout_s):
-                # Not shielded: who waits no more is forgotten, and a thread that outlives the loop tells nobody.
+                # Not shielded: a cancelled waiter is dropped, and a thread that outlives the loop notifies nothing.
                 refusal = await asyncio.wrap_future(self._running)
         except TimeoutError:
             raise Undelivered(f"no answer within {self._timeout_s:g} s") from None
@@ -74,17 +74,17 @@ class AppriseChannel:
             raise refusal
 
     def _notify(self, outgoing: RenderedMessage) -> Undelivered | None:
-        """Why it was not taken; None where it was."""
+        """Why it was not accepted; None if it was."""
         try:
             result = self._apprise.notify(
                 title=outgoing.title,
                 body=outgoing.text,
                 body_format=apprise.NotifyFormat.TEXT,
-                # What the other side said is told at this level alone.
+                # Only at this level does apprise log what the other side said.
                 log_level=logging.DEBUG,
             )
-        except Exception as error:  # a plugin's own mistake must not end what others wait for
-            # Its name only: its text may hold the address.
+        except Exception as error:  # a plugin's bug must not stop the others
+            # Only the error's name: its text may contain the address.
             logging.getLogger(__name__).warning("a plugin of apprise failed (%s)", type(error).__name__)
             return Undelivered(f"a plugin of apprise failed ({type(error).__name__})")
         if result:
@@ -95,11 +95,11 @@ class AppriseChannel:
 
 
 def silence_libraries() -> None:
-    """Keep addresses, which may hold tokens, out of the log: what is worth saying the senders say."""
+    """Keep addresses, which may contain tokens, out of the log: the senders log what matters."""
     for name in ("httpx", "httpcore", "urllib3", "requests"):
         logging.getLogger(name).setLevel(logging.WARNING)
     library = logging.getLogger("apprise")
-    # It prints nothing, and yet tells the channel that asked why a message was not taken.
+    # It prints nothing, but gives the channel the reason why a message was not accepted.
     library.setLevel(logging.DEBUG)
     library.addHandler(logging.NullHandler())
     library.propagate = False

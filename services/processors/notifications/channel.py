@@ -1,4 +1,4 @@
-"""What a target of messages is to its sender: it takes one, or says that it did not."""
+"""The interface of a target to its sender: it accepts a message or reports that it did not."""
 
 from typing import Protocol
 
@@ -6,12 +6,12 @@ from services.processors.notifications.render import RenderedMessage
 
 
 class Undelivered(Exception):
-    """A try failed. `str()` says why, and nothing that is a secret.
+    """A try failed. `str()` gives the reason, without secrets.
 
     Attributes:
         is_final: Trying again would not help.
-        retry_after_s: When the other side wants to be asked again; None where it did not say.
-        was_tried: Nobody was asked where it is false; that counts as no try.
+        retry_after_s: When the other side asks for the next try; None if it did not say.
+        was_tried: False if the other side was not contacted; that does not count as a try.
     """
 
     def __init__(
@@ -29,15 +29,15 @@ class Undelivered(Exception):
 
 
 class Channel(Protocol):
-    """A way to somebody."""
+    """A way to send messages to one target."""
 
     @property
     def kind(self) -> str:
-        """Its sort, in a word."""
+        """Its kind, in one word."""
 
     async def send(self, outgoing: RenderedMessage) -> None:
         """Try once.
 
         Raises:
-            Undelivered: it was not taken, or nobody knows.
+            Undelivered: it was not accepted, or that is unknown.
         """

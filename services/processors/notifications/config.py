@@ -1,4 +1,4 @@
-"""The notifications file made ready: each target with the secret that it names, and where people open a hold."""
+"""The notifications file ready for use: each target with its secret, and the address at which people open a hold."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ SECRET_FILE_MAX_BYTES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One target of one notification. Its key says which: `finance/1` is the first of `finance`."""
+    """One target of one notification. Its key names it: `finance/1` is the first of `finance`."""
 
     key: str
     when: When
@@ -34,23 +34,23 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Notifications:
-    """What is told to whom, and where it is looked at."""
+    """The endpoints of all notifications, and the address at which people open a hold."""
 
     endpoints: tuple[Endpoint, ...]
     link_base: str
 
 
 class _SecretMissing(ValueError):
-    """A variable or a file that holds a secret is not there."""
+    """A variable or a file that should contain a secret is missing."""
 
 
 def load_notifications(path: Path, environment: Mapping[str, str], link_base: str) -> Notifications:
-    """A file with its secrets.
+    """Load a notifications file with its secrets.
 
     Args:
-        path: the file; those that it names by a relative path stand beside it.
+        path: the file; relative paths in it are relative to its directory.
         environment: where variables are looked up.
-        link_base: where people open a hold, when the file does not say.
+        link_base: the address at which people open a hold, if the file does not give one.
 
     Raises:
         NotificationsRefused: with every problem; no secret is shown.
@@ -90,7 +90,7 @@ def _channel(target: Target, delivery: Delivery, secrets: "_Secrets") -> Channel
 
 @dataclass(frozen=True, slots=True)
 class _Secrets:
-    """Where secrets stand."""
+    """The places of secrets: variables and files."""
 
     directory: Path
     environment: Mapping[str, str]

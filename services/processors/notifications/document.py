@@ -1,6 +1,6 @@
-"""The notifications file: its models, and a reader that refuses whatever it does not know.
+"""The notifications file: its models, and a reader that refuses unknown fields.
 
-What a secret opens (a webhook's key, an address of apprise with its token) is named here and stands elsewhere.
+Secrets (a webhook's key, an address of apprise with its token) are named here and stored elsewhere.
 """
 
 import ipaddress
@@ -41,7 +41,7 @@ FileName = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,1024}$")]
 
 
 class NotificationsRefused(ValueError):
-    """The file cannot be used; `problems` has every reason, each with its path."""
+    """The file cannot be used; `problems` contains every reason, each with its path."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
@@ -78,13 +78,13 @@ def _is_loopback(host: str) -> bool:
 
 
 class NotificationsModel(BaseModel):
-    """A part of the file: frozen, and closed to fields that it does not name."""
+    """A part of the file: immutable, without fields that are not declared."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class When(NotificationsModel):
-    """What is told; everything that is written must agree.
+    """The events of a notification; all given conditions must hold.
 
     Patterns have `*`, `?` and `[...]`. `roles`: the hold asks for one of them. `risk`, `tools`: of the held call.
     """
@@ -100,7 +100,7 @@ class When(NotificationsModel):
 
 
 class WebhookTarget(NotificationsModel):
-    """An address that takes signed messages; its secret stands in a variable or a file."""
+    """An address that accepts signed messages; its secret is in a variable or a file."""
 
     url: Annotated[StrictStr, Field(max_length=2048), AfterValidator(_safe_address)]
     secret_env: Variable | None = None
@@ -114,7 +114,7 @@ class WebhookTarget(NotificationsModel):
 
 
 class AppriseTarget(NotificationsModel):
-    """An address of apprise (mailtos://, slack://, …), which holds its own secrets: in a variable or a file."""
+    """An address of apprise (mailtos://, slack://, …), which contains its own secrets: in a variable or a file."""
 
     url_env: Variable | None = None
     url_file: FileName | None = None
@@ -127,7 +127,7 @@ class AppriseTarget(NotificationsModel):
 
 
 class Target(NotificationsModel):
-    """Where a message goes: one of the two."""
+    """The target of a message: one of the two."""
 
     webhook: WebhookTarget | None = None
     apprise: AppriseTarget | None = None
@@ -140,7 +140,7 @@ class Target(NotificationsModel):
 
 
 class Delivery(NotificationsModel):
-    """How hard it is tried, and how often a target is disturbed."""
+    """How often and how long sending is tried, and how many messages a target gets."""
 
     tries: Annotated[StrictInt, Field(ge=1, le=20)] = 6
     within_seconds: Annotated[StrictInt, Field(ge=1, le=86_400)] = 600
@@ -149,7 +149,7 @@ class Delivery(NotificationsModel):
 
 
 class Notification(NotificationsModel):
-    """What is told to whom."""
+    """The events and the targets of a notification."""
 
     id: Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
     when: When
@@ -158,14 +158,14 @@ class Notification(NotificationsModel):
 
 
 class NotificationsDocument(NotificationsModel):
-    """The file. `link_base` is where people open a hold; with `{hold_id}` in it, it is the whole address."""
+    """The file. `link_base` is where people open a hold; if it contains `{hold_id}`, it is the whole address."""
 
     notifications: Annotated[tuple[Notification, ...], Field(min_length=1, max_length=MAX_NOTIFICATIONS)]
     link_base: Annotated[StrictStr, Field(max_length=1024)] | None = None
 
 
 def read_document(path: Path) -> NotificationsDocument:
-    """The form of a file; no secret is looked up.
+    """Read the form of a file; secrets are not looked up.
 
     Raises:
         NotificationsRefused: with every problem of form.
@@ -182,7 +182,7 @@ def parse_notifications(text: str) -> NotificationsDocument:
     """Read a notifications file from YAML (or JSON).
 
     Raises:
-        NotificationsRefused: with every problem of form; no value is shown that may be a secret.
+        NotificationsRefused: with every problem of form; values that may be secrets are not shown.
     """
     try:
         value = load_yaml(text)
@@ -195,7 +195,7 @@ def parse_notifications(text: str) -> NotificationsDocument:
     try:
         document = NotificationsDocument.model_validate(value)
     except ValidationError as error:
-        # From None: the error holds what stands in the file, and somebody may have put a secret there.
+        # From None: the error contains the file's text, which may contain a secret.
         raise NotificationsRefused(_told(problems_of(error, NotificationsDocument))) from None
     if problems := tuple(_document_problems(document)):
         raise NotificationsRefused(problems)
@@ -203,7 +203,7 @@ def parse_notifications(text: str) -> NotificationsDocument:
 
 
 def _told(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """The problems without the values, and without those that only follow from what is wrong further inside."""
+    """The problems without values, and without those that only follow from an error further inside."""
     return tuple(
         _without_value(problem)
         for problem in problems
@@ -233,7 +233,7 @@ def _link_problem(link_base: str) -> str | None:
     if "{" in plain or "}" in plain or link_base.count(HOLD_ID) > 1:
         return f"the only placeholder is one {HOLD_ID}"
     try:
-        # A fragment may name the hold to a page that reads it there.
+        # The fragment may contain the hold's id, for a page that reads it there.
         _web_address(plain.replace("#", "/"))
     except ValueError as error:
         return str(error)
@@ -241,7 +241,7 @@ def _link_problem(link_base: str) -> str | None:
 
 
 def link_to(link_base: str, hold_id: str) -> str:
-    """The address that shows a hold; it shows it and decides nothing."""
+    """The address that shows a hold; opening it decides nothing."""
     if HOLD_ID in link_base:
         return link_base.replace(HOLD_ID, hold_id)
     return f"{link_base.rstrip('/')}/holds/{hold_id}"

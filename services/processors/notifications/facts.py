@@ -1,8 +1,8 @@
-"""Which facts tell people something: from the records that count to notices.
+"""The facts that are reported to people: from the records that count to notices.
 
-A fact names its hold or its call, and little else: what they are is kept from their opening to their end, which is a
-fact of their own each. The end of a run brings those of all that never ran just before it; a call that was consumed,
-and the hold that asks what became of it, go on after it (services/domain/execution/endings.py).
+A fact names its hold or its call, and little else, so these are stored from their opening to their end, each of which
+is a fact. The end of a run is preceded by the ends of everything that never ran. A call that was consumed, and the
+hold about its outcome, continue after it (services/domain/execution/endings.py).
 """
 
 from typing import Protocol, get_args
@@ -20,7 +20,7 @@ from services.processors.notifications.notice import Call, Hold, Notice, Source
 
 _ENDED_CALLS = (c.ToolCallSucceeded, c.ToolCallFailed, c.ToolCallDenied, c.ToolCallCancelled, c.GrantRevoked)
 _ENDED_EXECUTIONS = (e.ExecutionCompleted, e.ExecutionFailed, e.ExecutionCancelled)
-# All that it looks at; any other event tells nothing and leaves the context as it was.
+# All events that it uses; any other event reports nothing and leaves the context unchanged.
 FOLLOWED: frozenset[type[Message]] = frozenset(
     {
         e.ExecutionStarted,
@@ -37,27 +37,27 @@ FOLLOWED: frozenset[type[Message]] = frozenset(
     }
 )
 CANCELLED = "cancelled"
-# What happened, to which hold, as it is then, and the detail.
+# The event, the hold's id, the hold after the event, and the detail.
 Told = tuple[EventName, str, Hold, str]
 
 
 class Context(Protocol):
-    """What is kept of executions, calls and holds that are open, by the record's key."""
+    """The stored data of open executions, calls and holds, by the record's key."""
 
     def agent_of(self, key: bytes) -> str:
-        """The agent of an execution; empty where it is not known."""
+        """The agent of an execution; empty if it is unknown."""
 
     def start(self, key: bytes, agent: str) -> None:
         """An execution began."""
 
     def end(self, key: bytes) -> None:
-        """It ended; what is still open in it is not ended by that."""
+        """It ended; calls and holds that are still open do not end with it."""
 
     def call(self, key: bytes, call_id: str) -> Call | None:
         """An open call."""
 
     def put_call(self, key: bytes, call_id: str, call: Call) -> None:
-        """A call was proposed, or is known better."""
+        """A call was proposed, or its data changed."""
 
     def drop_call(self, key: bytes, call_id: str) -> None:
         """A call ended."""
@@ -66,7 +66,7 @@ class Context(Protocol):
         """An open hold."""
 
     def put_hold(self, key: bytes, hold_id: str, hold: Hold) -> None:
-        """A hold was opened, or is known better."""
+        """A hold was opened, or its data changed."""
 
     def drop_hold(self, key: bytes, hold_id: str) -> None:
         """A hold was closed."""
@@ -79,10 +79,10 @@ class Facts:
         self._context = context
 
     def follow(self, event: Event, source: Source) -> Notice | None:
-        """Take the next one.
+        """Follow the next record.
 
         Returns:
-            What it has to tell, if anything.
+            The notice that follows from it, if any.
         """
         told = self._told(event.key, event.body)
         if told is None:
@@ -166,7 +166,7 @@ class Facts:
         everyone = tuple(dict.fromkeys((*hold.roles, *body.roles)))
         kept = replace(hold, roles=everyone, deadline_at_ms=body.deadline_at_ms)
         self._context.put_hold(key, body.hold_id, kept)
-        # Told to those who are asked from now on; the others know.
+        # Reported to those who are asked from now on; the others were notified before.
         return "hold_escalated", body.hold_id, replace(kept, roles=body.roles), ""
 
     def _delegated(self, key: bytes, body: h.HoldDelegated) -> Told | None:

@@ -1,6 +1,6 @@
-"""One partition of the facts, from where it was left: which records count, and what they tell.
+"""One partition of the facts, from the stored position: the records that count, and the notices that follow.
 
-Reading begins at the record that was read last, which must still be the same one.
+Reading begins at the last record that was read, which must still be the same one.
 """
 
 import logging
@@ -28,18 +28,18 @@ _PASSED_OVER = frozenset(EVENTS) - FOLLOWED - {WriterClaimed}
 
 
 class PartitionFold:
-    """Fed with a partition's records in offset order."""
+    """Folds a partition's records, in offset order."""
 
     def __init__(
         self, known: Position, facts: Facts, tell: Callable[[Notice], None], seals: TopicSeals | None = None
     ) -> None:
-        """Take it up.
+        """Continue from a position.
 
         Args:
-            known: how far it was read.
-            facts: what the records that count are given to.
-            tell: called with what they have to tell.
-            seals: tells which facts a decider signed; None where nothing is signed.
+            known: the position up to which it was read.
+            facts: gets the records that count.
+            tell: called with the notices that follow.
+            seals: verifies which facts a decider signed; None if nothing is signed.
         """
         self.partition = known.partition
         self._known = known
@@ -50,20 +50,20 @@ class PartitionFold:
 
     @property
     def start(self) -> int:
-        """The offset of the first record that it must be given."""
+        """The offset of the first record that it needs."""
         return max(0, self._known.through_offset)
 
     @property
     def position(self) -> int:
-        """One past the last record it was given."""
+        """One past the last record that it was given."""
         return self._last + 1 if self._last != NOTHING else self.start
 
     def apply(self, raw: RawRecord) -> None:
-        """Take a record; one that was given before changes nothing.
+        """Take a record; one that was taken before changes nothing.
 
         Raises:
-            PositionLost: it is not the first one that was asked for.
-            LogChanged: the record that was read last is another one now.
+            PositionLost: it is not the requested first record.
+            LogChanged: another record is now at the offset that was read last.
         """
         if self._last == NOTHING and raw.offset != self.start:
             raise PositionLost(
@@ -79,7 +79,7 @@ class PartitionFold:
             raise changed_log(f"offset {raw.offset} of partition {self.partition} held another record")
 
     def reached(self) -> Position:
-        """How far it is read now."""
+        """The position up to which it has read."""
         through = max(self._last, self._known.through_offset)
         return self._known._replace(through_offset=through, record_id=self._last_id, term=self._rule.claim)
 
@@ -100,12 +100,12 @@ class PartitionFold:
 
 
 def _with_digest(notice: Notice, raw: RawRecord) -> Notice:
-    """Few records tell anything: only theirs is computed."""
+    """Computed only here: few records lead to a notice."""
     return replace(notice, source=replace(notice.source, sha256=sha256_hex(raw.value)))
 
 
 def changed_log(what: str) -> LogChanged:
-    """The log is another one, or shorter."""
+    """The log is another one, or is shorter."""
     return LogChanged(
         "The log",
         f"is not the one that notifications were read from ({what})",

@@ -1,6 +1,6 @@
-"""Dead letters of messages that nobody took: which fact was not told, and why, without its bytes.
+"""Dead letters of messages that no target accepted: which fact was not reported, and why, without its bytes.
 
-The fact itself stays where it is, in a topic that is kept for ever.
+The fact itself stays in its topic, which is kept for ever.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ WITHIN_S = 30.0
 
 
 class LettersFailed(TrustError):
-    """A dead letter could not be written; the message stays in the outbox, and is tried again by a fresh start."""
+    """A dead letter could not be written; the message stays in the outbox and is tried again after a restart."""
 
 
 class DeadLetters:
@@ -29,7 +29,7 @@ class DeadLetters:
         self._partitions = partitions
 
     async def bury(self, notices: Sequence[Notice], why: str) -> None:
-        """Write one letter a notice, and wait until every replica has them.
+        """Write one letter for each notice, and wait until every replica has them.
 
         Raises:
             LettersFailed: they could not be written in time.

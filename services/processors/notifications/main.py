@@ -1,4 +1,4 @@
-"""The notifier role: settings and the notifications file in, a worker until SIGTERM, an exit code out."""
+"""The notifier role: reads settings and the notifications file, runs until SIGTERM, and ends with an exit code."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ def run(settings: Mapping[str, str]) -> None:
         settings: plain text, see docs/architecture.md; also `notifications_file`, `gateway_url`, `stall_after_s` and
             `session_timeout_s`.
 
-    It ends the process: with 0 after a clean stop, else with the error's exit code, its sentence logged.
+    It ends the process: with 0 after a clean stop, else with the error's exit code and a log line.
     """
     end_with(lambda: _run(settings))
 
@@ -45,7 +45,7 @@ def _run(plain: Mapping[str, str]) -> int:
 
 
 def _believe(settings: NotifierSettings) -> None:
-    """Let apprise believe whom everything else believes."""
+    """Make apprise trust the same certificates as the rest of the process."""
     try:
         trust_for_libraries(settings.outbox.with_name("authorities.pem"))
     except TlsRefused as error:

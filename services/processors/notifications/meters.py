@@ -1,4 +1,4 @@
-"""What the notifier counts of its work, for Prometheus."""
+"""The Prometheus metrics of the notifier."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ class NotifierMeters:
     """The counters of one notifier, by endpoint."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Make them in a registry; without one they are counted and shown to nobody."""
+        """Create them in a registry; without one they are counted but not exported."""
         by = ["endpoint"]
         self.taken = Counter(
             "placet_notifier_taken", "Messages that an endpoint has taken.", by, registry=registry
@@ -27,16 +27,16 @@ class NotifierMeters:
         self._waiting = Gauge("placet_notifier_waiting", "Messages that wait.", by, registry=registry)
 
     def expect(self, endpoints: Iterable[str]) -> None:
-        """Show each endpoint's counters at 0: to Prometheus one that begins with the first loss has not grown."""
+        """Export each endpoint's counters from 0: to Prometheus, a counter that first appears at 1 has not grown."""
         for endpoint in endpoints:
             for family in (self.taken, self.failed, self.given_up, self.overtaken, self._waiting):
                 family.labels(endpoint)
 
     def waiting(self, found: Mapping[str, int], endpoints: list[str]) -> None:
-        """Say how many messages wait for each endpoint."""
+        """Set the number of messages that wait for each endpoint."""
         for endpoint in endpoints:
             self._waiting.labels(endpoint).set(found.get(endpoint, 0))
 
 
-# Shown to nobody; for whoever was given none.
+# Not exported; for notifiers that were given no registry.
 UNSEEN = NotifierMeters()

@@ -1,16 +1,16 @@
-"""A notice: what one fact has to say to people, and where the fact stands."""
+"""A notice: what one fact reports to people, and the fact's position."""
 
 import msgspec
 
 from services.domain.policy.patterns import matcher
 from services.processors.notifications.document import EventName, When
 
-# What asks somebody to look: worth nothing once the hold is closed.
+# Notices that ask people to look: worthless once the hold is closed.
 ASKING: frozenset[str] = frozenset({"hold_opened", "hold_escalated", "hold_delegated", "outcome_unknown"})
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """An open hold, as far as it is told of; `call_id`, `tool` and `risk` are empty for a request."""
+    """The data of an open hold that notices use; `call_id`, `tool` and `risk` are empty for a request."""
 
     call_id: str
     kind: str
@@ -32,7 +32,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a fact stands, and what names its bytes."""
+    """The position of a fact, and the digest of its bytes."""
 
     partition: int
     offset: int
@@ -42,7 +42,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One thing to tell. `detail` is the decision, or to whom a hold was delegated."""
+    """One thing to report. `detail` is the decision, or the delegate of a hold."""
 
     id: str
     type: EventName
@@ -57,7 +57,7 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 def is_asked_for(when: When, notice: Notice) -> bool:
-    """Whether a notice is what a notification is about."""
+    """True if a notice matches a notification's conditions."""
     hold = notice.hold
     return (
         _is_event(when, notice.type)
@@ -72,7 +72,7 @@ def is_asked_for(when: When, notice: Notice) -> bool:
 
 
 def _is_event(when: When, event: EventName) -> bool:
-    # An unknown outcome opens a hold as well, and whoever is told of holds is told of this one.
+    # An unknown outcome opens a hold as well, so people who are notified of holds are notified of this one.
     return event in when.events or (event == "outcome_unknown" and "hold_opened" in when.events)
 
 

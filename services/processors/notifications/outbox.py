@@ -1,8 +1,8 @@
-"""The outbox: what is to be sent, how far the log was read, and what is open; one SQLite file, one process.
+"""The outbox: the messages to send, the position in the log, and what is open; one SQLite file, one process.
 
-A round of facts is one transaction: the position, what is open, and the messages that follow from it stand there
-together or not at all. Only then are the records acknowledged. A message is deleted when it was taken, or when its
-dead letter is in the log; so whatever ends the process, each is sent at least once, under the same id.
+A round of facts is one transaction: the position, what is open, and the messages that follow are stored together or
+not at all. Only then are the records acknowledged. A message is deleted when it was accepted, or when its dead letter
+is in the log. So however the process ends, each message is sent at least once, under the same id.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ from vitals.damage import is_damage, look_over, told
 VERSION = 2
 LOCK_WITHIN_S = 10.0
 NOTHING = -1
-# One of an earlier moment would send again what was sent since.
+# An older copy would send again what was sent since.
 MEND = "move it away with the -wal beside it; what waits in it is then not sent"
 
 _TABLES = """
@@ -45,7 +45,7 @@ CREATE INDEX messages_by_endpoint ON messages (endpoint, seq);
 CREATE TABLE attempts (endpoint TEXT NOT NULL, at_ms INTEGER NOT NULL);
 CREATE INDEX attempts_by_endpoint ON attempts (endpoint, at_ms);
 """
-# Version 1 counted the time of a message from when it was queued.
+# In version 1 a message's time began when it was queued.
 _FROM_VERSION_1 = """
 ALTER TABLE messages ADD COLUMN began_at_ms INTEGER NOT NULL DEFAULT 0;
 UPDATE messages SET began_at_ms = queued_at_ms WHERE tries > 0;
@@ -54,9 +54,9 @@ _COLUMNS = "seq, notice, queued_at_ms, due_at_ms, tries, digest, began_at_ms"
 
 
 class Position(NamedTuple):
-    """How far a partition was read: the last record, its id, and the claim then in force.
+    """The position in a partition: the last record that was read, its id, and the claim then in force.
 
-    Nothing is told of what stands at or before `quiet_through`: it was there before anybody asked to be told.
+    Records up to `quiet_through` are not reported: they were recorded before notifications were set up.
     """
 
     partition: int
@@ -68,9 +68,9 @@ class Position(NamedTuple):
 
 
 class Queued(NamedTuple):
-    """A message that waits; those of one digest go out as one.
+    """A message that waits; those with the same digest are sent as one.
 
-    `began_at_ms`: when its own turn first came, 0 before: what it waited behind others is no time of its own.
+    `began_at_ms` is the time of its own first turn, 0 before: the time that it waits behind others does not count.
     """
 
     seq: int
@@ -83,10 +83,10 @@ class Queued(NamedTuple):
 
 
 class Outbox:
-    """See the module. Not for several threads."""
+    """See the module. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
-        """Open it, or make it.
+        """Open it, or create it.
 
         Raises:
             OutboxUnusable: another process has it, or it cannot be read or written.
@@ -106,12 +106,12 @@ class Outbox:
         self._notices = msgspec.msgpack.Decoder(Notice)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is written inside is kept as a whole, on the disk when this ends, or not at all.
+        """Everything written inside is stored on the disk as a whole at the end, or not at all.
 
         Raises:
             OutboxUnusable: it cannot be written.
@@ -126,14 +126,14 @@ class Outbox:
             self._db.execute("COMMIT")
 
     def positions(self) -> dict[int, Position]:
-        """How far each partition was read."""
+        """The position in each partition."""
         rows = self._rows(
             "SELECT partition, topic_id, through_offset, record_id, term, quiet_through FROM positions"
         )
         return {row[0]: Position(*row) for row in rows}
 
     def put_position(self, position: Position) -> None:
-        """Say how far a partition was read."""
+        """Store the position in a partition."""
         self._write("INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?, ?)", *position)
 
     def agent_of(self, key: bytes) -> str:
@@ -180,7 +180,7 @@ class Outbox:
         self._write("DELETE FROM holds WHERE log_key = ? AND hold_id = ?", key, hold_id)
 
     def put_message(self, endpoint: str, notice: Notice, now_ms: int) -> None:
-        """Queue a message; one that an endpoint was to get already is not queued again."""
+        """Queue a message; one that was already queued for an endpoint is not queued again."""
         self._write(
             "INSERT OR IGNORE INTO messages (endpoint, event_id, log_key, hold_id, asking, notice, queued_at_ms, "
             "due_at_ms, tries, digest) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, '')",
@@ -194,26 +194,26 @@ class Outbox:
         )
 
     def next(self, endpoint: str) -> list[Queued]:
-        """The oldest message of an endpoint, with those of its digest; empty where none waits."""
+        """The oldest message of an endpoint, with those of its digest; empty if none waits."""
         first = self._queued("WHERE endpoint = ? ORDER BY seq LIMIT 1", endpoint)
         if not first or not first[0].digest:
             return first
         return self._queued("WHERE endpoint = ? AND digest = ? ORDER BY seq", endpoint, first[0].digest)
 
     def fresh(self, endpoint: str, limit: int) -> list[Queued]:
-        """The messages whose turn never came and that are in no digest, oldest first."""
+        """The messages that have had no turn and are in no digest, oldest first."""
         where = "WHERE endpoint = ? AND began_at_ms = 0 AND digest = '' ORDER BY seq LIMIT ?"
         return self._queued(where, endpoint, limit)
 
     def waiting(self) -> dict[str, int]:
-        """How many messages wait, by endpoint."""
+        """The number of messages that wait, by endpoint."""
         return dict(self._rows("SELECT endpoint, COUNT(*) FROM messages GROUP BY endpoint"))
 
     def drop_overtaken(self, endpoint: str) -> int:
-        """Drop what asks for a word on a hold that is closed by now; a digest stays as it was first sent.
+        """Drop messages that ask for a decision on a hold that is now closed; a digest stays as it was first sent.
 
         Returns:
-            How many there were.
+            The number of messages dropped.
         """
         return self._write(
             "DELETE FROM messages WHERE endpoint = ? AND asking = 1 AND digest = '' AND NOT EXISTS "
@@ -222,31 +222,31 @@ class Outbox:
         )
 
     def gather(self, found: Sequence[Queued], digest: str) -> None:
-        """Let messages go out as one from now on."""
+        """Make messages one digest from now on."""
         self._each("UPDATE messages SET digest = ? WHERE seq = ?", [(digest, queued.seq) for queued in found])
 
     def tried(self, found: Sequence[Queued], tries: int, began_at_ms: int, due_at_ms: int) -> None:
-        """So many tries failed, since a time; the next one is due at another."""
+        """Store the number of failed tries, the time of the first, and when the next one is due."""
         self._each(
             "UPDATE messages SET tries = ?, began_at_ms = ?, due_at_ms = ? WHERE seq = ?",
             [(tries, began_at_ms, due_at_ms, queued.seq) for queued in found],
         )
 
     def done(self, found: Sequence[Queued]) -> None:
-        """Messages were taken, or their dead letters are in the log."""
+        """Delete messages that were accepted, or whose dead letters are in the log."""
         self._each("DELETE FROM messages WHERE seq = ?", [(queued.seq,) for queued in found])
 
     def drop_endpoint(self, endpoint: str) -> None:
-        """Forget what waits for an endpoint that is no more."""
+        """Delete what waits for an endpoint that no longer exists."""
         self._write("DELETE FROM messages WHERE endpoint = ?", endpoint)
 
     def put_attempt(self, endpoint: str, at_ms: int, keep_since_ms: int) -> None:
-        """Remember when an endpoint was disturbed."""
+        """Store the time of a try on an endpoint."""
         self._write("DELETE FROM attempts WHERE endpoint = ? AND at_ms < ?", endpoint, keep_since_ms)
         self._write("INSERT INTO attempts VALUES (?, ?)", endpoint, at_ms)
 
     def drop_attempt(self, endpoint: str, at_ms: int) -> None:
-        """Forget one: nobody was disturbed after all."""
+        """Delete one: the endpoint was not contacted after all."""
         self._write(
             "DELETE FROM attempts WHERE rowid = (SELECT max(rowid) FROM attempts WHERE endpoint = ? AND at_ms = ?)",
             endpoint,
@@ -254,7 +254,7 @@ class Outbox:
         )
 
     def attempts(self, endpoint: str, since_ms: int) -> list[int]:
-        """When an endpoint was disturbed since a time, oldest first."""
+        """The times of tries on an endpoint since a time, oldest first."""
         rows = self._rows(
             "SELECT at_ms FROM attempts WHERE endpoint = ? AND at_ms >= ? ORDER BY at_ms", endpoint, since_ms
         )

@@ -3,11 +3,11 @@
 A round is, in this order:
 
 1. fold the records that the stream brought: what is open, and the messages that follow;
-2. with them the position of each partition, in one transaction of the outbox;
+2. store them with the position of each partition, in one transaction of the outbox;
 3. acknowledge the records, which lets faust commit their offsets.
 
-It may end anywhere in between: the outbox says where to begin again. The group's offsets are only a bookmark, for
-a notifier that has lost its outbox.
+It may end at any point in between: the outbox gives the position to continue from. The group's offsets are only a
+bookmark, for a notifier that has lost its outbox.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ Bookmarks = Callable[[Sequence[TP]], Awaitable[Mapping[TP, int | None]]]
 
 
 class Notifier:
-    """The folds of the partitions that this worker has, and the senders of what follows from them."""
+    """The folds of the partitions assigned to this worker, and the senders of the messages that follow."""
 
     def __init__(
         self, app: Any, source: Source, outbox: Outbox, lease: Lease, on_ready: Callable[[], None]
@@ -43,10 +43,10 @@ class Notifier:
 
         Args:
             app: the faust application.
-            source: where the facts come from.
-            outbox: its memory.
-            lease: looked at before each write.
-            on_ready: called when the partitions of an assignment are taken up.
+            source: the topic of the facts.
+            outbox: the notifier's state.
+            lease: checked before each write.
+            on_ready: called when the partitions of an assignment are loaded.
         """
         self._app = app
         self._source = source.topics.executions
@@ -66,10 +66,10 @@ class Notifier:
         self.caught_up = asyncio.Event()
 
     def serve(self, senders: Sequence[Sender], now_ms: Callable[[], int]) -> None:
-        """Say to whom notices go; what waits for an endpoint that is no more is dropped.
+        """Set the senders of notices; messages that wait for an endpoint that no longer exists are dropped.
 
         Args:
-            senders: one an endpoint.
+            senders: one for each endpoint.
             now_ms: the clock, in ms since the epoch.
         """
         self._senders = tuple(senders)
@@ -81,20 +81,20 @@ class Notifier:
                 self._outbox.drop_endpoint(endpoint)
 
     def count_with(self, meters: NotifierMeters) -> None:
-        """Let meters count what is told and what becomes of it."""
+        """Use meters to count notices and their outcomes."""
         self._meters = meters
         meters.expect(sender.endpoint.key for sender in self._senders)
         for sender in self._senders:
             sender.meters = meters
 
     async def load(self, bookmarks: Bookmarks) -> None:
-        """Take up the partitions of an assignment.
+        """Load the partitions of an assignment.
 
         Args:
-            bookmarks: the group's offsets, None where there is none.
+            bookmarks: returns the group's offsets, None where there is none.
 
         Raises:
-            LogChanged: the log is another one than was read, or shorter.
+            LogChanged: the log is not the one that was read, or is shorter.
         """
         self._folds, self._loaded = {}, False
         self.caught_up.clear()
@@ -122,7 +122,7 @@ class Notifier:
         """One round, up to step 2.
 
         Returns:
-            The events to acknowledge. Those of an earlier assignment are not among them.
+            The events to acknowledge, without those of an earlier assignment.
         """
         generation = self._app.consumer_generation_id
         current = [event for event in events if event.message.generation_id == generation]
@@ -140,11 +140,11 @@ class Notifier:
         return current
 
     def positions(self) -> dict[TP, int]:
-        """Where reading goes on, by partition of the facts."""
+        """The offset to read next, by partition of the facts."""
         return {TP(self._source, number): fold.position for number, fold in self._folds.items()}
 
     async def gauges(self) -> dict[str, Gauge]:
-        """What the watchdog looks at: each partition, or the rebalance while there is one, and each sender."""
+        """The watchdog's gauges: each partition, or the rebalance during one, and each sender."""
         if not self._loaded or self._app.rebalancing:
             return {"the rebalance": Gauge(position=0, behind=1)}
         self._meters.waiting(self._outbox.waiting(), [sender.endpoint.key for sender in self._senders])
@@ -164,9 +164,9 @@ class Notifier:
         return found
 
     def _first(self, tp: TP, ends: Mapping[int, int], marks: Mapping[TP, int | None]) -> Position:
-        """The position of a partition that was never read: from its first record, but telling only what is new.
+        """The position of a partition that was never read: from its first record, but reporting only what is new.
 
-        Which records count, and what is open, can only be known from the beginning.
+        The records that count, and the open calls and holds, can only be known from the beginning.
         """
         mark = marks.get(tp)
         end = ends[tp.partition]
@@ -190,7 +190,7 @@ class Notifier:
         return int(message.partition)
 
     def _look_up(self) -> None:
-        """See whether everything that was there at the start is known."""
+        """Check if everything that was in the log at the start has been read."""
         if self.caught_up.is_set():
             return
         if all(fold.position >= self._ends[number] for number, fold in self._folds.items()):
@@ -207,7 +207,7 @@ class Notifier:
         return {tp.partition: int(end or 0) for tp, end in ends.items()}
 
     async def _check_gaps(self, events: Sequence[Any]) -> None:
-        """A foreign transaction leaves offsets without a record; records that were deleted do so as well."""
+        """Check offsets without a record: a foreign transaction leaves such gaps, but so do deleted records."""
         expected = {number: fold.position for number, fold in self._folds.items()}
         for message in [event.message for event in events]:
             missing = expected[message.partition]

@@ -1,7 +1,7 @@
-"""Why apprise did not deliver a message: what the other side said, without anything of the address.
+"""The reason why apprise did not deliver a message: what the other side said, without any part of the address.
 
-Apprise tells of it only in its log, at the level DEBUG, where addresses and tokens stand as well. So of a mail server
-its answer is taken; of other services apprise's own sentence and the kind of error, as theirs repeat the address.
+Apprise gives it only in its log at level DEBUG, which also contains addresses and tokens. So for a mail server its
+answer is used; for other services apprise's own sentence and the kind of error, as theirs repeat the address.
 """
 
 import base64
@@ -16,16 +16,16 @@ from schemas.display.escape import revealed
 REASON_MAX_CHARS = 300
 NO_REASON = "apprise could not deliver it, and does not say why"
 LEFT_OUT = "\N{HORIZONTAL ELLIPSIS}"
-# Shorter pieces of an address are no secret, and stand in many words.
+# Shorter pieces of an address are not secret, and occur in many words.
 PIECE_MIN_CHARS = 4
 
 _PIECES = re.compile(r"[/?#&=:@,;<>\s]+")
 _RAISED = "Socket Exception: "
-# As smtplib's errors print an answer: (550, b'5.1.1 unknown user', 'from@…'), some of them by recipient.
+# The form in which smtplib's errors print an answer: (550, b'5.1.1 unknown user', 'from@…'), some by recipient.
 _ANSWER = re.compile(r"\((\d{3}), b(?P<quote>['\"])(.*?)(?P=quote)(?:, [^()]*)?\)")
 _RECIPIENT = re.compile(r"SMTP recipient .* was refused: (\d{3}) b(?P<quote>['\"])(.*)(?P=quote)")
-# RFC 5321, 4.2.1: a 5yz answer stays the same when it is asked for again. Those of RFC 4954, 6 are about the sign-in,
-# which an operator may mend meanwhile.
+# RFC 5321, 4.2.1: a 5yz answer stays the same if the command is repeated. Those of RFC 4954, 6 are about the sign-in,
+# which an operator may repair meanwhile.
 _PERMANENT = re.compile(r"5\d\d")
 _ABOUT_SIGN_IN = frozenset({"530", "534", "535", "538"})
 _SYSTEM_ERROR = re.compile(r"\[(?:SSL: [A-Z0-9_]+|Errno -?\d+)\] [A-Za-z ,-]+")
@@ -39,7 +39,7 @@ class Said(NamedTuple):
 
 
 class Secrets:
-    """Whatever stands in an address of apprise, in every way in which an answer could repeat it."""
+    """All parts of an apprise address, in every form in which an answer could repeat them."""
 
     def __init__(self, url: str) -> None:
         """Prepare it.
@@ -62,28 +62,28 @@ class Secrets:
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)", re.IGNORECASE)
 
     def removed_from(self, text: str) -> str:
-        """A text without them."""
+        """A text without these parts."""
         return self._pattern.sub(LEFT_OUT, text)
 
 
 def is_permanent(log: Iterable[Said], is_mail: bool) -> bool:
-    """Whether a mail server said of every recipient that it will never take the message.
+    """True if a mail server said for every recipient that it will never accept the message.
 
     Args:
         log: as for `reason`.
-        is_mail: likewise.
+        is_mail: as for `reason`.
     """
     codes = [code for line in log for code, _ in _answers(line.message)] if is_mail else []
     return bool(codes) and all(_PERMANENT.fullmatch(code) and code not in _ABOUT_SIGN_IN for code in codes)
 
 
 def reason(log: Iterable[Said], secrets: Secrets, is_mail: bool) -> str:
-    """One bounded line that says why a message was not taken.
+    """One line of limited length that gives the reason why a message was not accepted.
 
     Args:
-        log: what apprise logged in the try.
-        secrets: what may not be shown.
-        is_mail: whether the address is one of a mail server.
+        log: apprise's log of the try.
+        secrets: the parts that must not be shown.
+        is_mail: True if the address is a mail server's.
     """
     told = [text for line in log if (text := _told(line, is_mail))]
     text = secrets.removed_from("; ".join(dict.fromkeys(told)) or NO_REASON)
@@ -92,7 +92,7 @@ def reason(log: Iterable[Said], secrets: Secrets, is_mail: bool) -> str:
 
 
 def _answers(message: str) -> list[tuple[str, str]]:
-    """The answers of a mail server in a line, each with its code."""
+    """The answers of a mail server in a line of the log, each with its code."""
     if refused := _RECIPIENT.fullmatch(message):
         return [(refused[1], refused[3])]
     if message.startswith(_RAISED):
@@ -108,6 +108,6 @@ def _told(line: Said, is_mail: bool) -> str:
         return "; ".join(f"{code} {text}" for code, text in answers)
     if line.message.startswith(_RAISED):
         return line.message.removeprefix(_RAISED)
-    # A mail server's answer says more than apprise's sentence about it.
+    # A mail server's answer is more informative than apprise's sentence about it.
     is_worth_telling = not is_mail and getattr(logging, line.level, 0) >= logging.WARNING
     return line.message if is_worth_telling else ""

@@ -1,7 +1,7 @@
-"""The words of a message: a document for machines, and plain text for people.
+"""The content of a message: a document for machines, and plain text for people.
 
-Whatever comes from an agent is bounded and shown without hidden characters. In the text for people it also has no
-markup left, whatever the messenger makes of text: no mention of everybody, no link but ours, no heading.
+Text from an agent is limited in length and shown without hidden characters. In the text for people it also has no
+markup for any messenger: no mention of everybody, no link but ours, no heading.
 """
 
 import re
@@ -20,18 +20,18 @@ SHOWN_NAME_MAX_CHARS = 128
 DIGEST_SHOWN = 20
 DIGEST_DOCUMENTS = 100
 
-# Their full-width forms look alike and mean nothing to Slack, Teams, Discord, Markdown or HTML.
+# Their full-width forms look alike, but have no meaning to Slack, Teams, Discord, Markdown or HTML.
 _FULL_WIDTH = 0xFEE0
 _MARKUP = {ord(char): chr(ord(char) + _FULL_WIDTH) for char in "@<>&*~|#[]`"}
-# What mail programs decode in a header (RFC 2047), what chat programs make a picture of, and what Markdown reads as
-# emphasis: an underscore at the edge of a word.
+# Text that mail programs decode in a header (RFC 2047), that chat programs replace by a picture, and that Markdown
+# reads as emphasis: an underscore at the edge of a word.
 _ENCODED_WORD = re.compile(r"=(?=\?)|(?<=\?)=")
 _EMOJI = re.compile(r":(?=[\w+-]{0,64}[^\W\d][\w+-]{0,64}:|[+-]\d{1,64}:)|(?<!\d):(?=\d{1,64}:)")
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-# What mail and chat programs would make a link of: a scheme, and names joined by dots.
+# Text that mail and chat programs turn into links: a scheme, and names joined by dots.
 _SCHEME = re.compile(r":(?=//)")
 _MAILTO = re.compile(r"(?i)(?<=mailto|script):")
-# `tel:123`, `sms:1`: a scheme's form (RFC 3986, 3.1) with something right behind it. A time begins with digits.
+# `tel:123`, `sms:1`: the form of a scheme (RFC 3986, 3.1) with text right after it. A time begins with digits.
 _URI = re.compile(r"(?i)(?<![^\W_])([a-z][a-z0-9+.-]{0,63}):(?=\S)")
 _DOT = re.compile(r"\.(?=[^\W\d_])")
 
@@ -46,7 +46,7 @@ _TITLES: Mapping[str, str] = {
 
 
 class RenderedMessage(NamedTuple):
-    """A message on its way: `id` is the same at every try."""
+    """A message to be sent: `id` is the same at every try."""
 
     id: str
     title: str
@@ -55,7 +55,7 @@ class RenderedMessage(NamedTuple):
 
 
 def plain(text: str, limit: int) -> str:
-    """What an agent wrote, as one line that no messenger takes for more than letters."""
+    """An agent's text as one line that every messenger shows as plain letters."""
     shown = revealed(_cut(text, limit)).translate(_MARKUP)
     for pattern in (_ENCODED_WORD, _EMOJI, _EMPHASIS, _SCHEME, _MAILTO, _DOT):
         shown = pattern.sub(_wide, shown)
@@ -97,7 +97,7 @@ def digest(endpoint: str, notices: Sequence[Notice], link_base: str) -> Rendered
 
 
 def trial(endpoint: str, message_id: str, at_ms: int) -> RenderedMessage:
-    """A message that only shows that messages arrive."""
+    """A test message that only shows that messages arrive."""
     text = (
         f"This is a test of the notification {plain(endpoint, SHOWN_NAME_MAX_CHARS)}. Nothing waits for you."
     )
@@ -106,12 +106,12 @@ def trial(endpoint: str, message_id: str, at_ms: int) -> RenderedMessage:
 
 
 def digest_id(endpoint: str, event_ids: Sequence[str]) -> str:
-    """The id of a digest of certain events to an endpoint: the same at every try."""
+    """The id of a digest of given events to an endpoint: the same at every try."""
     return derived_id("digest", endpoint, *event_ids)
 
 
 def document(notice: Notice, link_base: str) -> dict[str, Any]:
-    """What a webhook is told: never the arguments, which the link shows to whoever may see them."""
+    """The document for webhooks; it never contains the arguments: the link shows them to people who can see them."""
     hold = notice.hold
     return {
         "id": notice.id,

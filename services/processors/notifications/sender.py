@@ -1,12 +1,12 @@
-"""One endpoint's messages, in order: sent, tried again ever more slowly, and given up to the dead letters.
+"""One endpoint's messages, in order: sent, tried again at growing intervals, and finally sent to the dead letters.
 
 A turn is, in this order:
 
-1. what asks about holds that are closed by now is dropped;
-2. where several wait and only one more message fits into this minute, or the first of them has waited for long behind
-   one that nobody took, they become one digest;
-3. the try is written down, and made;
-4. what was taken is deleted; what was given up is deleted once its dead letters are in the log.
+1. messages that ask about closed holds are dropped;
+2. if several messages wait, and either only one more fits into this minute, or the first of them has waited for long
+   behind one that was not accepted, they become one digest;
+3. the try is recorded, and made;
+4. accepted messages are deleted; messages that are given up are deleted once their dead letters are in the log.
 
 Only real tries count, and a message's time begins with its own first turn: waiting behind others costs it nothing.
 """
@@ -26,7 +26,7 @@ from services.processors.notifications.render import RenderedMessage, digest, di
 
 MINUTE_MS = 60_000
 DIGEST_MAX = 500
-# A turn that only tidied up is followed by the next at once.
+# After a turn that only cleaned up, the next one follows at once.
 AT_ONCE_S = 0.0
 
 logger = logging.getLogger(__name__)
@@ -35,13 +35,13 @@ Bury = Callable[[Sequence[Notice], str], Awaitable[None]]
 
 @dataclass(slots=True)
 class Sender:
-    """Works off what waits for one endpoint; another's troubles are none of its own.
+    """Sends the messages that wait for one endpoint; another endpoint's problems do not affect it.
 
     Attributes:
         bury: writes dead letters with a reason, and returns when they are in the log.
         now_ms: the clock, in ms since the epoch.
-        turns: how many it has made, for the watchdog.
-        meters: count what becomes of the messages.
+        turns: the number of turns, for the watchdog.
+        meters: count the outcomes of messages.
     """
 
     endpoint: Endpoint
@@ -60,11 +60,10 @@ class Sender:
         """Send until cancelled.
 
         Args:
-            caught_up: set while everything that was in the log is known; before that nobody can tell which holds
-                are still open.
+            caught_up: set while everything in the log has been read; before that, it is unknown which holds are open.
 
         Raises:
-            OutboxUnusable: what waits cannot be read or written.
+            OutboxUnusable: the outbox cannot be read or written.
         """
         while True:
             self.woken.clear()
@@ -76,14 +75,14 @@ class Sender:
 
     @property
     def is_late(self) -> bool:
-        """Whether a turn is due, or under way."""
+        """True if a turn is due, or under way."""
         return self.wakes_at_ms is not None and self.wakes_at_ms <= self.now_ms()
 
     async def turn(self) -> float | None:
         """Do what is due.
 
         Returns:
-            After how many seconds there is more to do; None where nothing waits.
+            The seconds until there is more to do; None if nothing waits.
         """
         self._drop_overtaken()
         found = self.outbox.next(self.endpoint.key)
@@ -91,7 +90,7 @@ class Sender:
             return None
         now_ms = self.now_ms()
         wait_ms = found[0].due_at_ms - now_ms
-        # One that is due later than any could be was written before the clock was set back.
+        # A message that is due later than is possible was stored before the clock was set back.
         if 0 < wait_ms <= self.endpoint.delivery.within_seconds * 1000:
             return wait_ms / 1000
         free, wait_ms = self._allowance(now_ms)
@@ -122,9 +121,9 @@ class Sender:
             )
 
     def _allowance(self, now_ms: int) -> tuple[int, int]:
-        """How many messages fit into this minute, and where none does, in how many ms one will."""
+        """The number of messages that fit into this minute and, if none does, the milliseconds until one will."""
         since_ms = now_ms - MINUTE_MS
-        # A clock that was set back must not make anybody wait for it.
+        # After a clock was set back, tries in its future do not count.
         made = [at_ms for at_ms in self.outbox.attempts(self.endpoint.key, since_ms + 1) if at_ms <= now_ms]
         free = self.endpoint.delivery.per_minute - len(made)
         return (free, 0) if free > 0 else (0, made[-self.endpoint.delivery.per_minute] - since_ms)
@@ -134,7 +133,7 @@ class Sender:
         return not queued.digest and not queued.began_at_ms
 
     def _has_waited_long(self, queued: Queued, now_ms: int) -> bool:
-        """Whether it waited for as long as all tries of another take at least: one by one there would be no end."""
+        """True if it waited at least as long as all tries of another take: sent singly, they might never end."""
         return now_ms >= queued.queued_at_ms + self.endpoint.delivery.within_seconds * 1000 // 2
 
     def _gather(self, found: list[Queued]) -> list[Queued]:
@@ -160,8 +159,8 @@ class Sender:
             return error
         except (
             Exception
-        ) as error:  # one message that we cannot word or send must not keep all others from going
-            # Its name only: its text may hold what is nobody's business.
+        ) as error:  # one message that cannot be rendered or sent must not keep others from being sent
+            # Only the error's name: its text may contain private data.
             return Undelivered(f"a mistake of the notifier's, {type(error).__name__}")
         return None
 
@@ -200,13 +199,13 @@ class Sender:
 
 
 def back_off_s(tries: int, tries_max: int, within_s: float, chance: float) -> float:
-    """How long to wait after a try, doubling from one to the next; all waits together stay within the bound.
+    """The time to wait after a try, doubling from one to the next; all waits together stay within the limit.
 
     Args:
-        tries: how many were made, from 1 on.
-        tries_max: how many there are.
-        within_s: the bound of all waits.
-        chance: 0 to 1; half of a wait is left to it, so that many senders do not come at once.
+        tries: the number of tries made, from 1 on.
+        tries_max: the number of tries in all.
+        within_s: the limit of all waits.
+        chance: 0 to 1; half of a wait is random, so that many senders do not try at the same time.
     """
     part = (1 << (tries - 1)) / max(1, (1 << (tries_max - 1)) - 1)
     return within_s * part * (0.5 + chance / 2)

@@ -13,11 +13,11 @@ ROLE = "notifier"
 
 @dataclass(frozen=True)
 class NotifierSettings(ProcessorSettings):
-    """What the notifier runs with, beside what every processor has.
+    """The settings of the notifier, in addition to those of every processor.
 
     Attributes:
-        notifications_file: What is told to whom.
-        gateway_url: Where people open a hold, when the file does not say.
+        notifications_file: The file of notifications.
+        gateway_url: The address at which people open a hold, if the file does not give one.
     """
 
     notifications_file: Path = Path()
@@ -25,7 +25,7 @@ class NotifierSettings(ProcessorSettings):
 
     @property
     def outbox(self) -> Path:
-        """What is to be sent, and how far the log was read: the notifier's own memory."""
+        """The file of messages to send and of the position in the log: the notifier's own state."""
         return self.data_dir / "run" / ROLE / "outbox.db"
 
 
@@ -33,7 +33,7 @@ def read_notifier_settings(settings: Mapping[str, str]) -> NotifierSettings:
     """The settings in a role's plain text (docs/architecture.md, Processes).
 
     Raises:
-        SettingsRefused: one is missing or is no number.
+        SettingsRefused: one is missing or is not a number.
     """
     common = read_settings(settings, ROLE)
     file = settings.get("notifications_file")

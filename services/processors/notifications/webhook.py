@@ -1,7 +1,7 @@
-"""Messages to an address over HTTP, signed so that whoever takes them knows whose they are.
+"""Messages to an address over HTTP, signed so that the receiver can verify the sender.
 
-The scheme is Standard Webhooks 1.0 (https://www.standardwebhooks.com): HMAC-SHA256 with
-the endpoint's own secret over `{id}.{timestamp}.{body}`; the id is the same at each try, the time is the try's.
+The scheme is Standard Webhooks 1.0 (https://www.standardwebhooks.com): HMAC-SHA256 with the endpoint's own secret
+over `{id}.{timestamp}.{body}`; the id is the same at each try, the time is that of the try.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from host.outgoing_tls import TlsRefused, outgoing_tls
 from services.processors.notifications.channel import Undelivered
 from services.processors.notifications.render import RenderedMessage
 
-SECRET_PREFIX = "whsec_"  # noqa: S105 - what a secret begins with
+SECRET_PREFIX = "whsec_"  # noqa: S105 - the prefix of secrets
 SECRET_MIN_BYTES, SECRET_MAX_BYTES = 24, 64
 TIMEOUT, TOO_MANY = 408, 429
 USER_AGENT = "placet-notifier"
@@ -38,7 +38,7 @@ def read_secret(text: str) -> bytes:
     """The key in a secret as Standard Webhooks writes it: `whsec_` and base64 of 24 to 64 bytes.
 
     Raises:
-        BadSecret: it is none.
+        BadSecret: it is not a valid secret.
     """
     encoded = text.strip().removeprefix(SECRET_PREFIX)
     try:
@@ -53,14 +53,14 @@ def read_secret(text: str) -> bytes:
 
 
 def sign(key: bytes, message_id: str, timestamp_s: int, body: bytes) -> str:
-    """The signature of a message, as its header has it."""
+    """The signature of a message, in the form of its header."""
     signed = b"%s.%d.%s" % (message_id.encode(), timestamp_s, body)
     return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 
 
 @dataclass(slots=True)
 class WebhookChannel:
-    """Posts to one address and to no other: no redirect is followed, no proxy or password file looked up."""
+    """Posts to one address only: redirects are not followed, and no proxy or password file is used."""
 
     url: str = field(repr=False)
     key: bytes = field(repr=False)
@@ -74,7 +74,7 @@ class WebhookChannel:
         return "webhook"
 
     async def send(self, outgoing: RenderedMessage) -> None:
-        """See `Channel`. The answer's status is all that is read of it."""
+        """See `Channel`. Only the status of the answer and its Retry-After are read."""
         body = json.dumps(outgoing.document, ensure_ascii=False, separators=(",", ":")).encode()
         headers = self._headers(outgoing.id, body)
         try:
@@ -91,7 +91,7 @@ class WebhookChannel:
         except httpx.ConnectError as error:
             raise Undelivered(_connection_failure(error)) from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            # From None: what httpx raises has the address with it.
+            # From None: httpx's errors contain the address.
             raise Undelivered(type(error).__name__) from None
         if not 200 <= status < 300:
             is_final = 400 <= status < 500 and status not in (TIMEOUT, TOO_MANY)
@@ -118,7 +118,7 @@ class WebhookChannel:
 
 
 def _connection_failure(error: httpx.ConnectError) -> str:
-    """Why nobody could be asked. Of what was raised only OpenSSL's own word is told: the rest names the address."""
+    """The reason for a failed connection. Only OpenSSL's own message is shown: the rest contains the address."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -128,7 +128,7 @@ def _connection_failure(error: httpx.ConnectError) -> str:
 
 
 def read_retry_after(text: str | None, now_s: float) -> float | None:
-    """Seconds until one may ask again (RFC 9110, 10.2.3); None where the header says nothing that can be read."""
+    """Seconds until the next try is welcome (RFC 9110, 10.2.3); None if the header cannot be read."""
     if text is None:
         return None
     if text.strip().isascii() and text.strip().isdigit() and len(text) < 10:
