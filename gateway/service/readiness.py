@@ -57,7 +57,7 @@ async def all_problems(gateway: Gateway) -> Finding:
 
 
 def _own_warnings(gateway: Gateway) -> list[str]:
-    """Faults of the identity provider's keys and of the vault; without the vault only sensitive values are missing."""
+    """Faults of the identity provider's keys, and of the vault, which only sensitive values need."""
     keys = gateway.authenticator.wrong()
     return [f"this gateway: {wrong}" for wrong in (keys, gateway.desk.damage) if wrong]
 
