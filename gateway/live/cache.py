@@ -1,6 +1,6 @@
 """Rows of executions, calls and holds, kept current by the tail.
 
-A cached row is exactly as of the tail's position. A row that is not cached may be in the views:
+A cached row has exactly its state at the tail's position. A row that is not cached may be in the views:
 `gateway.live.reader` fetches it and caches it. Open calls and holds stay; other rows leave, least recently changed
 first.
 """

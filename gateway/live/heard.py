@@ -90,7 +90,7 @@ class Heard:
         return sorted(found, key=lambda part: part.word.key)
 
     def shown(self) -> list[Part]:
-        """As `parts`, with true ages: while no heartbeat arrives, no process's last one is news."""
+        """As `parts`, with ages that count until now, also while no heartbeat of any process arrives."""
         silence_s = self.silence_s
         return [Part(part.word, part.age_s + silence_s) for part in self.parts()]
 

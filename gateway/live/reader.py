@@ -188,7 +188,7 @@ class Reader:
         return row
 
     async def _keep(self, subject: Subject, found: Found) -> Row | None:
-        """Cache a row if it is as of the tail's position; return None while it is not."""
+        """Cache a row if it has its state at the tail's position; return None while it has not."""
         row = found.row
         if row is None:
             return None

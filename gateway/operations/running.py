@@ -39,6 +39,6 @@ def check_has(call: CallRow, attempt_id: str, now_ms: Callable[[], int], ended: 
 
 
 def _over_ms(call: CallRow) -> int:
-    """The time until which the consuming attempt counts as running: the end of its lease or its run deadline."""
+    """The time until which the consuming attempt may run: its run deadline or, if earlier, the end of its lease."""
     ends: list[int] = [at for at in (call["lease_until_ms"], call["run_deadline_at_ms"]) if at is not None]
     return min(ends)

@@ -63,7 +63,11 @@ ORDER = ("opened_at_ms", "hold_id")
     **operation({200: r.Page[r.Hold]}, parameters=(*FILTERS, CURSOR, LIMIT, AFTER)),
 )
 async def list_holds(door: AtDoor) -> Response:
-    """List holds, longest open first; an agent's token sees its own agent's, and not everyone who may decide them."""
+    """List holds, longest open first.
+
+    An agent's token sees its own agent's holds. A token that may not read the whole project sees the holds that its
+    subject may decide or has decided.
+    """
     limit = bounded(door.limit())
     filters, status = _filters(door), door.one_of(STATUS)
     await (door.settle_after() if _is_of_open(door, status) else door.settle_views_after())
