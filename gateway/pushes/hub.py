@@ -57,7 +57,7 @@ class Hub:
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
     _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)
-    # Receivers of the channel of holds who may not read their project: they get only the holds that they may decide.
+    # Receivers of the channel of holds who may not read their project: they get only the holds of `sees_hold`.
     _asked: set[Receiver] = field(default_factory=set)
 
     def subscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:

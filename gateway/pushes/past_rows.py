@@ -24,7 +24,7 @@ RowsAt = Callable[[bytes, int, int], Awaitable[ExecutionState | None]]
 
 @dataclass(slots=True)
 class PastRows:
-    """The rows of recently seen executions, to which each of their commands is folded."""
+    """The rows of recently seen executions, into which the events of each of their commands are folded."""
 
     before: RowsAt
     _cache: Cache = field(default_factory=Cache)

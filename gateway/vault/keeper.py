@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 SWEEP_EVERY_S = 600.0
 AGAIN_AFTER_S = 2.0
-# The log keeps a waiting command no longer than this; after a day the command is not repeated either.
+# A command waits for its decision no longer than the log keeps it; after a day it is not repeated either.
 ORPHAN_AFTER_MS = 24 * 60 * 60 * 1000
 # The log's time and the gateway's may differ, and the views may be behind.
 MARGIN_MS = 24 * 60 * 60 * 1000
