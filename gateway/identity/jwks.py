@@ -233,7 +233,7 @@ def _fitting(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _public_key(entry: dict[str, Any]) -> PublicKey | None:
     if "d" in entry:
-        return None  # a private key that was published by mistake is nobody's proof any more
+        return None  # a private key that was published by mistake proves nothing any more
     try:
         key = READERS[entry["kty"]](entry)
     except (PyJWTError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:

@@ -62,7 +62,7 @@ class LikeHold(Resource):
 
 
 class Requirement(Resource):
-    """A requirement of some of several rules, besides `quorum`: this many approvals by roles or named reviewers."""
+    """A requirement of one or more rules, besides `quorum`: this many approvals by the roles or the reviewers."""
 
     rules: list[str]
     roles: list[str]

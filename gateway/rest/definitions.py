@@ -27,7 +27,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
     **operation({200: r.Published, 202: r.Published}, 409, body=ToolDefinition, named="name", writes=True),
 )
 async def put_tool(door: AtDoor, name: str) -> Response:
-    """Publish a tool: 200 when every partition has adopted it, 202 with those that have not yet."""
+    """Publish a tool: 200 when every partition has adopted it, 202 with the partitions that have not yet."""
     given = await door.given()
     return await door.perform(lambda: plan_tool(door.gate, door.claims, name, given, door.key))
 

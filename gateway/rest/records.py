@@ -94,7 +94,7 @@ async def get_trust(door: AtDoor, agent: str) -> Response:
     **operation({200: r.Page[r.Reviewer]}, parameters=(SINCE,)),
 )
 async def list_reviewers(door: AtDoor) -> Response:
-    """List the reviewers with the number of their decisions of each kind; of the last 30 days without `since`."""
+    """List the reviewers with the number of their decisions of each kind; without `since`, of the last 30 days."""
     check_reads(door.actor)
     actor, since_ms = door.actor, _since_ms(door)
     if since_ms is None:
