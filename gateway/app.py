@@ -1,4 +1,4 @@
-"""The application: routes, the answers to what goes wrong, and what every answer carries."""
+"""The application: routes, error answers, and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gateway.sockets import ws
 logger = logging.getLogger(__name__)
 
 TITLE = "Placet"
-# What pages of the origins named with --origin may do from a browser.
+# Permissions in a browser for pages of the origins given with --origin.
 CORS_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 CORS_HEADERS = ("Authorization", "Content-Type", IDEMPOTENCY_KEY.name, LAST_EVENT_ID.name, PROJECT.name)
 CORS_EXPOSED = ("Retry-After", "WWW-Authenticate")
@@ -42,26 +42,26 @@ CORS_MAX_AGE_S = 600
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    # Nothing that is answered here is a page: should a browser take it for one, it fetches and runs nothing.
+    # No answer here is a page: if a browser treats one as a page, it must fetch and run nothing.
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
 
 
 def routed_app() -> FastAPI:
-    """An application with the routes and nothing behind them: what the documents are made of."""
+    """Return an application with the routes and no services, from which the documents are made."""
     app = FastAPI(
         title=TITLE,
         version=VERSION,
         description=DESCRIPTION,
         license_info=LICENSE,
-        # Relative to where the document was found: a gateway does not know the names that it is reached by.
+        # Relative to the document's own address: a gateway cannot know the names by which it is reached.
         servers=[{"url": "/"}],
         responses=ANY_HEAD,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        # The address of a redirect would be made of what the client says that our host is.
+        # The address of a redirect would be made from the host that the client claims.
         redirect_slashes=False,
     )
     for router in ROUTERS:
@@ -70,7 +70,7 @@ def routed_app() -> FastAPI:
 
 
 def create_app(gateway: Gateway) -> FastAPI:
-    """The application of a gateway. The gateway is started and stopped by whoever runs it."""
+    """Return the application of a gateway. The caller starts and stops the gateway."""
     app = routed_app()
     app.state.gateway = gateway
     app.router.routes.append(WebSocketRoute("/v1/ws", ws.endpoint))
@@ -89,21 +89,21 @@ def create_app(gateway: Gateway) -> FastAPI:
             allow_methods=CORS_METHODS,
             allow_headers=CORS_HEADERS,
             expose_headers=CORS_EXPOSED,
-            # A token is sent in a header by who has it; no browser adds a cookie here.
+            # The token is sent in a header by its holder; browsers add no cookie here.
             allow_credentials=False,
             max_age=CORS_MAX_AGE_S,
         )
     app.add_middleware(HeadAsGet)
     app.add_middleware(Observed, metrics=gateway.metrics)
     app.state.openapi = openapi_document(app)
-    # Anybody may ask for them, as often as they like; so they are written once.
+    # Anyone may request them, as often as they like; so they are serialized once.
     app.state.openapi_text = orjson.dumps(app.state.openapi)
     app.state.asyncapi_text = orjson.dumps(asyncapi_document())
     return app
 
 
 class Observed:
-    """Counts and times HTTP requests, and adds the headers that every answer carries."""
+    """Counts and times HTTP requests, and adds the headers of every answer."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
@@ -147,7 +147,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 
 
 def _methods(scope: Scope) -> set[str]:
-    """The methods of a resource (RFC 9110, section 10.2.1). Each stands in a route of its own."""
+    """Return the methods of a resource (RFC 9110, section 10.2.1). Each method has a route of its own."""
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, Route | APIRoute)]
     found = {
         method
@@ -159,7 +159,7 @@ def _methods(scope: Scope) -> set[str]:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    # The client went away in the middle of its body: nobody reads this answer, and nothing is wrong here.
+    # The client disconnected in the middle of its body: this answer has no reader, and there is no fault here.
     return bare(400, "malformed", "the body ended early", {})
 
 

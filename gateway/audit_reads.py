@@ -1,4 +1,4 @@
-"""What the audit routes read: heads from their files, leaves from the views, records from the log."""
+"""The data of the audit routes: heads from their files, leaves from the views, records from the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.record import RawRecord
 from schemas.refusals import Refusal
 from schemas.topics import Topics
 
-# A page ends where this much of the partition lies between its first record and its last.
+# A page ends when its first and last record are this many offsets apart.
 SCAN_MOST = 20_000
 PAGE_BYTES = 8 * 1024 * 1024
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AuditReads:
-    """Reads for one gateway; `head_seconds` is how long a head is waited for at most."""
+    """Reads for one gateway; `head_seconds` is the longest time until the next head is signed."""
 
     files: HeadFiles
     keys_file: Path
@@ -40,7 +40,7 @@ class AuditReads:
     head_seconds: float
 
     def newest(self, tenant: str) -> Head | None:
-        """The newest head of a tenant.
+        """Return the newest head of a tenant.
 
         Raises:
             Problem: 503, the heads cannot be read.
@@ -48,16 +48,16 @@ class AuditReads:
         return _readable(lambda: self.files.newest(tenant))
 
     def heads_after(self, tenant: str, number: int, limit: int) -> list[Head]:
-        """The heads that follow one; errors as `newest`."""
+        """Return the heads after a number; errors as `newest`."""
         return _readable(lambda: self.files.after(tenant, number, limit))
 
     def keys(self) -> dict[str, str]:
-        """The public keys that sign heads, base64 by their ids; errors as `newest`."""
+        """Return the public keys that sign heads, base64 by key id; errors as `newest`."""
         found = _readable(lambda: load_public(self.keys_file))
         return {kid: base64.b64encode(raw_public(key)).decode() for kid, key in found.items()}
 
     def not_covered(self) -> Problem:
-        """The answer where no head covers a record yet."""
+        """Return the answer if no head covers a record yet."""
         wait_s = max(1, math.ceil(self.head_seconds))
         return Problem(
             Refusal.UNAVAILABLE,
@@ -66,16 +66,16 @@ class AuditReads:
         )
 
     async def raw(self, tree: TreeKey, offsets: Sequence[int]) -> dict[int, RawRecord]:
-        """The records of a tree at offsets.
+        """Return the records of a tree at offsets.
 
         Raises:
-            Problem: 503, the log does not answer, or does not hold one of them any more.
+            Problem: 503, the log does not answer, or no longer has one of them.
         """
         topic = self.topics.definitions if tree.topic == "definitions" else self.topics.executions
         try:
             return await self.records.read(TopicPartition(topic, tree.partition), offsets) if offsets else {}
         except (LogUnreachable, LogRefused) as error:
-            # Its sentence is for operators: it names the cluster's address.
+            # The error's own text is for operators: it contains the cluster's address.
             detail = "the record could not be read from Kafka: try again"
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
         except OffsetGone as error:
@@ -86,12 +86,12 @@ class AuditReads:
 
 
 def tree_in(head: Head, tree: TreeKey) -> TreeHead | None:
-    """What a head says of a tree."""
+    """Return a tree's entry in a head."""
     return next((one for one in head.trees if (one.topic, one.partition) == tree[1:]), None)
 
 
 def record_json(tree: TreeKey, record: RawRecord) -> dict[str, Any]:
-    """A record as its leaf is made of it; bytes are base64."""
+    """A record in the form from which its leaf is made; bytes are base64."""
     return {
         "topic": tree.topic,
         "partition": record.partition,
@@ -103,12 +103,12 @@ def record_json(tree: TreeKey, record: RawRecord) -> dict[str, Any]:
 
 
 def within_reach(found: Sequence[Leaf]) -> list[Leaf]:
-    """The leaves of a page whose records can be read in one go."""
+    """Return the leaves of a page whose records can be read in one pass."""
     return [leaf for leaf in found if leaf.offset - found[0].offset <= SCAN_MOST]
 
 
 def cut_to_size(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The items of a page up to its size in bytes, at least one."""
+    """Return the items of a page up to its size in bytes, at least one."""
     size = 0
     for count, item in enumerate(items):
         size += len(item["record"]["value"]) if item["record"] else 0

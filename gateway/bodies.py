@@ -1,4 +1,4 @@
-"""What clients send, as models: read strictly, closed to fields that they do not name, and published as schemas.
+"""Request bodies as models: read strictly, closed to unknown fields, and published as schemas.
 
 The same models serve REST, the WebSocket, the OpenAPI and the AsyncAPI document.
 """
@@ -22,7 +22,7 @@ REQUEST_WORDS = (
     f"{REQUEST_MAX_BYTES} bytes."
 )
 
-# Something new has a chosen id; what is named may be of an earlier version.
+# The id of a new resource follows today's rules; an existing resource may have an id from an earlier version.
 ChosenId = Annotated[
     str,
     Field(max_length=limit_of(k.ProposeToolCall, "call_id"), pattern=form_of(k.ProposeToolCall, "call_id")),
@@ -39,7 +39,7 @@ _OPTION_NAME: list[JsonSchemaValue] = [
     {"type": "number"},
     {"type": "boolean"},
 ]
-# The decider judges options; the schema says what it takes (`services.domain.execution.requests`).
+# The decider checks options; this schema describes what it accepts (`services.domain.execution.requests`).
 Option = Annotated[
     Any,
     WithJsonSchema(
@@ -60,7 +60,7 @@ class Body(BaseModel):
 
 
 class StartExecution(Body):
-    """Open an execution. Without an id one is made; without an agent it is the token's."""
+    """Open an execution. Without an id one is generated; without an agent it is the token's agent."""
 
     execution_id: ChosenId | None = None
     agent: ChosenId | None = None
@@ -71,10 +71,10 @@ class StartExecution(Body):
 
 
 class ProposeToolCall(Body):
-    """Ask to run a tool. `annotations` are the agent's own claims: they can raise a risk, never lower it.
+    """Propose to run a tool. `annotations` are the agent's own claims: they can raise a risk, never lower it.
 
-    With an `attempt_id`, random per process and never derived from the call, a call that the policy lets through is
-    consumed by that attempt at once: the answer then says `consumed` and is its leave to run.
+    With an `attempt_id`, random per process and never derived from the call, a call that the policy releases is
+    consumed by that attempt at once: the answer then has the status `consumed` and permits the attempt to run it.
     """
 
     call_id: ChosenId | None = None
@@ -87,32 +87,32 @@ class ProposeToolCall(Body):
 
 
 class TakeSecrets(Body):
-    """Have sensitive values handed over to an attempt; its id is random per process, as for `ConsumeGrant`."""
+    """Deliver sensitive values to an attempt; its id is random per process, as for `ConsumeGrant`."""
 
     attempt_id: ClientId
 
 
 class EraseSecrets(Body):
-    """Erase the sensitive values of a call or request, for good."""
+    """Erase the sensitive values of a call or request permanently."""
 
     reason: Text = ""
 
 
 class DestroyDataKey(Body):
-    """Destroy a data key, and so everything that was sealed under it."""
+    """Destroy a data key, and with it everything that was sealed under it."""
 
     reason: Text = ""
 
 
 class RetirePolicy(Body):
-    """Take a policy out of force; refused where another version than `version` is, if that is given."""
+    """Take a policy out of force; with `version`, refused if another version is in force."""
 
     version: Annotated[int, Field(ge=1, le=COUNT_MAX)] | None = None
     reason: Text = ""
 
 
 class FinishExecution(Body):
-    """End an execution, over the WebSocket: with `result` where it completed, else with `reason`; never with both."""
+    """End an execution, over the WebSocket: with `result` if it completed, else with `reason`; never with both."""
 
     outcome: Literal["completed", "failed", "cancelled"]
     result: Any = Field(default=None, description="What it came to: any JSON.")
@@ -120,7 +120,7 @@ class FinishExecution(Body):
 
 
 class RequestHumanInput(Body):
-    """Ask a person something. Without an execution one is opened for it."""
+    """Ask a person something. Without an execution, one is opened for the request."""
 
     request_id: ChosenId | None = None
     execution_id: ClientId | None = None
@@ -154,7 +154,7 @@ class RequestHumanInput(Body):
 
 
 class DecideHold(Body):
-    """Decide a hold on exactly the digest that was seen. `remember` belongs to scope execution or rule."""
+    """Decide a hold with exactly the digest that was seen. `remember` is for scope execution or rule."""
 
     decision: Decision
     digest: Annotated[str, Field(max_length=64)] = Field(
@@ -177,7 +177,7 @@ class DecideHold(Body):
 
 
 class DecideOneOfMany(DecideHold):
-    """A decision of a bulk."""
+    """One decision of several."""
 
     hold_id: ClientId
 
@@ -189,17 +189,17 @@ class DecideHolds(Body):
 
 
 class Nothing(Body):
-    """No fields."""
+    """A body without fields."""
 
 
 B = TypeVar("B", bound=Body)
 
 
 def read_body(model: type[B], value: dict[str, Any]) -> B:
-    """A parsed body as its model.
+    """Validate a parsed body.
 
     Raises:
-        Problem: 422 invalid, with every error and where it stands.
+        Problem: 422 invalid, with every error and its path.
     """
     try:
         return model.model_validate(value)

@@ -1,7 +1,7 @@
-"""The parts of the installation as they are now, looked up once for all who ask at about the same time.
+"""The parts of the installation as they are now; simultaneous requests share one look-up.
 
-Processes of every machine are known by their heartbeats in the log. Those of this machine also write status files,
-which tell while the log is out of reach.
+The heartbeats in the log show the processes of every machine. Those of this machine also write status files, which
+can be read while the log is out of reach.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ Component = dict[str, Any]
 
 @dataclass(slots=True)
 class Components:
-    """The brokers as they answer, the roles by their heartbeats. Nobody's asking makes more than one look-up.
+    """The brokers as they answer, the roles by their heartbeats. No request starts a look-up while one is running.
 
-    An answer is kept for `KEPT_S`, whatever it says; a look-up that failed is kept for nobody but those who
-    waited for it.
+    A result is kept for `KEPT_S`, whatever it is; a failed look-up is an error only for those who waited for it.
     """
 
     config: KafkaSettings
@@ -45,11 +44,11 @@ class Components:
     _found_at: float = field(default=float("-inf"), init=False)
 
     async def now(self) -> list[Component]:
-        """Each part, in a list of the caller's own."""
+        """Return the parts, in a list of the caller's own."""
         if self.clock() - self._found_at >= KEPT_S:
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look())
-            # One of those who wait may go away; the others still wait.
+            # One of the waiting requests may be cancelled; the others still wait.
             await asyncio.shield(self._looking)
         return [dict(one) for one in self._found]
 
@@ -61,11 +60,11 @@ class Components:
 
 
 async def kafka_component(config: KafkaSettings, partitions: int | None = None) -> Component:
-    """The brokers of the cluster as one component; their process is not always on this machine.
+    """Return the brokers of the cluster as one component; their process is not always on this machine.
 
     Args:
-        config: how they are reached.
-        partitions: how many the executions have there.
+        config: how to connect to them.
+        partitions: the number of partitions of the executions.
     """
     try:
         addresses = await broker_addresses(config)
@@ -86,7 +85,7 @@ async def kafka_component(config: KafkaSettings, partitions: int | None = None) 
 
 
 def component_of(part: Part) -> Component:
-    """A process as it is shown."""
+    """A process as the API shows it."""
     word = part.word
     return {
         "name": word.name,
@@ -103,7 +102,7 @@ def component_of(part: Part) -> Component:
 
 
 def _reason(part: Part) -> str | None:
-    """Why a process does not do its work; which disk is short of room and whose clock is off, also while it does."""
+    """Why a process does not do its work; also, while it works, that a disk is short of room or a clock is off."""
     if part.state in (SILENT, STALLED):
         return part.complaint()
     disk = "" if part.word.disk in part.word.reason else part.word.disk
@@ -111,7 +110,7 @@ def _reason(part: Part) -> str | None:
 
 
 def merged(heard: Sequence[Part], local: Sequence[Part]) -> list[Part]:
-    """What was heard, and of the processes of this machine the word that is newer."""
+    """Merge the processes known by heartbeats and by this machine's status files; the newer information counts."""
     newest = {part.word.key: part for part in heard}
     for part in local:
         known = newest.get(part.word.key)
@@ -121,6 +120,6 @@ def merged(heard: Sequence[Part], local: Sequence[Part]) -> list[Part]:
 
 
 def read_status_files(directory: Path) -> list[Part]:
-    """The status files of this machine's processes; one that is just being replaced or is none is left out."""
+    """Read the status files of this machine's processes; one that is being replaced or is invalid is left out."""
     found = (read_word(path) for path in sorted(directory.glob("*.json")) if path.stem != "stack")
     return [Part(*one) for one in found if one is not None]

@@ -1,4 +1,4 @@
-"""Which holds somebody may decide, and so may see, from the rows at hand. The decider has the last word."""
+"""The holds that an actor may decide, and so may see, from cached rows. The decider's check is the final one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from schemas.refusals import Refusal
 
 
 def may_decide(live: Live, row: HoldRow, actor: Actor) -> bool:
-    """Whether the actor may give a word on an open hold that they have given none on yet."""
+    """Return True if the actor may vote on an open hold and has not voted on it yet."""
     people = live.definitions.people.of(actor.tenant, actor.project)
     return _is_asked(live, row, actor, people) and not _has_spoken(row, actor, people)
 
 
 def sees_hold(live: Live, row: HoldRow, actor: Actor) -> bool:
-    """Whether the actor may read a hold: all of its project, its agent's own, or one that asks them or asked them.
+    """Return True if the actor may read a hold: all of its project, its agent's own, or those it may decide or did.
 
-    A role of the installation's own (treasurer) reads nothing else of its project; what somebody may decide they see.
+    A role that the installation defines (treasurer) reads nothing else of its project; a hold that it may decide, it
+    may also read.
     """
     if reads_project(actor):
         return True
@@ -37,7 +38,7 @@ def sees_hold(live: Live, row: HoldRow, actor: Actor) -> bool:
 
 
 def check_sees_hold(live: Live, row: HoldRow, actor: Actor) -> None:
-    """Refuse who may not read a hold.
+    """Refuse an actor that may not read a hold.
 
     Raises:
         Problem: 403 not_authorised.
@@ -62,7 +63,7 @@ def _is_asked(live: Live, row: HoldRow, actor: Actor, people: TenantPeople) -> b
 
 def _has_spoken(row: HoldRow, actor: Actor, people: TenantPeople) -> bool:
     spoken = (vote["by"] for vote in json_value(row["votes"]))
-    # What an account said that was taken from this person since is not theirs to see.
+    # Votes of an account that was since taken from this person are not shown to them.
     return people.name_of(actor.subject) in people.names_of(by for by in spoken if not people.is_disabled(by))
 
 

@@ -1,7 +1,7 @@
-"""The key under which a request is repeated: `Idempotency-Key` over REST, `ref` on a socket; one key at both doors.
+"""Idempotency keys: `Idempotency-Key` over REST, `ref` on a socket; the same key counts as the same in both.
 
-ASCII alone: HTTP has no encoding for more in a header. A shell sends UTF-8 and a browser Latin-1, so that one key
-would be two. Nor does a header keep the spaces around its value.
+Keys are ASCII only: HTTP has no encoding for other characters in a header. A shell sends UTF-8 and a browser Latin-1,
+so one key would become two. Nor does a header keep the spaces around its value.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _KEY = re.compile(KEY_PATTERN)
 
 
 def idempotency_key(text: object, name: str) -> str:
-    """A key as it was given.
+    """Return a valid key unchanged.
 
     Args:
-        text: what was given.
-        name: what it is called there.
+        text: the key as given.
+        name: the name of its header or field.
 
     Raises:
-        Problem: 422, it is no such key.
+        Problem: 422, it is not a valid key.
     """
     if not isinstance(text, str) or _KEY.fullmatch(text) is None:
         what = f"1 to {KEY_MAX_CHARS} printable ASCII characters without spaces around them"

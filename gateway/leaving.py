@@ -1,10 +1,10 @@
-"""How a gateway ends: whoever waits at it is answered at once, with what is true then, and with no error of ours.
+"""The shutdown of a gateway: waiting requests are answered at once, with the present state, and without an error.
 
-From the moment when it is asked to stop, in this order:
-1. no connection is taken any more, idle ones are closed, and WebSockets are closed with 1012;
-2. long polls are answered as things stand, and streams end;
-3. commands under way have `ANSWER_GRACE_S` for their answer, then they are answered as when their time is over;
-4. `WRITE_GRACE_S` later, whatever was not answered is answered with 503 `unavailable`.
+From the moment of the request to stop, in this order:
+1. no new connections are accepted, idle ones are closed, and WebSockets are closed with 1012;
+2. long polls are answered with the present state, and streams end;
+3. commands under way have `ANSWER_GRACE_S` for their answer; then they are answered as if their time were over;
+4. `WRITE_GRACE_S` later, all requests without an answer are answered with 503 `unavailable`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schemas.refusals import Refusal
 
 logger = logging.getLogger(__name__)
 
-# A decider answers within milliseconds; one that does not will hardly do so while the gateway ends.
+# A decider answers within milliseconds; one that has not answered by then is unlikely to do so during the shutdown.
 ANSWER_GRACE_S = 1.0
 WRITE_GRACE_S = 0.2
 DETAIL = "this gateway is stopping: repeat the same request with the same ids and key, at any gateway"
@@ -33,14 +33,14 @@ End = Callable[[], None]
 
 @dataclass(slots=True)
 class Leaving:
-    """Whether the gateway is ending, what ends with it, and which requests were not answered yet."""
+    """The state of the shutdown: whether it has begun, what to end then, and the requests without an answer."""
 
     has_begun: bool = False
     _ends: list[End] = field(default_factory=list)
     _unanswered: set[asyncio.Task[None]] = field(default_factory=set)
 
     def begin(self) -> None:
-        """End what waits for something to happen (step 2)."""
+        """End everything that waits for an event (step 2)."""
         self.has_begun = True
         logger.info("the gateway is stopping; requests without an answer: %d", len(self._unanswered))
         for end in tuple(self._ends):
@@ -48,7 +48,7 @@ class Leaving:
 
     @contextmanager
     def ends(self, end: End) -> Iterator[None]:
-        """Within this, `end` is called when the gateway begins to leave; at once where it has begun."""
+        """Within this context, `end` is called when the shutdown begins; at once if it has begun."""
         self._ends.append(end)
         try:
             if self.has_begun:
@@ -59,7 +59,7 @@ class Leaving:
 
     @contextmanager
     def unanswered(self, task: asyncio.Task[None]) -> Iterator[End]:
-        """Within this a request waits for its answer; what is yielded is called when the answer begins."""
+        """Within this context a request waits for its answer; call the yielded function when the answer begins."""
         self._unanswered.add(task)
         try:
             yield lambda: self._unanswered.discard(task)
@@ -67,7 +67,7 @@ class Leaving:
             self._unanswered.discard(task)
 
     def give_up(self) -> None:
-        """Let the requests that were not answered be answered by 503 (step 4)."""
+        """Make the requests without an answer end with 503 (step 4)."""
         if self._unanswered:
             logger.info("requests answered with 503, to be repeated: %d", len(self._unanswered))
         for task in tuple(self._unanswered):
@@ -75,7 +75,7 @@ class Leaving:
 
 
 class AnsweredInTheEnd:
-    """Answers requests that are given up with 503; all else is the application's."""
+    """Middleware: answers requests that were given up with 503; the application answers all others."""
 
     def __init__(self, app: ASGIApp, leaving: Leaving, metrics: Metrics) -> None:
         self.app = app
@@ -101,7 +101,7 @@ class AnsweredInTheEnd:
             try:
                 await self.app(scope, receive, noted)
             except asyncio.CancelledError:
-                # Nobody cancels a request but the gateway's end.
+                # Only the gateway's shutdown cancels a request.
                 if not self.leaving.has_begun:
                     raise
                 task.uncancel()

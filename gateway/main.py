@@ -32,7 +32,7 @@ from vitals.word import READY, STOPPING
 logger = logging.getLogger(__name__)
 
 READY_PAUSE_S = 0.05
-# 5 s are promised to whoever stops it.
+# A stop is promised within 5 s.
 END_WITHIN_S = 4.8
 STOP_GRACE_S = 5
 BACKLOG = 2_048
@@ -46,7 +46,7 @@ def run(settings: Mapping[str, str]) -> None:
         settings: docs/architecture.md, Processes.
 
     Raises:
-        SystemExit: with one sentence for the operator, where the gateway cannot start or go on.
+        SystemExit: with one sentence for the operator, if the gateway cannot start or continue.
     """
     try:
         read = read_settings(settings)
@@ -59,13 +59,13 @@ def run(settings: Mapping[str, str]) -> None:
 
 
 def _allow_many_sockets() -> None:
-    """Take all the open files that the system grants: each client is one, and 1,024 is a common default."""
+    """Raise the limit on open files to the system's maximum: each client needs one, and 1,024 is a common default."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def serve(settings: GatewaySettings) -> None:
-    """Serve until a signal comes.
+    """Serve until a signal arrives.
 
     Raises:
         Exception: the error of the part that failed for good.
@@ -79,7 +79,7 @@ async def serve(settings: GatewaySettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, server, settings)
     gateway.pulse.address = address
-    # Who reads that it starts may stop it from then on.
+    # A supervisor that reads this heartbeat may send a signal from then on.
     gateway.heart.start()
     serving = asyncio.create_task(server.serve([listening]))
     starting = asyncio.create_task(_start(gateway, address))
@@ -105,7 +105,7 @@ async def serve(settings: GatewaySettings) -> None:
 
 
 def _stop(server: GatewayServer, settings: GatewaySettings) -> None:
-    """End, whatever hangs: a disk or a server that does not answer may hold a thread that Python would wait for."""
+    """Stop in time, even if a thread hangs on a disk or a server: Python would wait for that thread."""
     server.stop()
     ending = threading.Timer(END_WITHIN_S, _end_now, (settings,))
     ending.daemon = True
@@ -122,10 +122,10 @@ def _end_now(settings: GatewaySettings) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to an address; port 0 picks a free one.
+    """Return a socket bound to an address; port 0 picks a free one.
 
     Raises:
-        AddressTaken: another program has it, or the host is none of ours.
+        AddressTaken: another program uses it, or the host is not of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -142,7 +142,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def server_config(gateway: Gateway) -> uvicorn.Config:
-    """How the HTTP server runs."""
+    """Return the configuration of the HTTP server."""
     bounds = gateway.settings.limits.bounds
     return uvicorn.Config(
         create_app(gateway),
@@ -161,12 +161,12 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
 
 
 def server_log_level(level: str) -> str:
-    """The HTTP server's log level: at DEBUG it would write down what comes over a WebSocket, tokens too."""
+    """Return the HTTP server's log level: at DEBUG it would log the content of WebSockets, including tokens."""
     return "info" if logging.getLevelNamesMapping().get(level.upper(), 0) < logging.INFO else level.lower()
 
 
 class GatewayServer(uvicorn.Server):
-    """A server that leaves signals to the process, which stops it, and that answers who waits when it is stopped."""
+    """A server that leaves signals to the process, which stops it, and that answers waiting requests when stopped."""
 
     def __init__(self, gateway: Gateway) -> None:
         super().__init__(server_config(gateway))
@@ -174,15 +174,15 @@ class GatewayServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take no signals."""
+        """Handle no signals."""
         yield
 
     def stop(self) -> None:
-        """Answer what is under way, then end."""
+        """Answer the requests under way, then end."""
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take nobody in, close what is idle, and return when everybody else was answered."""
+        """Accept no connections, close idle ones, and return when all other requests were answered."""
         leaving = asyncio.create_task(self._leave())
         try:
             await super().shutdown(sockets)
@@ -202,7 +202,7 @@ class GatewayServer(uvicorn.Server):
 
 async def _start(gateway: Gateway, address: str) -> None:
     await gateway.start()
-    # What is there now stays: the collector need not look at it again and again.
+    # The present objects stay alive: the collector need not examine them again and again.
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     while problems := await own_problems(gateway):

@@ -1,4 +1,4 @@
-"""What Prometheus reads: how much comes in, how fast it is answered, how far the tail is."""
+"""The gateway's Prometheus metrics: the rate of requests, the time to answer, the lag of the tail."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ class Metrics:
         )
 
     def see(self, parts: Sequence[Part], own: Word, *, is_ready: bool) -> None:
-        """Take in what is known of the installation's processes; of those of one name, the worst."""
+        """Set the metrics of the installation's processes; of several with one name, those of the worst."""
         self._ready.set(is_ready)
-        # Never is longer than any bound of an alert; 0 would say that it has just answered.
+        # Infinity for "never" exceeds the threshold of every alert; 0 would mean that Kafka has just answered.
         self._kafka_age.set(math.inf if own.kafka_age_ms is None else own.kafka_age_ms / 1000)
         families = self._part_ready, self._part_silent, self._part_lag
         for family in families:
@@ -100,5 +100,5 @@ class Metrics:
                 self._part_lag.labels(*labels).set(part.word.lag_records)
 
     def text(self) -> bytes:
-        """The metrics in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self.registry)

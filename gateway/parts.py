@@ -1,4 +1,4 @@
-"""The gateway's parts that run as long as it does: where one ends, the gateway is over."""
+"""The gateway's permanent parts: if one ends, the gateway ends."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Parts:
     _failed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def on_failure(self, tell: Callable[[], None]) -> None:
-        """Call `tell` as soon as one ends."""
+        """Call `tell` as soon as a part ends."""
         self._ended = tell
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a part from now on."""
+        """Start a part."""
         task = asyncio.create_task(work)
         task.add_done_callback(self._fail)
         self._tasks.append(task)
 
     async def wait_failed(self) -> None:
-        """Wait until one has ended by itself."""
+        """Wait until a part has ended by itself."""
         await self._failed.wait()
 
     async def stop(self) -> None:
-        """End them all."""
+        """End all parts."""
         for task in self._tasks:
             task.remove_done_callback(self._fail)
             task.cancel()
@@ -49,7 +49,7 @@ class Parts:
                 self.failure = self.failure or ended
 
     def _fail(self, task: asyncio.Task[None]) -> None:
-        # A library's own CancelledError ends a part as well, and says nothing.
+        # A library's own CancelledError also ends a part, and contains no reason.
         raised = None if task.cancelled() else task.exception()
         ended = raised or RuntimeError("a part of the gateway ended")
         self.failure = self.failure or ended

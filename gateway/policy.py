@@ -1,9 +1,9 @@
 """The gateway's own policy: an optional YAML file that can only tighten.
 
-    deny: ["shell_*"]       # such calls are refused before anything is asked
+    deny: ["shell_*"]       # such calls are refused before they are sent to the decider
     raise: ["http_*"]       # such calls carry the claim destructiveHint, which can only raise their risk
 
-Nothing else is accepted, so that nobody believes that it allows anything.
+No other field is accepted, so that nobody can think that the file permits anything.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class GatewayPolicy:
             raise Problem(Refusal.NOT_AUTHORISED, f"this gateway lets no call of {tool} pass")
 
     def claims(self, tool: str, claims: Mapping[str, Any]) -> dict[str, Any]:
-        """The claims of a call, raised where the policy says so."""
+        """Return the claims of a call, raised if the policy says so."""
         if any(glob_matcher(pattern)(tool) for pattern in self.raised):
             return {**claims, "destructiveHint": True}
         return dict(claims)
 
 
 def load_gateway_policy(path: Path | None) -> GatewayPolicy:
-    """The policy in a file; one that tightens nothing where there is no file configured.
+    """Return the policy in a file; without a file, a policy that tightens nothing.
 
     Raises:
-        SettingsRefused: unreadable, or anything else in it than lists of patterns.
+        SettingsRefused: the file is unreadable, or contains anything other than lists of patterns.
     """
     if path is None:
         return GatewayPolicy()

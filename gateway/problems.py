@@ -17,7 +17,7 @@ from schemas.refusals import HTTP_STATUS, PRECEDENCE, Refusal
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 100
-# Codes of what HTTP itself refuses.
+# The codes of HTTP's own refusals.
 _BARE_CODES = {
     HTTPStatus.BAD_REQUEST: "malformed",
     HTTPStatus.FORBIDDEN: "not_authorised",
@@ -31,12 +31,12 @@ _BARE_CODES = {
 
 
 class Problem(Exception):
-    """A refusal on its way to the caller.
+    """A refusal for the caller.
 
     Attributes:
         code: the refusal.
         detail: one sentence for a person.
-        fields: whatever else the answer carries, such as `winning_decision_id` or `errors`.
+        fields: further members of the answer, such as `winning_decision_id` or `errors`.
     """
 
     def __init__(self, code: Refusal, detail: str, **fields: Any) -> None:
@@ -51,7 +51,7 @@ class Problem(Exception):
         return HTTP_STATUS[self.code]
 
     def document(self) -> dict[str, Any]:
-        """The members of the problem document."""
+        """Return the members of the problem document."""
         return {
             "type": f"/problems/{self.code}",
             "title": self.code.replace("_", " "),
@@ -63,17 +63,17 @@ class Problem(Exception):
 
 
 def first_of(problems: Iterable[Problem]) -> Problem:
-    """The one that is told where several apply: the earliest in the order of refusals."""
+    """Return the problem to answer if several apply: the earliest in the order of refusals."""
     return min(problems, key=lambda problem: PRECEDENCE[problem.code])
 
 
 def not_found(what: str) -> Problem:
-    """There is none, or it is another tenant's: the answer is the same."""
+    """404: the resource does not exist, or belongs to another tenant; the answer is the same."""
     return Problem(Refusal.NOT_FOUND, f"no such {what}")
 
 
 def invalid(error: ValidationError) -> Problem:
-    """A body that does not fit its model, with every error and where it stands."""
+    """Return the refusal of a body that does not fit its model, with every error and its path."""
     places = by_place(error.errors(include_url=False, include_input=False))
     errors = [
         {"path": ".".join(map(str, place)), "code": items[0]["type"], "message": _message(items)}
@@ -91,12 +91,12 @@ def _message(errors: list[Mapping[str, Any]]) -> str:
 
 
 def bare_code(status: int) -> str:
-    """The code of a refusal of HTTP's own."""
+    """Return the code of one of HTTP's own refusals."""
     return _BARE_CODES.get(HTTPStatus(status), "malformed")
 
 
 def bare_document(status: int, code: str, detail: str) -> dict[str, Any]:
-    """The problem document of what is wrong with a request whatever it asks for: HTTP's own refusals."""
+    """Return the problem document of one of HTTP's own refusals, which do not depend on the resource."""
     return {
         "type": f"/problems/{code}",
         "title": code.replace("_", " "),
@@ -107,12 +107,12 @@ def bare_document(status: int, code: str, detail: str) -> dict[str, Any]:
 
 
 def bare(status: int, code: str, detail: str, headers: Mapping[str, str]) -> Response:
-    """Likewise, as an HTTP response."""
+    """Return the same as an HTTP response."""
     return Response(orjson.dumps(bare_document(status, code, detail)), status, headers, MEDIA_TYPE)
 
 
 def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """The problem as an HTTP response."""
+    """Return the problem as an HTTP response."""
     extra = dict(headers or {})
     if problem.code is Refusal.UNAUTHENTICATED:
         extra["WWW-Authenticate"] = 'Bearer realm="placet"'
@@ -122,15 +122,15 @@ def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Resp
 
 
 def message_of(problem: Problem) -> dict[str, Any]:
-    """The problem as the message `error` of a socket or stream: `problem` is the document's own `type`."""
+    """Return the problem as the message `error` of a socket or stream: `problem` is the document's own `type`."""
     document = problem.document()
     return {**document, "type": "error", "problem": document["type"], "ref": None}
 
 
 def written(document: Mapping[str, Any]) -> bytes:
-    """A problem document as JSON, whatever text it quotes."""
+    """Serialize a problem document to JSON, whatever text it quotes."""
     try:
         return orjson.dumps(document)
     except TypeError:
-        # What was sent holds half of a character; JSON escapes it, and orjson does not.
+        # The quoted text contains a lone surrogate; json escapes it, and orjson does not.
         return json.dumps(document).encode()

@@ -1,4 +1,4 @@
-"""The gateway's settings, from the plain text that every role is started with."""
+"""The gateway's settings, from the plain text that every role receives at its start."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.topics import DEFAULT_PARTITIONS, Topics
 DEFAULT_REQUESTS_PER_S = 500
 DEFAULT_AGENT_PROPOSALS_PER_MINUTE = 600
 DEFAULT_TENANT_PROPOSALS_PER_MINUTE = 6_000
-# The limits that a setting named gateway_… changes.
+# The limits that a setting named gateway_… can change.
 RATES = {
     "requests_per_s": DEFAULT_REQUESTS_PER_S,
     "agent_proposals_per_minute": DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
@@ -28,24 +28,24 @@ RATES = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one subject may ask by REST, and what one connection may do.
+    """The limits of one subject over REST, and of one connection.
 
     Attributes:
         requests_per_s: sustained rate of one subject's REST requests; the burst is as many again.
         messages_per_s: sustained rate of WebSocket messages; the burst is as many again.
         in_flight: commands of one socket without an answer; more are not read until some are answered.
-        queue_messages: pushed messages waiting for a slow reader; more and it must subscribe anew.
-        queue_bytes: likewise, in bytes.
+        queue_messages: pushed messages waiting for a slow reader; with more it must subscribe anew.
+        queue_bytes: the same, in bytes.
         authenticate_s: time for the first message.
-        sockets: of one subject, open at once.
-        agent_proposals_per_minute: sustained rate of calls that one agent proposes, by whatever door.
-        tenant_proposals_per_minute: likewise of all agents of a tenant together.
-        subject_bytes: of messages and answers that wait for all of one subject's readers together.
-        total_bytes: likewise for everybody; beyond it who has more than a fair part gets no more.
-        subject_share: of the process, that what is long to answer may take for one subject.
-        subject_burst_s: seconds of the process that it may take at once.
-        subject_patience_s: how long it is delayed before it is refused.
-        bounds: of a connection, before and beside all that is asked over it.
+        sockets: open sockets and streams of one subject.
+        agent_proposals_per_minute: sustained rate of calls that one agent proposes, over all interfaces.
+        tenant_proposals_per_minute: the same for all agents of a tenant together.
+        subject_bytes: bytes of messages and answers that wait for all readers of one subject together.
+        total_bytes: the same for all subjects; beyond it, subjects with more than a fair part get no more.
+        subject_share: the share of the process that slow answers may take for one subject.
+        subject_burst_s: seconds of the process that they may take at once.
+        subject_patience_s: how long a request is delayed before it is refused.
+        bounds: limits of a connection, independent of its requests.
     """
 
     requests_per_s: int = DEFAULT_REQUESTS_PER_S
@@ -67,9 +67,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class GatewaySettings:
-    """Everything that a gateway is started with.
+    """The complete settings of a gateway.
 
-    `origins` are the browser origins whose pages may use REST, streams and the WebSocket, beside the gateway's own.
+    `origins` are the browser origins whose pages may use REST, streams and the WebSocket, besides the gateway's own.
     """
 
     data_dir: Path
@@ -94,12 +94,12 @@ class GatewaySettings:
 
 
 def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
-    """The settings of docs/architecture.md.
+    """Read the settings of docs/architecture.md.
 
-    Of the gateway's own: `gateway_policy`, `gateway_origins`, `oidc_…` (docs/identity.md), and the `RATES`.
+    The gateway's own are `gateway_policy`, `gateway_origins`, `oidc_…` (docs/identity.md), and the `RATES`.
 
     Raises:
-        SettingsRefused: one is missing, not a number, a rate that lets nothing pass, or no identity provider.
+        SettingsRefused: one is missing or not a number, a rate is below 1, or the identity provider is invalid.
     """
     try:
         read = GatewaySettings(
@@ -138,10 +138,10 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
 
 
 def _origins(text: str) -> tuple[str, ...]:
-    """Origins as browsers write them.
+    """Parse origins as browsers write them.
 
     Raises:
-        SettingsRefused: one is a wildcard, `null`, has a path, or is no web origin at all.
+        SettingsRefused: one is a wildcard, `null`, has a path, or is not a web origin.
     """
     origins = tuple(text.split())
     for origin in origins:

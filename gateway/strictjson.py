@@ -1,4 +1,4 @@
-"""The one way in which bytes from outside become JSON values, at every door."""
+"""The only parser of JSON from outside, for REST and the WebSocket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.canonical import MalformedJson, TooDeep, canonical, parse_new
 from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
 
-# A body is its arguments and a few words around them; the escapes of JSON can double the arguments' length.
+# A body consists of its arguments and a few fields; JSON escapes can double the arguments' length.
 BODY_MAX_BYTES = 1024 * 1024
 
 
@@ -42,10 +42,10 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def canonical_text(value: Any, name: str) -> str:
-    """The canonical JSON of a parsed value, of at most 256 KiB.
+    """Return the canonical JSON of a parsed value, of at most 256 KiB.
 
     Raises:
-        Problem: 413 too_large, naming the field.
+        Problem: 413 too_large; it names the field.
     """
     if value == {}:
         return "{}"
@@ -53,10 +53,10 @@ def canonical_text(value: Any, name: str) -> str:
 
 
 def within(text: str, name: str, most: int, form: str = "") -> str:
-    """A text that has at most so many bytes of UTF-8.
+    """Return a text of at most `most` bytes of UTF-8.
 
     Raises:
-        Problem: 413 too_large, naming the field.
+        Problem: 413 too_large; it names the field.
     """
     if len(text) > most // 4 and len(text.encode()) > most:
         raise Problem(Refusal.TOO_LARGE, f"{name} is over {most} bytes{form}")

@@ -1,4 +1,4 @@
-"""The views as the gateway asks them: rows with the positions of their moment, answers, and where to begin."""
+"""The gateway's queries of the views: rows with the positions of their moment, answers, and the starting state."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from schemas.refusals import Refusal
 from schemas.topics import Topics
 
 T = TypeVar("T")
-# All that is open in a large installation.
+# The time to read everything that is open in a large installation.
 BEGIN_WITHIN_S = 60.0
 
 
 class Beginning(NamedTuple):
-    """One moment of the views from which the live state goes on."""
+    """One moment of the views, from which the live state continues."""
 
     positions: list[Position]
     adopted: dict[int, int]
@@ -52,7 +52,7 @@ class GatewayViews:
     topics: Topics
 
     async def read(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
-        """Ask the views in one moment.
+        """Query the views at one moment.
 
         Raises:
             Problem: 503, they cannot be read.
@@ -63,12 +63,12 @@ class GatewayViews:
             raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error
 
     async def find(self, subject: Subject) -> Found:
-        """The row of a subject with the positions of the same moment; errors as `read`."""
+        """Return the row of a subject with the positions of the same moment; errors as `read`."""
         row, positions = await self.read(lambda moment: _find(moment, subject))
         return Found(row, positions.executions)
 
     async def requests(self, named: Named) -> FoundAll:
-        """The requests of an id, newest first, with the positions of the same moment; errors as `read`."""
+        """Return the requests with an id, newest first, with the positions of the same moment; errors as `read`."""
         owner = (named.tenant, named.project, named.request_id)
         rows, positions = await self.read(
             lambda moment: resources.requests(moment, *owner, agent=named.agent, limit=REQUESTS_MAX)
@@ -76,9 +76,9 @@ class GatewayViews:
         return FoundAll(rows, positions.executions)
 
     async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
-        """The outcomes of commands, as far as they are known: else that of another command with the same id.
+        """Return the outcomes of commands, as far as they are known: else that of another command with the same id.
 
-        Views that cannot be read know of none: whoever waits goes on waiting.
+        If the views cannot be read, none is known: the waiters continue to wait.
         """
         try:
             return (await self.views.read(lambda moment: _answers(moment, wanted, self.topics)))[0]
@@ -86,7 +86,7 @@ class GatewayViews:
             return {}
 
     async def state_before(self, key: bytes, partition: int, offset: int) -> ExecutionState | None:
-        """An execution as it stood before an offset of its partition; None where the views have not read so far.
+        """Return an execution as it was before an offset of its partition; None if the views have not read that far.
 
         Raises:
             Problem: 503, they cannot be read.
@@ -96,7 +96,7 @@ class GatewayViews:
         return state if positions.executions.get(partition, 0) >= offset else None
 
     async def beginning(self, executions_max: int) -> Beginning:
-        """Where to begin, with what is open there.
+        """Return the starting positions, with everything that is open there.
 
         Raises:
             ViewUnavailable: there is no view yet.

@@ -1,13 +1,13 @@
-"""Asking the decider: one command out, one answer back, however often and through whomever it is asked.
+"""Requests to the decider: one command and one answer, however often and by however many callers it is requested.
 
 For each command, in this order:
-1. an answer that is still in memory is given at once;
-2. a command that is under way is joined, not sent again;
+1. if its answer is still in memory, it is returned at once;
+2. if it is under way, the caller joins the wait, and it is not sent again;
 3. the wait is registered, then the command is sent;
-4. if no trace comes for a moment, the views are asked whether the command was answered long ago: the decider
-   leaves no second trace of a repeat;
-5. where an answer holds only as long as something stays as it was (`Ask.anew`), one from before the asking is not
-   given: the decider is asked once more, under an id of its own.
+4. if no trace arrives for a moment, the views are queried for an earlier answer: the decider leaves no second trace
+   of a repeat;
+5. if an answer is valid only while the state does not change (`Ask.anew`), an answer from before the request is not
+   returned: the command is sent to the decider once more, under an id of its own.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.topics import DEFINITION_COMMANDS, partition_of
 
-# A trace takes milliseconds; one that has not come by then may have been left long ago.
+# A trace takes milliseconds; if it has not arrived by then, it may have been left long ago.
 LOOK_AFTER_S = 0.2
 SWEEP_S = 0.025
-# Nobody waits: who begins to is looked after soon enough.
+# Without waits; a new one is checked soon enough.
 SWEEP_IDLE_S = 0.1
 ATTEMPTS_MAX = 64
-# The log's time is known here to within so much, and no lease is as short.
+# The error of the log's time here is at most this, and every lease is longer.
 TIME_UNSURE_MS = 1_000
-# Refusals that say when to ask again, and so are no answer for ever.
+# Refusals that say when to repeat the request, and so are not permanent answers.
 PASSING = frozenset({Refusal.QUOTA, Refusal.UNAVAILABLE})
 
 
 class CommandName(NamedTuple):
-    """How a command's id is made.
+    """The source of a command's id.
 
-    `parts` are what it is derived from; None for a fresh one. With an idempotency key the first answer stands
-    for ever (`keyed`), unless it was to ask again. Without one, the id of a body that names its own subject is
-    derived from that body, so that a repeat is the same command; but no refusal is kept for it, since it may be
+    The id is derived from `parts`; None: it is fresh. With an idempotency key the first answer is permanent
+    (`keyed`), unless it was to repeat the request later. Without one, the id of a body that names its own subject is
+    derived from that body, so that a repeat is the same command; but its refusals are not kept, since it may be
     accepted later.
     """
 
@@ -58,9 +58,9 @@ class CommandName(NamedTuple):
     keyed: bool = False
 
     def asks_again(self, refused: Refused) -> bool:
-        """Whether a refusal leaves room for another attempt under another id.
+        """Return True if a refusal permits another attempt under another id.
 
-        Never where deciders ended of the command: each attempt would cost as many again.
+        Never if the command made deciders crash: each attempt could crash as many again.
         """
         if refused.given_up:
             return False
@@ -69,21 +69,21 @@ class CommandName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommandIds:
-    """Makes the ids of commands, the same at every gateway that has the secret, and for nobody else to know before.
+    """Makes the ids of commands: the same at every gateway that has the secret, and unpredictable for everyone else.
 
-    Whoever may produce commands could otherwise take the id of a person's next word, which would then be refused as
-    another body under a used id.
+    Otherwise anyone who can produce commands could use the id of a person's next command in advance, and that command
+    would be refused as another body under a used id.
     """
 
     secret: bytes
 
     @classmethod
     def of_gateways(cls, shared: bytes) -> CommandIds:
-        """Those of gateways that share a secret which serves others too."""
+        """Derive the secret from one that the gateways share for several purposes."""
         return cls(hmac.digest(shared, b"placet:command-ids", "sha256"))
 
     def id_of(self, name: CommandName, digest: str, attempt: int) -> str:
-        """The id of the command with this body digest."""
+        """Return the id of the command with this body digest."""
         if name.parts is None:
             return str(uuid.uuid4())
         body = () if name.keyed else (digest,)
@@ -94,11 +94,11 @@ class CommandIds:
 def name_of(
     actor: Actor, route: str, key: str | None, subjects: tuple[str, ...] | None = None
 ) -> CommandName:
-    """How to name a command.
+    """Choose the source of a command's id.
 
     Args:
-        actor: who asks.
-        route: the concrete path or message that it came by.
+        actor: the caller.
+        route: the concrete path or message that the command arrived by.
         key: its idempotency key or `ref`.
         subjects: the ids in its body that its client chose, or None.
     """
@@ -110,10 +110,10 @@ def name_of(
 
 
 class Ask(NamedTuple):
-    """A command that somebody wants decided.
+    """A command for the decider.
 
-    `anew` where an acceptance from before the asking says nothing of now: it is confirmed first.
-    `dwell_ms` goes with a decision and is no part of its body, which another gateway must be able to say again.
+    `anew` is True if an acceptance from before the request is no proof of the present state: it is confirmed first.
+    `dwell_ms` is sent with a decision and is not part of its body, which must be the same at another gateway.
     """
 
     body: Message
@@ -127,16 +127,16 @@ class Ask(NamedTuple):
 
 
 class Answers(Protocol):
-    """The views' memory of answered commands."""
+    """The answered commands in the views."""
 
     async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
-        """The outcomes of commands, as far as they are known: else that of another command with the same id."""
+        """Return the outcomes of commands as far as known; else the outcome of another command with the same id."""
         ...
 
 
 @dataclass(slots=True)
 class Asker:
-    """Asks the decider for one gateway."""
+    """Sends commands to the decider for one gateway."""
 
     live: Live
     outbox: Outbox
@@ -145,10 +145,10 @@ class Asker:
     _again: dict[Waited, tuple[Ask, int]] = field(default_factory=dict, init=False)
 
     def ask(self, ask: Ask, answered: Answered, timeout_s: float) -> str:
-        """Ask; `answered` is called once, perhaps before this returns.
+        """Send a command; `answered` is called once, perhaps before this returns.
 
-        It gets the outcome; a problem where the command could not be sent or its id is taken by another body;
-        or None when the command stands in the log and nobody has answered in time: then it may still be decided.
+        It gets the outcome; a problem if the command could not be sent or its id is used for another body; or None if
+        the command is in the log without an answer in time: then it may still be decided.
 
         Returns:
             The command's id.
@@ -158,10 +158,10 @@ class Asker:
         return self._ask(ask, answered, timeout_s, 0)
 
     async def answer(self, ask: Ask, timeout_s: float) -> Outcome | None:
-        """Ask and wait; None when the command stands in the log, and nobody has answered in time.
+        """Send a command and wait; None if it is in the log without an answer in time.
 
         Raises:
-            Problem: the command could not be sent, or its id is taken by another body.
+            Problem: the command could not be sent, or its id is used for another body.
         """
         future: asyncio.Future[Outcome | Problem | None] = asyncio.get_running_loop().create_future()
 
@@ -176,7 +176,7 @@ class Asker:
         return outcome
 
     async def run(self) -> None:
-        """Look after waits without a trace, until cancelled."""
+        """Check the waits without a trace, until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S if len(self.live.waiters) else SWEEP_IDLE_S)
             if len(self.live.waiters):
@@ -187,7 +187,7 @@ class Asker:
         digest = command_digest(value)
         command_id = self.ids.id_of(ask.name, digest, attempt)
         if (problem := unfit(ask.body)) is not None:
-            # As the decider would, by the same limits and forms, but without a trace in the log.
+            # The same refusal as the decider's, by the same limits and forms, but without a trace in the log.
             answered(Problem(*problem))
             return command_id
         while (outcome := self._remembered(ask.key, command_id, digest)) is not None:
@@ -201,7 +201,7 @@ class Asker:
         return command_id
 
     def _confirming(self, ask: Ask, answered: Answered, timeout_s: float) -> Answered:
-        """`answered`, told an acceptance from before now only once the decider has said it again."""
+        """Wrap `answered`: it gets an acceptance from before now only after the decider has confirmed it."""
         asked_at_ms = self.live.time.now_ms() if self.live.time.known else None
         until = asyncio.get_running_loop().time() + timeout_s
 
@@ -268,13 +268,13 @@ class Asker:
                     if wait.key == name.key:
                         self._answered_long_ago(wait, outcome)
         for wait in waiters.overdue(now):
-            # What may still be lost is never told as if it waited for a verdict.
+            # A command that may still be lost is never answered as if it were waiting for a verdict.
             waiters.answer(wait.name, None if wait.stands else _not_taken())
 
     def _answered_long_ago(self, wait: Wait, outcome: Outcome) -> None:
         if outcome.last_offset >= self.live.read_through[wait.lane]:
-            # The views are ahead of the tail, which will bring it. Told now, it would be told with what the tail has
-            # read of its subject: a consumption with a call that is released still.
+            # The views are ahead of the tail, which will read this answer. Returned now, it would be combined with
+            # the tail's older row of its subject: a consumption with a call that is still released.
             return
         name = wait.name
         again = self._again.get(name)
@@ -293,7 +293,7 @@ def _not_taken() -> Problem:
 
 
 def _lane(ask: Ask) -> int:
-    """Where the tail reads what becomes of a command."""
+    """Return the lane in which the tail reads a command's outcome."""
     if ask.topic.endswith(DEFINITION_COMMANDS):
         return DEFINITIONS_LANE
     return lane_of(partition_of(ask.key, ask.partitions))

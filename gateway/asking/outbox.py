@@ -1,4 +1,4 @@
-"""Commands on their way out: those that arrive together share one signature and one append."""
+"""Outgoing commands: those that arrive together share one signature and one append."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from schemas.topics import partition_of
 
 logger = logging.getLogger(__name__)
 
-# A signature's proof grows with the logarithm of how many share it, and so does every record.
+# A signature's proof, and so every record, grows with the logarithm of the number of commands that share it.
 SIGNED_TOGETHER_MAX = 256
-# Where many ask at once, a moment's wait lets more of them share a signature, a batch, a request, and all that the
-# decider and the broker do for each of those. One command alone waits for nothing.
+# Under load, a moment's wait lets more commands share a signature, a batch, a request, and all the work that the
+# decider and the broker do for each of those. A single command does not wait.
 BUSY_FROM = 8
 GATHER_S = 0.002
 
@@ -28,7 +28,7 @@ Failed = Callable[[str], None]
 
 
 class CommandLog(Protocol):
-    """Where commands go."""
+    """The log that commands are appended to."""
 
     async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
         """Append in order; returns when they are durable.
@@ -40,7 +40,7 @@ class CommandLog(Protocol):
 
 
 class QueuedCommand(NamedTuple):
-    """A command that waits to leave; `left` is told when it stands in the log, `failed` when it may not."""
+    """A command to be sent; `left` is called when it is in the log, `failed` when it may not be."""
 
     draft: Draft
     topic: str
@@ -51,7 +51,7 @@ class QueuedCommand(NamedTuple):
 
 @dataclass(slots=True)
 class Outbox:
-    """Sends what is put into it, in order for each partition."""
+    """Sends the commands that are put into it, in order for each partition."""
 
     signer: Signer
     log: CommandLog
@@ -59,7 +59,7 @@ class Outbox:
     _wanted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def put(self, outgoing: QueuedCommand) -> None:
-        """Take a command to be sent with whatever else arrives before the next append."""
+        """Queue a command; it is sent with all others that arrive before the next append."""
         self._waiting.append(outgoing)
         self._wanted.set()
 
@@ -68,7 +68,7 @@ class Outbox:
         is_busy = False
         while True:
             await self._wanted.wait()
-            # At least one turn of the loop, so that what has already arrived at other sockets comes along.
+            # At least one turn of the loop, so that commands that have already arrived at other sockets are included.
             await asyncio.sleep(GATHER_S if is_busy else 0)
             round_, self._waiting = self._waiting[:SIGNED_TOGETHER_MAX], self._waiting[SIGNED_TOGETHER_MAX:]
             if not self._waiting:

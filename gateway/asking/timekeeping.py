@@ -1,4 +1,4 @@
-"""Asking the broker for the time, so that a gateway knows the log's also while it has nothing to append."""
+"""Time queries to the broker, so that a gateway knows the log's time even while it has nothing to append."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ ASK_AGAIN_S = 1.0
 
 
 async def keep_time(log: CommandLog, topic: str, partitions: int) -> None:
-    """Ask one partition of the commands after the other, until cancelled.
+    """Query the partitions of the commands one after the other, until cancelled.
 
     Args:
-        log: learns the time from what it appends. It must be nobody else's: where one partition does not answer, its
-            connection is given up, with whatever is under way on it.
+        log: gets the time from its appends. It must not be shared: if one partition does not answer, its connection
+            is closed, with everything under way on it.
         topic: the commands' topic.
         partitions: their count.
     """

@@ -1,8 +1,8 @@
-"""Proposals that stand in the log and that nobody has decided yet, found by whichever gateway is asked.
+"""Proposals that are in the log and not decided yet; any gateway can find them.
 
-Only a call that is nowhere else is looked for, in what the partition's decider has still before it, and a bounded
-piece of that: where more waits, it cannot be told. Believed is what a gateway signed, and nothing that was answered
-already.
+Only a call that is found nowhere else is searched for, in the commands that the partition's decider has not handled
+yet, and in a limited number of them: if more are waiting, there is no answer. Only commands signed by a gateway
+count, and only those that were not answered already.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Undecided:
-    """Looks for proposals among the commands that wait.
+    """Searches the waiting commands for proposals.
 
     Attributes:
         past: reads the commands; a lane is a partition.
-        live: knows how far the deciders have come.
+        live: has the position of the deciders.
         verifier: proves who sent a command.
-        answers: the views' memory of answered commands.
-        partitions: of the commands.
+        answers: the answered commands in the views.
+        partitions: the number of partitions of the commands.
     """
 
     past: KafkaPast
@@ -56,23 +56,23 @@ class Undecided:
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def proposal(self, key: bytes, call_id: str) -> ProposeToolCall | None:
-        """The first proposal of a call that waits to be decided; None where there is none.
+        """Return the first proposal of a call that waits to be decided; None if there is none.
 
         Raises:
-            Problem: 503, it cannot be told now.
+            Problem: 503, the search is not possible now.
         """
         try:
             async with asyncio.timeout(TIMEOUT_S), self._turns:
                 return await self._find(partition_of(key, self.partitions), key, call_id)
         except TopicForbidden as error:
-            # A cluster whose ACLs are of an earlier version: what waits is told of once it is decided.
+            # A cluster with the ACLs of an earlier version: waiting calls are shown once they are decided.
             logger.warning("this gateway may not read the commands (docs/log-contract.md): %s", error)
             return None
         except (LogError, PastGone, TimeoutError) as error:
             raise _cannot_tell() from error
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self.past.close()
 
     async def _find(self, partition: int, key: bytes, call_id: str) -> ProposeToolCall | None:
@@ -97,7 +97,7 @@ class Undecided:
         return None
 
     async def _waiting(self, raw: RawRecord, call_id: str) -> ProposeToolCall | None:
-        """The proposal in a record; None where it is another one, nobody's, or answered."""
+        """Return the proposal in a record; None if it is another one, not signed, or already answered."""
         try:
             command = self.verifier.read(raw)
         except UnreadableRecord:
@@ -125,17 +125,17 @@ class Waiting(Protocol):
 
 
 async def row_or_proposal(reader: Reader, waiting: Waiting, subject: Subject) -> Row | ProposeToolCall:
-    """A call as it stands, or its proposal where nobody has decided it yet.
+    """Return a call's row, or its proposal if it is not decided yet.
 
     Raises:
-        Problem: 404, there is neither; 503, it cannot be told now.
+        Problem: 404, there is neither; 503, the search is not possible now.
     """
     try:
         return await reader.read(subject)
     except Problem as problem:
         if problem.code is not Refusal.NOT_FOUND:
             raise
-    # It may have been decided between the two looks, so the first one is taken again.
+    # It may have been decided between the two searches, so the first one is repeated.
     return await waiting.proposal(subject.key, subject.id) or await reader.read(subject)
 
 
@@ -145,5 +145,5 @@ def _cannot_tell() -> Problem:
 
 
 def no_tokens(text: str, at_ms: int) -> Actor:
-    """Believe no service by its token: what it wrote to the log it was not told of here."""
+    """Trust no service by its token: commands that it wrote to the log itself did not pass through a gateway."""
     raise UnreadableRecord("unbelievable", "sent with a token")

@@ -1,1 +1,1 @@
-"""Definitions that somebody wants to publish: read and compiled in a process of their own, within a bound of time."""
+"""Definitions to be published: read and compiled in separate processes, within a time limit."""

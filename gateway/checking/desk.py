@@ -1,8 +1,8 @@
-"""Where a gateway has definitions read: beside its event loop, within a bound of time and of how many wait.
+"""The reading of definitions: outside of the gateway's event loop, with limits on time and on waiting requests.
 
-The author of a definition decides how much work reading it is, so it is done in processes beside the gateway, which
-are killed when they take too long. What is published has a process of its own: many may have a definition checked,
-and whoever must forbid something now waits for none of them. Tenants take turns, and so do the subjects of each.
+The author of a definition determines how much work it is to read, so it is read in separate processes, which are
+killed if they take too long. Publishing has a process of its own: many users may have definitions checked, and an
+operator who must forbid something now does not wait for them. Tenants take turns, and so do the subjects of each.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ WAITING_OF_A_SUBJECT_MAX = 4
 
 
 class PolicyRead(NamedTuple):
-    """What the engine says of a policy.
+    """The engine's result for a policy.
 
-    `text` is what would be published, None where there are errors; `problems` are its errors and warnings, and
-    `difference` what it would change of the version in force, where there is one and the form is right.
+    `text` is the text to publish, None if there are errors; `problems` are its errors and warnings, and `difference`
+    its changes to the version in force, if there is one and the policy is well-formed.
     """
 
     text: str | None
@@ -34,31 +34,31 @@ class PolicyRead(NamedTuple):
 
 
 class DefinitionDesk:
-    """Reads definitions in processes that are started with the first one; to be closed."""
+    """Reads definitions in processes that are started with the first definition; must be closed."""
 
     def __init__(self, budget_s: float = BUDGET_S) -> None:
         self._publishing = _Queue(budget_s)
         self._checking = _Queue(budget_s)
 
     async def text_of(self, owner: Owner, kind: Kind, name: str, given: Any) -> str:
-        """The definition that is to be published as canonical JSON; see `documents.text_of`.
+        """Return a definition as the canonical JSON to be published; see `documents.text_of`.
 
         Raises:
-            Problem: what is wrong with it; 422, it takes too long; 429, too many of the owner's wait; 503.
+            Problem: the definition is invalid; 422, it takes too long; 429, too many of the owner's wait; 503.
         """
         reply = await self._publishing.asked(owner, {"kind": kind, "name": name, "given": given})
         return str(reply["text"])
 
     async def policy(self, owner: Owner, question: dict[str, Any], *, publishes: bool) -> PolicyRead:
-        """What the engine says of a policy.
+        """Read a policy with the engine.
 
         Args:
-            owner: who asks.
+            owner: the caller.
             question: see `ops.definition_reader`.
-            publishes: whether it is to be published, and not only checked.
+            publishes: True if it is to be published, and not only checked.
 
         Raises:
-            Problem: as `text_of`, apart from what is wrong with the policy.
+            Problem: as `text_of`, except for errors of the policy.
         """
         queue = self._publishing if publishes else self._checking
         reply = await queue.asked(owner, {"kind": "policy", "tenant": owner[0], **question})
@@ -66,7 +66,7 @@ class DefinitionDesk:
 
     @property
     def process_ids(self) -> tuple[int | None, int | None]:
-        """The processes in force that publish and check; None before the first definition."""
+        """The present processes for publishing and checking; None before the first definition."""
         return self._publishing.reader.process_id, self._checking.reader.process_id
 
     async def close(self) -> None:
@@ -76,7 +76,7 @@ class DefinitionDesk:
 
 
 class _Queue:
-    """A process and who waits for it: of each tenant one at a time, and of each of its subjects."""
+    """A process and its waiting requests: one at a time of each tenant, and of each of its subjects."""
 
     def __init__(self, budget_s: float) -> None:
         self.reader = Reader(budget_s)

@@ -1,4 +1,4 @@
-"""From a tool or principal as it was sent to the text that is published. How long it takes its author decides.
+"""From a tool or principal as it was sent to the text that is published. Its author determines how long that takes.
 
 Policies are read by the engine that judges by them: see `worker`.
 """
@@ -18,15 +18,15 @@ Kind = Literal["tool", "principal"]
 
 
 def text_of(kind: Kind, name: str, given: Any) -> str:
-    """The definition as canonical JSON.
+    """Return the definition as canonical JSON.
 
     Args:
-        kind: what it is.
-        name: under which it is published; the document must say the same.
+        kind: its kind.
+        name: the name to publish it under; the document must contain the same.
         given: parsed JSON.
 
     Raises:
-        Problem: 422 invalid, with every error and where it stands.
+        Problem: 422 invalid, with every error and its path.
     """
     return _tool(name, given) if kind == "tool" else _principal(name, given)
 
@@ -46,7 +46,7 @@ def _principal(name: str, given: Any) -> str:
         raise _refused(error) from error
     if document.principal != name:
         raise Problem(Refusal.INVALID, f"the document is of {document.principal!r}, not of {name!r}")
-    # Asked of what is to be published, and not of what was.
+    # This is required only of new definitions, not of those already published.
     if faults := tuple(no_subjects("subjects", document.subjects)):
         raise _refused(PolicyRefused(faults))
     return principal_to_json(document)

@@ -1,4 +1,4 @@
-"""The process that reads definitions, as its gateway has it: started with the first, killed if it takes too long."""
+"""The gateway's handle of the process that reads definitions: started for the first, killed if it takes too long."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gateway.problems import Problem
 from schemas.refusals import Refusal
 
 STARTING_S = 60.0
-# Reads policies with the engine, which a gateway itself has no business with; the two share nothing but the pipe.
+# Reads policies with the engine, which a gateway itself must not import; the two share only the pipe.
 READER = "ops.definition_reader"
 
 
 class Reader:
-    """One process, which is asked one thing at a time by whoever has the turn; to be closed."""
+    """One process, which answers one question at a time, for the caller that has the turn; must be closed."""
 
     def __init__(self, budget_s: float) -> None:
         self._budget_s = budget_s
@@ -26,11 +26,11 @@ class Reader:
 
     @property
     def process_id(self) -> int | None:
-        """The process in force; None before the first definition."""
+        """The present process; None before the first definition."""
         return None if self._process is None else self._process.pid
 
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """What the process answers.
+        """Return the answer of the process.
 
         Raises:
             Problem: 422, the definition takes too long, or too much memory; 503, the process does not start.
@@ -52,7 +52,7 @@ class Reader:
                 Refusal.INVALID, "reading the definition takes more memory than there is"
             ) from error
         finally:
-            # Also where who asked went away: what it asked must not be taken for the next one's answer.
+            # Also if the caller was cancelled: the answer to its question must not be taken for the next one's.
             if not answered:
                 await self.close()
         return reply
@@ -65,7 +65,7 @@ class Reader:
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
-            # Starting takes its own time on a busy machine: none of it is the definition's.
+            # The start takes time on a busy machine, which does not count for the definition.
             try:
                 async with asyncio.timeout(STARTING_S):
                     await _ready(self._process)

@@ -1,8 +1,8 @@
 """The process that reads definitions for a gateway: one question at a time on standard input, its answer on output.
 
-Tools and principals are read here. A policy is read by the engine that judges by it, which no gateway has: whoever
-puts the process together (`ops.definition_reader`) hands it in. The process ends when its gateway closes the pipe,
-and by the kernel's alarm when a question outlives it.
+Tools and principals are read here. A policy is read by the engine that judges by it, which no gateway imports:
+`ops.definition_reader`, which assembles the process, passes it in. The process ends when its gateway closes the pipe,
+and by the kernel's alarm if a question takes too long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PolicyReader = Callable[[Question], dict[str, Any]]
 
 
 def answer(question: Question, read_policy: PolicyReader) -> dict[str, Any]:
-    """`{text}`, or `{code, detail, fields}` of a refusal; of a policy what its reader says."""
+    """Return `{text}`, or `{code, detail, fields}` of a refusal; for a policy, its reader's result."""
     try:
         if question["kind"] == "policy":
             return read_policy(question)
@@ -40,7 +40,7 @@ def answer(question: Question, read_policy: PolicyReader) -> dict[str, Any]:
 
 
 def serve(questions: BinaryIO, answers: BinaryIO, read_policy: PolicyReader) -> None:
-    """Answer until the other side closes its end."""
+    """Answer questions until the other side closes its end."""
     answers.write(READY)
     answers.flush()
     while header := questions.read(LENGTH_BYTES):
@@ -57,12 +57,12 @@ def serve(questions: BinaryIO, answers: BinaryIO, read_policy: PolicyReader) -> 
 
 
 def main(read_policy: PolicyReader) -> None:
-    """Serve with little memory, and without the terminal's interrupts."""
+    """Serve with limited memory, and without the terminal's interrupts."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     try:
         serve(sys.stdin.buffer, sys.stdout.buffer, read_policy)
     except BrokenPipeError:
-        # The gateway has gone: nobody is left to be answered, nor when the interpreter writes out what it holds.
+        # The gateway has gone: there is no reader, even for output that the interpreter flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

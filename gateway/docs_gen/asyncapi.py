@@ -19,7 +19,7 @@ SSE = "stream"
 
 @cache
 def asyncapi_document() -> dict[str, Any]:
-    """The document. Actions are said from the gateway's side: it receives what clients send."""
+    """Return the document. Actions are named from the gateway's side: it receives what clients send."""
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -126,5 +126,5 @@ def _schemas() -> Schemas:
 
 
 def _name(model: type[BaseModel]) -> str:
-    # Some messages share their name with the REST body that they carry.
+    # Some messages have the same name as the REST body that they contain.
     return f"{type_of(model)}_message"

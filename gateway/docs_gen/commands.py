@@ -1,4 +1,4 @@
-"""The page of all commands, for who sends them over Kafka: from the Avro registry and the command's models."""
+"""The page of all commands, for services that send them over Kafka: from the Avro registry and the models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFINITIONS: tuple[type[Message], ...] = DefinitionCommand.__args__
 
 
 def command_sections() -> list[str]:
-    """A section for each command: what it asks, where it is sent and by whom, and its fields."""
+    """Return a section for each command: its purpose, its topic and senders, and its fields."""
     lines: list[str] = []
     for model in COMMANDS:
         entry = builtin().latest(SUBJECTS[model])
@@ -45,7 +45,7 @@ def _row(field: dict[str, Any], rules: Rules) -> str:
     rule = _rule(rules)
     said = "; ".join(filter(None, (str(field.get("doc", "")).replace("|", "\\|"), rule)))
     if "default" in field:
-        # Every field of the schema is in the bytes; this is what stands where there is nothing to say.
+        # Every field of the schema is in the bytes; this is its value if there is nothing to send.
         none = (
             "null" if field["default"] is None else f"`{field['default']}`" if field["default"] else "empty"
         )
@@ -54,7 +54,7 @@ def _row(field: dict[str, Any], rules: Rules) -> str:
 
 
 def _rule(rules: Rules) -> str:
-    """What the decider holds the field to, whatever door it comes by."""
+    """Return the rule by which the decider checks the field, whichever interface it came through."""
     own = rules.form or rules.range
     limit = None if rules.limit is None else f"at most {rules.limit.most:,} {rules.limit.unit}"
     has_it = rules.form is not None and rules.form.bounds

@@ -30,7 +30,7 @@ Part = dict[str, Any]
 
 _DEFINITION_COMMANDS: tuple[type[Message], ...] = DefinitionCommand.__args__
 _DEFINITION_EVENTS = (*DEFINITION_EVENTS, *RULE_EVENTS)
-# Refusals of what is about definitions stand among them, and so does who writes.
+# Refusals of commands on definitions are in the definitions topic too, and so are the records of its writers.
 _EVERYWHERE = ("CommandRefused", "CommandAbandoned")
 
 EXECUTION_KEY = (
@@ -42,7 +42,7 @@ LOG_KEY = "_log/{partition} for records about the log itself"
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """A topic as the document says it."""
+    """A topic, as the document describes it."""
 
     channel: str
     spec: TopicSpec
@@ -53,7 +53,7 @@ class _Topic:
 
 
 def server() -> Part:
-    """The cluster that the log is on."""
+    """The cluster that has the log."""
     return {
         "host": "{bootstrap}",
         "protocol": "kafka-secure",
@@ -66,7 +66,7 @@ def server() -> Part:
 
 
 def channels() -> Part:
-    """A channel for each topic that others read or write."""
+    """Return a channel for each topic that other services read or write."""
     found = {topic.channel: _channel(topic) for topic in _topics()}
     trust = _spec(Topics().trust)
     found["trust"] = _described(
@@ -84,7 +84,7 @@ def channels() -> Part:
 
 
 def operations() -> Part:
-    """What is sent to each topic, from the installation's side: it receives commands and sends the rest."""
+    """Return an operation for each topic, from the installation's side: it receives commands and sends the rest."""
     names = [(topic.channel, _names(topic)) for topic in _topics()]
     names.append(("trust", [model.__name__ for model in JSON_MODELS]))
     return {
@@ -99,7 +99,7 @@ def operations() -> Part:
 
 
 def messages() -> Part:
-    """Every message of the log, by its subject, and the two of the trust topic."""
+    """Return every message of the log, by its subject, and the two of the trust topic."""
     headers = {COMMANDS: _headers(_COMMAND_HEADERS), EVENTS: _headers(_EVENT_HEADERS)}
     found: Part = {}
     for models, said in headers.items():
@@ -117,7 +117,7 @@ def messages() -> Part:
 
 
 def may_send(model: type[Message]) -> list[str]:
-    """Whose signature or token a command is believed by."""
+    """Return the senders whose signature or token a command is accepted with."""
     senders = [] if model in DECIDERS_ALONE else ["gateway"]
     if model in BY_TOKEN:
         senders.append("agent token")
@@ -273,7 +273,7 @@ _OPTIONAL = frozenset({"placet_envelope", "placet_signature", "placet_token", "p
 
 
 def _headers(properties: Part) -> Part:
-    # What a command's headers may leave out, the log contract says; of events none is missing.
+    # The log contract says which headers of a command can be left out; those of events are all required.
     required = ["ce_id"] if _OPTIONAL & properties.keys() else sorted(properties)
     return {"type": "object", "properties": properties, "required": required}
 

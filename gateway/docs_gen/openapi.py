@@ -26,13 +26,13 @@ INT32_MAX = 2**31 - 1
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """The document of an application's routes."""
+    """Return the document of an application's routes."""
     document = deepcopy(app.openapi())
     components = document.setdefault("components", {})
     schemas = components["schemas"] = _with_problem(components.get("schemas", {}))
-    # FastAPI makes components of the bodies that it reads itself; these are read by our own strict reader.
+    # FastAPI makes components only for bodies that it reads itself; these are read by our own strict reader.
     for model in bodies().values():
-        # The policy document has a Hold and a Decision of its own.
+        # The policy document has its own Hold and Decision.
         prefix = "Policy" if model is PolicyDocument else ""
         made = _without_defaults(schemas_of(model, model.__name__, prefix))
         if model.__name__ in named_by_path():
@@ -40,7 +40,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         add(schemas, made)
     add(schemas, schemas_of(BodyProblem, BodyProblem.__name__))
     components["headers"] = HEADERS
-    # Declared by FastAPI's own classes of security it would be looked for at each request, beside the door.
+    # If it were declared by FastAPI's own security classes, FastAPI would check it at each request too.
     components["securitySchemes"] = {
         SECURITY_SCHEME: {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
     }
@@ -49,14 +49,14 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 
 def _with_problem(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schemas with that of a refusal: FastAPI has a model for an answer only under the route's own media type."""
+    """Add the schema of a refusal: FastAPI gives an answer a model only under the route's own media type."""
     problem = Problem.model_json_schema(mode="serialization", ref_template="#/components/schemas/{model}")
     add(schemas, _without_defaults({**problem.pop("$defs"), Problem.__name__: problem}))
     return dict(sorted(schemas.items()))
 
 
 def _say_width(schema: Any) -> None:
-    """Name integers that need 64 bits: without a format generators make 32 of them, and read no legal answer."""
+    """Mark integers that need 64 bits: without a format, generators use 32 bits, and fail on valid answers."""
     if isinstance(schema, dict):
         if schema.get("type") == "integer" and schema.get("maximum", INT32_MAX + 1) > INT32_MAX:
             schema["format"] = "int64"
@@ -68,9 +68,9 @@ def _say_width(schema: Any) -> None:
 
 
 def _without_defaults(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schemas with what a field left out counts as in its description.
+    """Move the default of each field into its description.
 
-    Generators take a `default` for a promise that the field is there, and would have it required in a body.
+    Generators treat a `default` as a promise that the field is present, and would make it required in a body.
     """
     for schema in schemas.values():
         for part in schema.get("properties", {}).values():

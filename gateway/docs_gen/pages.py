@@ -257,7 +257,7 @@ PEOPLE_REFUSALS = (
 
 
 def pages() -> Mapping[str, str]:
-    """The pages by file name."""
+    """Return the pages by file name."""
     return {
         "websocket-protocol.md": people_page(),
         "agent_extended_protocol.md": agent_page(),
@@ -267,7 +267,7 @@ def pages() -> Mapping[str, str]:
 
 
 def people_page() -> str:
-    """The page for user interfaces."""
+    """Return the page for user interfaces."""
     sent = [line for model in (*FOR_EVERYONE, *FOR_PEOPLE) for line in message_section(model)]
     received = [line for model in (*ANSWERS, *HOLD_PUSHES, *RUN_PUSHES) for line in message_section(model)]
     return _page(
@@ -289,17 +289,17 @@ def people_page() -> str:
 
 
 def refusals_page() -> str:
-    """The page on every refusal, for every API."""
+    """Return the page on every refusal, for every API."""
     return _page("# Refusals", REFUSALS_NOTE, REFUSALS_INTRO, *refusal_paragraphs())
 
 
 def commands_page() -> str:
-    """The page for who sends commands over Kafka."""
+    """Return the page for services that send commands over Kafka."""
     return _page("# The commands", COMMANDS_NOTE, COMMANDS_INTRO, "## Every command\n", *command_sections())
 
 
 def agent_page() -> str:
-    """The page for agents."""
+    """Return the page for agents."""
     sent = [line for model in FOR_AGENTS for line in message_section(model)]
     return _page(
         "# The WebSocket for agents",
@@ -328,7 +328,7 @@ def _page(*parts: str) -> str:
 
 
 def write_pages(directory: Path = DOCS) -> None:
-    """Write the pages anew."""
+    """Write all pages again."""
     for name, text in pages().items():
         (directory / name).write_text(text, encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""JSON Schemas of models as the published documents carry them."""
+"""JSON Schemas of models, in the form that the published documents contain."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Schemas = dict[str, Any]
 
 
 def schemas_of(model: type[BaseModel], name: str, prefix: str = "", *, name_lists: bool = False) -> Schemas:
-    """The JSON Schemas of a model, under a name, and of what it refers to, the latter's names after a prefix.
+    """Return the JSON Schemas of a model, under a name, and of the models it refers to, with a prefix to their names.
 
-    Generators name their types after titles: each schema's is its name, and a field has none, as that of one model's
-    would be another's too. With `name_lists` a field that lists its values is named after both: some generators
-    have no other name for its type, and others make one of the two by themselves.
+    Generators name their types after titles: the title of each schema is its name, and a field has none, because a
+    field of another model could have the same. With `name_lists`, a field that lists its values is named after its
+    schema and itself: some generators have no other name for its type, and others build this name themselves.
     """
     schema = model.model_json_schema(ref_template=f"#/components/schemas/{prefix}{{model}}")
     parts: Schemas = schema.pop("$defs", {})
@@ -26,10 +26,10 @@ def schemas_of(model: type[BaseModel], name: str, prefix: str = "", *, name_list
 
 
 def add(schemas: Schemas, more: Schemas) -> None:
-    """Put schemas beside others.
+    """Add schemas to others.
 
     Raises:
-        ValueError: two different ones have one name.
+        ValueError: two different schemas have one name.
     """
     for name, schema in more.items():
         if schemas.setdefault(name, schema) != schema:
@@ -37,7 +37,7 @@ def add(schemas: Schemas, more: Schemas) -> None:
 
 
 def summary_of(model: type[BaseModel]) -> str:
-    """The first paragraph of a model's docstring, on one line."""
+    """Return the first paragraph of a model's docstring, on one line."""
     return " ".join((model.__doc__ or "").strip().split("\n\n")[0].split())
 
 
@@ -54,7 +54,7 @@ def _retitle(schema: Any, title: str) -> None:
 
 def _retitle_part(part: Any, title: str) -> None:
     part.pop("title", None)
-    # An object that stands where it is used has no other name either.
+    # An object that is defined in place has no other name either.
     if title and ("enum" in part or "properties" in part):
         part["title"] = title
     _retitle(part, title)

@@ -12,12 +12,12 @@ from gateway.sockets.protocol import Answered, Received, type_of
 from gateway.words.verb import Sent
 from schemas.refusals import HTTP_STATUS, MEANINGS, Refusal
 
-# What they stand for is said once for all messages.
+# These fields are explained once for all messages.
 COMMON = frozenset({"type", "ref", "cursor"})
 
 
 def message_section(model: type[BaseModel]) -> list[str]:
-    """A heading, what the message is for, and its fields."""
+    """Return a heading, the purpose of the message, and its fields."""
     lines = [f"### `{type_of(model)}`", "", summary_of(model), ""]
     schema = model.model_json_schema()
     hidden = COMMON
@@ -31,14 +31,14 @@ def message_section(model: type[BaseModel]) -> list[str]:
 
 
 def refusal_table(codes: Iterable[Refusal]) -> list[str]:
-    """The refusals with their HTTP status, in their order of precedence."""
+    """Return the refusals with their HTTP status, in their order of precedence."""
     wanted = set(codes)
     rows = [f"| `{code}` | {HTTP_STATUS[code]} |" for code in Refusal if code in wanted]
     return ["| code | status |", "|---|---|", *rows, ""]
 
 
 def refusal_paragraphs() -> list[str]:
-    """A paragraph for each refusal, in their order of precedence."""
+    """Return a paragraph for each refusal, in their order of precedence."""
     lines = []
     for code, meaning in MEANINGS.items():
         lines += [f"## `{code}` ({meaning.status})", "", f"{meaning.when} {meaning.remedy}", ""]
@@ -63,7 +63,7 @@ def _rows(
 
 
 def kind_of(part: dict[str, Any], defs: dict[str, Any]) -> str:
-    """A JSON Schema in a few words."""
+    """Describe a JSON Schema in a few words."""
     if "$ref" in part:
         target = _resolved(part, defs)
         return kind_of(target, defs) if "enum" in target else f"object ({part['$ref'].rpartition('/')[2]})"

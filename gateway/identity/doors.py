@@ -1,4 +1,4 @@
-"""Who stands at the door: a bearer token made into an identity, and what its roles let it do."""
+"""Authentication and permissions: from a bearer token to an identity, and what its roles permit."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from schemas.token import ISSUER, Claims, PublicKeys, TokenRefused, read_claims,
 logger = logging.getLogger(__name__)
 
 CACHED_TOKENS_MAX = 4_096
-# A token is verified again after this: its key may have been withdrawn meanwhile.
+# A token is verified again after this time: its key may have been revoked meanwhile.
 BELIEVED_S = 60.0
-# How often a connection on which nothing happens looks whether what let it in still stands.
+# How often an idle connection is checked for whether its token and roles are still valid.
 LOOK_AGAIN_S = 5.0
 RETRY_AFTER_S = 10
 ISSUER_SHOWN_CHARS = 200
 READERS = ("reviewer", "operator", "analyst")
 ANY = "*"
-# Whoever installed Placet has a token of this tenant (`placet up` writes it to admin.token).
+# The installer of Placet has a token of this tenant (`placet up` writes it to admin.token).
 OWNER_TENANT = "default"
-# Where a token of the whole tenant works when it names no project.
+# The project of a token of the whole tenant that names no project.
 DEFAULT_PROJECT = "default"
 PROJECT_HEADER = "Placet-Project"
 
 
 class Believed(NamedTuple):
-    """A token that was verified, until when that stands, and with which state of the issuers' keys."""
+    """A verified token, with the time until which the verification is valid and the version of the issuers' keys."""
 
     claims: Claims
     until_s: float
@@ -48,7 +48,7 @@ class Believed(NamedTuple):
 
 
 class RolesChanged(Problem):
-    """The roles of an account are no longer those with which it was let in."""
+    """The roles of an account are no longer those with which it was authenticated."""
 
     def __init__(self) -> None:
         super().__init__(Refusal.UNAUTHENTICATED, "the roles of this account have changed: connect again")
@@ -56,11 +56,11 @@ class RolesChanged(Problem):
 
 @dataclass(slots=True)
 class Authenticator:
-    """Believes tokens of known issuers: the local one, and an identity provider where there is one.
+    """Verifies tokens of trusted issuers: the local one, and an identity provider if one is configured.
 
-    A token says who issued it, and is then verified with the keys of that issuer only. Its expiry is looked at every
-    time, its signature once a minute and whenever the local issuers' keys have changed (`keys_version` is another
-    number then), and the roles of its subject's principal (`people`) each time.
+    A token names its issuer, and is then verified with the keys of that issuer only. Its expiry is checked every
+    time, its signature once a minute and whenever the local issuers' keys have changed (`keys_version` then returns
+    another number), and the roles of its subject's principal (`people`) every time.
     """
 
     public_keys: PublicKeys
@@ -71,32 +71,32 @@ class Authenticator:
     _believed: OrderedDict[str, Believed] = field(default_factory=OrderedDict, init=False)
 
     async def claims(self, token: str, project: str = "") -> Claims:
-        """What a token says.
+        """Return the claims of a token.
 
         Args:
             token: a compact JWS.
-            project: the one to work in, for tokens of the whole tenant; empty or `*` where none is named.
+            project: the project to work in, for tokens of the whole tenant; empty or `*` if none is named.
 
         Raises:
-            Problem: 401 unauthenticated; 403 not_authorised, the token is of another project; 503 unavailable, the
-                identity provider's keys cannot be had.
+            Problem: 401 unauthenticated; 403 not_authorised, the token is for another project; 503 unavailable, the
+                identity provider's keys cannot be fetched.
         """
         return self._resolved((await self.believe(token)).claims, project)
 
     async def admit(self, token: str, project: str = "") -> Admission:
-        """What a token says, to be looked at again while its connection lives; arguments and errors as `claims`."""
+        """Return an admission that checks the token while its connection lives; arguments and errors as `claims`."""
         believed = await self.believe(token)
         return Admission(self, token, self._resolved(believed.claims, project), believed)
 
     async def believe(self, token: str, before: Believed | None = None) -> Believed:
-        """Verify a token, where that is not known to stand.
+        """Verify a token, unless a recent verification is still valid.
 
         Args:
             token: a compact JWS.
-            before: how it was verified earlier, for whoever has kept that.
+            before: an earlier verification that the caller has kept.
 
         Raises:
-            Problem: 401 unauthenticated; 503 unavailable, it cannot be told now.
+            Problem: 401 unauthenticated; 503 unavailable, the token cannot be verified now.
         """
         now, version = self.clock(), self.keys_version()
         known = self._believed.get(token, before)
@@ -110,7 +110,7 @@ class Authenticator:
             raise Problem(Refusal.UNAUTHENTICATED, str(error)) from error
         except (IssuerUnavailable, KeysUnreadable) as error:
             if known is not None and stands:
-                # The keys have changed, and cannot be read in the middle of it: the rest of its minute counts.
+                # The keys have changed but cannot be read now: the earlier verification counts until its end.
                 return known
             self._believed.pop(token, None)
             raise _unavailable(error) from error
@@ -122,16 +122,16 @@ class Authenticator:
         return believed
 
     def still_stands(self, claims: Claims) -> bool:
-        """Whether claims that were believed earlier give the same roles now."""
-        # What the token says counts again once its subject is nobody's account any more.
+        """Return True if claims that were verified earlier give the same roles now."""
+        # The token's own roles count again once its subject is no longer an account of a principal.
         said = replace(claims, actor=claims.token_actor or claims.actor)
         now = self._resolved(said, claims.asked)
         return (now.actor, now.wide) == (claims.actor, claims.wide)
 
     def _resolved(self, claims: Claims, project: str) -> Claims:
-        """The claims at work in a project, with the roles that count there: a published principal's, if there is one.
+        """Return the claims in a project, with the roles that count there: a published principal's, if there is one.
 
-        For the tenant itself count the roles that the tenant gives, never those that one of its projects does.
+        For the whole tenant, only roles that the tenant gives count, never those that one of its projects gives.
         """
         said, people = claims.actor, self.people()
         asked = "" if project == TENANT_WIDE else project
@@ -152,11 +152,11 @@ class Authenticator:
         )
 
     def wrong(self) -> str | None:
-        """What an operator should know of the identity provider; None where nothing is wrong, or none is believed."""
+        """Return a fault of the identity provider, for the operator; None if there is none, or no provider."""
         return None if self.oidc is None else self.oidc.keys.wrong()
 
     async def close(self) -> None:
-        """Let go of the connections to an identity provider."""
+        """Close the connections to an identity provider."""
         if self.oidc is not None:
             await self.oidc.close()
 
@@ -172,7 +172,7 @@ class Authenticator:
         raise TokenRefused(_other_issuer(issuer, oidc.settings.issuer))
 
     async def of_headers(self, headers: Mapping[str, str]) -> Admission:
-        """What the token of the Authorization header says, in the project of the header Placet-Project.
+        """Authenticate by the token of the Authorization header, in the project of the header Placet-Project.
 
         Raises:
             Problem: as `claims`.
@@ -185,10 +185,10 @@ class Authenticator:
 
 
 def project_of(headers: Mapping[str, str]) -> str:
-    """The project that the header Placet-Project names; empty where it was not sent.
+    """Return the project that the header Placet-Project names; empty if the header was not sent.
 
     Raises:
-        Problem: 422 invalid, it was sent empty: who means a project and names none would work in another.
+        Problem: 422 invalid, it was sent empty: a caller that means a project but names none would work in another.
     """
     named = headers.get(PROJECT_HEADER.lower())
     if named is not None and not named.strip():
@@ -198,24 +198,24 @@ def project_of(headers: Mapping[str, str]) -> str:
 
 @dataclass(slots=True)
 class Admission:
-    """What let a connection in: a token, looked at again for as long as the connection lives.
+    """The authentication of a connection: its token is checked again for as long as the connection lives.
 
-    `check` is called before anything is done or told on the connection, and every `LOOK_AGAIN_S` where nothing is.
+    `check` is called before every action and message on the connection, and every `LOOK_AGAIN_S` while it is idle.
     """
 
     door: Authenticator = field(repr=False)
     token: str = field(repr=False)
     claims: Claims
     believed: Believed = field(repr=False)
-    # With which principals its roles were found to stand: they are another object whenever one is published.
+    # The principals with which its roles were last checked: they are another object whenever one is published.
     _people: People | None = field(default=None, init=False, repr=False)
 
     async def check(self) -> None:
-        """Return while the token is still believed and gives the same roles.
+        """Return if the token is still valid and gives the same roles.
 
         Raises:
-            RolesChanged: it gives others now.
-            Problem: 401 unauthenticated, it has expired or is believed no longer; 503, that cannot be told now.
+            RolesChanged: it gives other roles now.
+            Problem: 401 unauthenticated, it has expired or is no longer valid; 503, it cannot be checked now.
         """
         if self.door.clock() >= self.claims.expires_at_s:
             raise Problem(Refusal.UNAUTHENTICATED, "the token has expired: get a new one")
@@ -229,12 +229,12 @@ class Admission:
 
     @property
     def look_again_s(self) -> float:
-        """After how long to look again where nothing else happens."""
+        """The time until the next check of an idle connection."""
         left_s = self.claims.expires_at_s - self.door.clock()
         return min(max(left_s, 0.0), LOOK_AGAIN_S)
 
     async def ends(self) -> None:
-        """Look again and again, until `check` raises."""
+        """Check repeatedly, until `check` raises."""
         while True:
             await self.check()
             await asyncio.sleep(self.look_again_s)
@@ -243,7 +243,7 @@ class Admission:
 def _unavailable(error: IssuerUnavailable | KeysUnreadable) -> Problem:
     if isinstance(error, IssuerUnavailable):
         return Problem(Refusal.UNAVAILABLE, str(error), retry_after=RETRY_AFTER_S)
-    # Which file it is concerns the operator, not everybody.
+    # The name of the file is for the operator only.
     logger.error("no token can be verified: %s", error)
     detail = "the issuers' keys cannot be read: ask the operator"
     return Problem(Refusal.UNAVAILABLE, detail, retry_after=RETRY_AFTER_S)
@@ -256,19 +256,19 @@ def _other_issuer(found: str, expected: str) -> str:
 
 
 def reads_project(actor: Actor) -> bool:
-    """Whether the actor may read all of its project; an agent's token never may."""
+    """Return True if the actor may read all of its project; an agent's token never may."""
     return actor.has(*READERS)
 
 
 def acts_for(actor: Actor, agent: str | None) -> bool:
-    """Whether the actor may act in an agent's name: the agent's own token, an operator, an admin."""
+    """Return True if the actor may act in an agent's name: the agent's own token, an operator, an admin."""
     if actor.agent is not None:
         return actor.agent == agent
     return actor.has("operator")
 
 
 def check_reads(actor: Actor) -> None:
-    """Refuse who may not read the whole project.
+    """Refuse an actor that may not read the whole project.
 
     Raises:
         Problem: 403 not_authorised.
@@ -278,7 +278,7 @@ def check_reads(actor: Actor) -> None:
 
 
 def check_reads_tools(actor: Actor) -> None:
-    """Refuse who may read neither the project nor, as an agent that proposes calls of them, its tools.
+    """Refuse an actor that may not read the tools: it neither reads the project nor is an agent, which calls them.
 
     Raises:
         Problem: 403 not_authorised.
@@ -288,7 +288,7 @@ def check_reads_tools(actor: Actor) -> None:
 
 
 def check_role(actor: Actor, *roles: str) -> None:
-    """Refuse who has none of the roles and is no admin; an agent's token has none of them.
+    """Refuse an actor that has none of the roles and is not an admin; an agent's token has none of them.
 
     Raises:
         Problem: 403 not_authorised.
@@ -298,13 +298,13 @@ def check_role(actor: Actor, *roles: str) -> None:
 
 
 def is_owner(claims: Claims) -> bool:
-    """Whether the token is of an admin of the installation itself: of its own tenant, and of no single project."""
+    """Return True if the token is of an admin of the installation itself: of its own tenant, and for all projects."""
     wide = claims.wide
     return wide is not None and wide.has("admin") and wide.tenant == OWNER_TENANT
 
 
 def check_owner(claims: Claims) -> None:
-    """Refuse who is no admin of the installation itself.
+    """Refuse a token that is not of an admin of the installation itself.
 
     Raises:
         Problem: 403 not_authorised.
@@ -317,7 +317,7 @@ def check_owner(claims: Claims) -> None:
 
 
 def check_sees(actor: Actor, agent: str | None) -> None:
-    """Refuse who may not read one execution, call or hold of its project, which is of an agent.
+    """Refuse an actor that may not read an execution, call or hold of an agent in its project.
 
     Raises:
         Problem: 403 not_authorised.
@@ -327,7 +327,7 @@ def check_sees(actor: Actor, agent: str | None) -> None:
 
 
 def check_acts(actor: Actor, agent: str) -> None:
-    """Refuse who may not act for an agent.
+    """Refuse an actor that may not act for an agent.
 
     Raises:
         Problem: 403 not_authorised.
@@ -337,7 +337,7 @@ def check_acts(actor: Actor, agent: str) -> None:
 
 
 def check_runs(actor: Actor, row: CallRow) -> None:
-    """Refuse who may not run a call: neither who acts for its agent, nor its tool's server.
+    """Refuse an actor that may not run a call: it neither acts for the call's agent nor is the tool's server.
 
     Raises:
         Problem: 403 not_authorised.
@@ -348,9 +348,9 @@ def check_runs(actor: Actor, row: CallRow) -> None:
 
 
 def check_told(actor: Actor, agent: str, tool: str | None = None) -> None:
-    """Refuse sensitive values to whoever is neither the agent that asked for them nor the server of the tool.
+    """Refuse sensitive values to an actor that is neither the agent they are for nor the server of the tool.
 
-    Operators act for agents, but what was sealed is for none of the people.
+    Operators act for agents, but no person may read sealed values.
 
     Raises:
         Problem: 403 not_authorised.
@@ -364,16 +364,16 @@ def check_told(actor: Actor, agent: str, tool: str | None = None) -> None:
 
 
 def _serves(actor: Actor, tool: str) -> bool:
-    """Whether the actor is a server that runs a tool."""
+    """Return True if the actor is a server that runs a tool."""
     return actor.agent is None and tool_role(tool) in actor.roles
 
 
 def permitted_scope(claims: Claims, name: str, given: str) -> str:
-    """The user or workspace that an execution is started for.
+    """Return the user or workspace that an execution is started for.
 
-    A claim with a name fixes it: that name is used where none is given, and no other is accepted, so that the
-    policies of that user cannot be avoided by leaving it out. The claim `*`, and without a claim the roles
-    operator and admin, may give any. Everyone else may give none.
+    A claim with a name fixes it: that name is used if none is given, and no other is accepted, so that the policies
+    of that user cannot be avoided by leaving it out. The claim `*`, and without a claim the roles operator and admin,
+    permit any name. All other tokens may give none.
 
     Raises:
         Problem: 403 not_authorised.

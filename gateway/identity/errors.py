@@ -1,4 +1,4 @@
-"""What keeps a token from being judged at all, good or bad."""
+"""Errors that prevent the verification of a token, whether it is valid or not."""
 
 
 class IssuerUnavailable(RuntimeError):

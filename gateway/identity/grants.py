@@ -1,7 +1,7 @@
-"""Who is shown a signed grant, and the keys that sign it.
+"""Signed grants: who gets them, and the keys that sign them.
 
-A grant's token goes only to whoever may consume it, and only while the call is released. It is signed when it is
-first shown; the key file is looked at once a second, so that a rotated key is used without a restart.
+A grant's token is sent only to callers who may consume the grant, and only while the call is released. It is signed
+when it is first needed; the key file is checked once a second, so that a rotated key is used without a restart.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Grants:
     _signed: OrderedDict[tuple[str | None, ...], str] = field(default_factory=OrderedDict, init=False)
 
     def call_json(self, row: CallRow, actor: Actor) -> dict[str, Any]:
-        """A call's resource as this actor is shown it."""
+        """Return a call's resource as this actor may see it."""
         resource = call_json(row)
         if is_consumable(row) and acts_for(actor, row["agent"]):
             resource["grant"]["token"] = self.token(row)
         return resource
 
     def token(self, row: CallRow) -> str:
-        """The token of a released call's grant.
+        """Return the token of a released call's grant.
 
         Raises:
             ValueError: the call has no grant.
-            KeysUnreadable: there is no key that could sign.
+            KeysUnreadable: there is no key to sign with.
         """
         key = self._current_key()
         name = (key.kid, row["tenant"], row["project"], row["execution_id"], row["grant_id"])
@@ -65,7 +65,7 @@ class Grants:
         return token
 
     def jwks(self) -> dict[str, Any]:
-        """The public halves of all keys that have signed grants, as a JSON Web Key Set; read when they have changed.
+        """Return the public halves of all keys that have signed grants, as a JSON Web Key Set; a change is noticed.
 
         Raises:
             KeysUnreadable: their file is damaged.
@@ -100,12 +100,12 @@ class Grants:
 
 
 def is_consumable(row: CallRow) -> bool:
-    """Whether a call stands released."""
+    """Return True if a call has the status released."""
     return bool(row["status"] == "released" and row["grant_id"] is not None)
 
 
 def _stamp(path: Path) -> Stamp:
-    """What differs once a file was written anew."""
+    """Return a value that differs once a file was written again."""
     status = path.stat()
     return status.st_mtime_ns, status.st_ino
 
@@ -125,7 +125,7 @@ def _claims(row: CallRow) -> GrantClaims:
         tool=row["tool"],
         tool_version=row["tool_version"],
         digest=digest,
-        # While a call is released, nothing has happened to it since.
+        # While a call has the status released, nothing has happened to it since.
         released_at_s=row["updated_at_ms"] // 1000,
         expires_at_s=expires_at_ms // 1000,
     )

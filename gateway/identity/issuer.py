@@ -29,22 +29,22 @@ def issue(
     user: str | None = None,
     workspace: str | None = None,
 ) -> str:
-    """A bearer token, signed with the installation's issuer key (which is made if there is none).
+    """Issue a bearer token, signed with the installation's issuer key (which is created if there is none).
 
     Args:
         keys_dir: `<data-dir>/keys`.
-        subject: who the token is for; distinct people have distinct subjects.
-        roles: built-in (agent, reviewer, operator, analyst, admin) or the installation's own.
-        tenant: the tenant it is good for.
-        project: the project it is good for; `*` for the whole tenant.
+        subject: the subject of the token; distinct people have distinct subjects.
+        roles: built-in (agent, reviewer, operator, analyst, admin) or defined by the installation.
+        tenant: the tenant that it is valid for.
+        project: the project that it is valid for; `*` for the whole tenant.
         agent: the one agent that it may act for; needed with the role agent.
         ttl_s: seconds until it expires.
         user: the only user for whom executions may be started; `*` for any.
-        workspace: likewise.
+        workspace: the same for the workspace.
 
     Raises:
-        TokenRefused: an identity that no token may carry.
-        ValueError: a lifetime that is not positive or over a year.
+        TokenRefused: no token may have this identity.
+        ValueError: the lifetime is not positive, or over a year.
     """
     if not 0 < ttl_s <= TTL_MAX_S:
         raise ValueError(f"a token lives from 1 to {TTL_MAX_S} seconds")
@@ -52,7 +52,7 @@ def issue(
     check_actor(actor)
     _check_agents_roles(actor)
     if agent is not None and not is_chosen_id(agent):
-        # Tokens of an earlier version are still read.
+        # Tokens of an earlier version are still accepted.
         raise TokenRefused(f"the agent {CHOSEN_ID_RULE}")
     now = int(time.time())
     claims = {
@@ -73,7 +73,7 @@ def issue(
 
 
 def _check_agents_roles(actor: Actor) -> None:
-    """Refuse an agent's token with other roles: they would count nowhere, which nobody who asks for them expects."""
+    """Refuse an agent's token with other roles: they would have no effect, which the requester would not expect."""
     others = [role for role in actor.roles if role != "agent"]
     if actor.agent is not None and others:
         raise TokenRefused(

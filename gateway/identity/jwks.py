@@ -1,13 +1,13 @@
-"""The keys of an identity provider: fetched when they are needed, kept for a while, never asked for too often.
+"""The keys of an identity provider: fetched when they are needed, cached for a while, never requested too often.
 
 A key is found in this order:
 1. keys that are fresh are used as they are;
-2. where they are old, or the key is not among them, they are fetched: one fetch for all who wait, and a new one at
-   most every 10 s, so that made-up key ids cannot have the provider asked more often;
-3. where that fails, the last good ones serve for an hour; after that nobody is believed.
+2. if they are old, or the key is not among them, they are fetched: one fetch for all waiting requests, and a new one
+   at most every 10 s, so that invented key ids cannot cause more requests to the provider;
+3. if that fails, the last good keys are used for an hour; after that no token is accepted.
 
-A key set that was answered counts, also where none of its keys can be used: publishing such a one is how a provider
-withdraws its only key. What is no key set is no answer.
+A key set counts even if none of its keys can be used: by publishing such a set a provider revokes its only key. An
+answer that is not a key set does not count.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FETCH_TIMEOUT_S = 5.0
 REFETCH_EVERY_S = 10.0
 FRESH_S, FRESH_MIN_S, FRESH_MAX_S = 300.0, 60.0, 900.0
 KEPT_S = 3_600.0
-# What each kind of key can sign with; its own `alg` leaves one of them.
+# The algorithms that each kind of key can sign with; the key's own `alg` leaves one of them.
 FITTING: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("RSA", ""): ("RS256", "PS256"),
     ("EC", "P-256"): ("ES256",),
@@ -65,7 +65,7 @@ ISSUER_SHOWN_CHARS = 200
 
 
 class NoKeySet(ValueError):
-    """What the identity provider answered cannot be used."""
+    """The identity provider's answer cannot be used."""
 
 
 @dataclass(slots=True)
@@ -73,9 +73,9 @@ class IssuerKeys:
     """The keys of one issuer, by key id and algorithm.
 
     Attributes:
-        issuer: its `iss`; its discovery document must say the same.
-        jwks_url: where the keys are; empty: the discovery document says.
-        algorithms: keys for others are passed over.
+        issuer: its `iss`; its discovery document must contain the same.
+        jwks_url: the address of the keys; empty: it is in the discovery document.
+        algorithms: keys for other algorithms are ignored.
         clock: monotonic seconds.
     """
 
@@ -92,17 +92,17 @@ class IssuerKeys:
     _opened: httpx.AsyncClient | None = field(default=None, init=False)
 
     async def key(self, kid: str, algorithm: str) -> PublicKey | None:
-        """The key of an id that signs with an algorithm; None where the issuer has none.
+        """Return the key with an id that signs with an algorithm; None if the issuer has none.
 
         Raises:
-            IssuerUnavailable: the keys cannot be fetched, and none that are young enough are at hand.
+            IssuerUnavailable: the keys cannot be fetched, and the cached ones are too old.
         """
         if kid not in self._keys or not self._is_younger(self._fresh_s):
             fetching = self._refresh()
-            # A provider that has just failed is not waited for by those whose key is at hand and young enough.
+            # If the provider has just failed, a request whose key is cached and not too old does not wait for it.
             may_go_on = self._has_failed and kid in self._keys and self._is_younger(KEPT_S)
             if fetching is not None and not may_go_on:
-                # Whoever gives up waiting ends nothing: the others wait for the same fetch.
+                # A request that stops waiting cancels nothing: the others wait for the same fetch.
                 await asyncio.shield(fetching)
         if not self._is_younger(KEPT_S) or (self._has_failed and kid not in self._keys):
             raise IssuerUnavailable("the identity provider's keys cannot be fetched now: try again")
@@ -110,18 +110,18 @@ class IssuerKeys:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the provider's last key set has no key that can be used, so that none of its tokens is believed."""
+        """True if the provider's last key set has no usable key, so that none of its tokens is accepted."""
         return self._good_at_s is not None and not self._keys
 
     def wrong(self) -> str | None:
-        """What an operator should know of the keys; None where nothing is wrong."""
+        """Return a fault of the keys, for the operator; None if there is none."""
         return f"{self._none_usable()}: none of its tokens is believed" if self.is_empty else None
 
     def _none_usable(self) -> str:
         return f"the key set of {self.issuer} has no key that can be used"
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._fetching is not None:
             self._fetching.cancel()
         if self._opened is not None:
@@ -132,7 +132,7 @@ class IssuerKeys:
         return self._good_at_s is not None and self.clock() - self._good_at_s < seconds
 
     def _refresh(self) -> asyncio.Task[None] | None:
-        """The fetch that is under way, begun now where one may be; None where it is too early for another."""
+        """Return the fetch under way, started now if permitted; None if it is too early for another."""
         if self._fetching is None:
             now = self.clock()
             if self._tried_at_s is not None and now - self._tried_at_s < REFETCH_EVERY_S:
@@ -178,7 +178,7 @@ class IssuerKeys:
         return url
 
     async def _get(self, url: str) -> tuple[Mapping[str, Any], float]:
-        """A JSON object, and for how many seconds it is fresh. No redirect is followed."""
+        """Return a JSON object, and for how many seconds it is fresh. No redirect is followed."""
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         async with self._client().stream("GET", url, headers=headers) as response:
             if response.status_code != httpx.codes.OK:
@@ -192,18 +192,18 @@ class IssuerKeys:
 
     def _client(self) -> httpx.AsyncClient:
         if self._opened is None:
-            # A provider on this machine is not behind the machine's proxy.
+            # A provider on this machine is not reached through the machine's proxy.
             self._opened = http_client(follow_redirects=False, trust_env=not is_loopback(self.issuer))
         return self._opened
 
 
 def read_keys(document: Mapping[str, Any], algorithms: Sequence[str]) -> dict[str, dict[str, PublicKey]]:
-    """The public keys of a JSON Web Key Set (RFC 7517), by key id and by the algorithm that each may sign with.
+    """Return the public keys of a JSON Web Key Set (RFC 7517), by key id and by the algorithms each can sign with.
 
-    Keys without an id, for encryption, of other kinds, private, secret or too weak are passed over; perhaps all are.
+    Keys without an id, for encryption, of other kinds, private, secret or too weak are ignored; all of them may be.
 
     Raises:
-        NoKeySet: it is no key set, or one of too many keys.
+        NoKeySet: it is not a key set, or has too many keys.
     """
     listed = document.get("keys")
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
@@ -233,7 +233,7 @@ def _fitting(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _public_key(entry: dict[str, Any]) -> PublicKey | None:
     if "d" in entry:
-        return None  # a private key that was published by mistake is nobody's proof any more
+        return None  # a private key that was published by mistake proves nothing any more
     try:
         key = READERS[entry["kty"]](entry)
     except (PyJWTError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:

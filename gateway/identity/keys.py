@@ -1,4 +1,4 @@
-"""The installation's keys: made once, mode 600, and their public halves for those who only verify."""
+"""The installation's keys: created once, mode 600, with their public halves for processes that only verify."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ GATEWAYS = "gateways.json"
 GRANTS = "grants.json"
 CURSOR_KEY_BYTES = 32
 LOOK_EVERY_S = 0.5
-# What can be made anew: the private key's file, and the file of all public halves that are believed.
+# The keys that can be rotated: the private key's file, and the file of all trusted public halves.
 ROTATED = {
     "issuer": (ISSUER_KEY, ISSUERS),
     "gateway": (GATEWAY_KEY, GATEWAYS),
@@ -68,17 +68,17 @@ ROTATED = {
 }
 
 
-# Audit heads are proved by nothing but the key that signed them.
+# Audit heads can be proved only by the key that signed them.
 WITHDRAWABLE = tuple(name for name in ROTATED if name != "audit")
 
 
 class KeyStays(RuntimeError):
-    """A public key that is not withdrawn; the message says why."""
+    """A public key that must not be withdrawn; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What a gateway needs: its command key, the local issuer's key, the cursors' key, issuers believed."""
+    """The keys of a gateway: its command key, the local issuer's key, the cursors' key, the trusted issuers."""
 
     gateway: SigningKey
     issuer: SigningKey
@@ -87,10 +87,10 @@ class Keys:
 
 
 def load_or_create(keys_dir: Path) -> Keys:
-    """The installation's keys, made at the first call. Safe to call from several processes at once.
+    """Return the installation's keys, created at the first call. Safe to call from several processes at once.
 
     Raises:
-        KeysUnreadable: a file of them is damaged.
+        KeysUnreadable: one of their files is damaged.
     """
     with locked(keys_dir):
         issuer = load_signing(keys_dir / ISSUER_KEY)
@@ -103,7 +103,7 @@ def load_or_create(keys_dir: Path) -> Keys:
 
 
 def rotate(keys_dir: Path, name: str) -> tuple[str, str]:
-    """Make a key anew. Its public half is published first, and those of its predecessors stay.
+    """Rotate a key. The new public half is published first, and those of its predecessors stay.
 
     Args:
         keys_dir: `<data-dir>/keys`.
@@ -113,7 +113,7 @@ def rotate(keys_dir: Path, name: str) -> tuple[str, str]:
         The key ids before and now.
 
     Raises:
-        KeysUnreadable: a file of them is damaged.
+        KeysUnreadable: one of their files is damaged.
     """
     private, public = ROTATED[name]
     load_or_create(keys_dir)
@@ -128,10 +128,10 @@ def rotate(keys_dir: Path, name: str) -> tuple[str, str]:
 
 
 def published(keys_dir: Path, name: str) -> tuple[str | None, list[str]]:
-    """The ids of a key of `ROTATED`: of the one that signs (None: there is none yet), and of all that are believed.
+    """Return the ids of a key of `ROTATED`: of the one that signs (None: there is none yet), and of all trusted ones.
 
     Raises:
-        KeysUnreadable: a file of them is damaged.
+        KeysUnreadable: one of their files is damaged.
     """
     private, public = ROTATED[name]
     path = keys_dir / private
@@ -139,7 +139,7 @@ def published(keys_dir: Path, name: str) -> tuple[str | None, list[str]]:
 
 
 def withdraw(keys_dir: Path, name: str, kid: str) -> None:
-    """Take a public key out of its file: what it signed is believed no more.
+    """Remove a public key from its file: its signatures are no longer trusted.
 
     Args:
         keys_dir: `<data-dir>/keys`.
@@ -148,7 +148,7 @@ def withdraw(keys_dir: Path, name: str, kid: str) -> None:
 
     Raises:
         KeyStays: it is not published, or it is the one that signs.
-        KeysUnreadable: a file of them is damaged.
+        KeysUnreadable: one of their files is damaged.
     """
     path = keys_dir / ROTATED[name][1]
     with locked(keys_dir):
@@ -156,7 +156,7 @@ def withdraw(keys_dir: Path, name: str, kid: str) -> None:
         known = load_public(path)
         if kid == signs:
             raise KeyStays(f"{kid} is the key {name} that signs now: `placet keys rotate {name}` comes first")
-        # One that was taken out by hand is still in the copy.
+        # A key that was removed by hand is still in the copy.
         if known.pop(kid, None) is None and kid not in load_copy(path):
             raise KeyStays(f"there is no key {kid} in {path}, which has {', '.join(known) or 'none'}")
         write_public(path, known, without=kid)
@@ -166,8 +166,8 @@ def withdraw(keys_dir: Path, name: str, kid: str) -> None:
 class PublishedKeyFile:
     """The public keys of a file of the installation, for the gateway, which checks a token at every connection.
 
-    Each call looks at the file, so a withdrawn key ends at once. `host.public_keys.PublicKeyFile`, which checks
-    every record of the log, looks once a second.
+    Each call checks the file for changes, so a withdrawn key is refused at once. `host.public_keys.PublicKeyFile`,
+    which verifies every record of the log, checks its file once a second.
 
     Attributes:
         path: the file.
@@ -182,7 +182,7 @@ class PublishedKeyFile:
     _looked_at_s: float | None = None
 
     def get(self, kid: str) -> Ed25519PublicKey | None:
-        """The key of an id, None for an unknown one.
+        """Return the key with an id; None for an unknown id.
 
         Raises:
             KeysUnreadable: the file is damaged.
@@ -192,7 +192,7 @@ class PublishedKeyFile:
         return self._keys.get(kid)
 
     def version(self) -> int:
-        """Another number whenever the file has changed; looked at twice a second at most, for those who ask often."""
+        """Return a number that changes with the file; the file is checked at most twice a second."""
         now = self.clock()
         if self._looked_at_s is None or now - self._looked_at_s >= LOOK_EVERY_S:
             self._version, self._looked_at_s = self._changed_at_ns(), now

@@ -1,10 +1,10 @@
-"""Tokens of an OpenID Connect provider: signed with its keys, and believed to speak for a person.
+"""Tokens of an OpenID Connect provider: signed with its keys, and accepted as a person's.
 
 A token is read in this order:
-1. its header: a JWT, an algorithm that was allowed, no critical extensions, and a key id;
-2. its signature, by the issuer's key of that id and for that algorithm; its issuer and audience;
-3. its moments: issued, not yet expired, not made for longer than a day;
-4. who it is: subject, tenant, project and roles, as the settings map them.
+1. its header: a JWT, a permitted algorithm, no critical extensions, and a key id;
+2. its signature, by the issuer's key with that id and for that algorithm; its issuer and audience;
+3. its times: issued, not yet expired, not issued for longer than a day;
+4. its identity: subject, tenant, project and roles, as the settings map them.
 
 Agents have tokens of the local issuer: a token that names an agent is refused here.
 """
@@ -34,10 +34,10 @@ from schemas.token import (
 )
 
 if TYPE_CHECKING:
-    # What fetches the keys is loaded only where a provider is believed.
+    # The module that fetches the keys is loaded only if a provider is configured.
     from gateway.identity.jwks import IssuerKeys
 
-# OpenID Connect names no type for its own, RFC 9068 names one for access tokens.
+# OpenID Connect defines no type for its tokens, RFC 9068 defines one for access tokens.
 TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 REQUIRED = ("iss", "aud", "exp", "iat", "sub")
 LIFETIME_MAX_S = 24 * 60 * 60
@@ -46,13 +46,13 @@ GROUPS_MAX = 512
 
 @dataclass(slots=True)
 class OidcIssuer:
-    """One identity provider that is believed."""
+    """One trusted identity provider."""
 
     settings: OidcSettings
     keys: IssuerKeys
 
     async def claims(self, token: str, now: float) -> Claims:
-        """What a token says; its issuer's keys may have to be fetched first.
+        """Return the claims of a token; its issuer's keys may have to be fetched first.
 
         Args:
             token: a compact JWS.
@@ -75,7 +75,7 @@ class OidcIssuer:
                 algorithms=[algorithm],
                 audience=self.settings.audience,
                 issuer=self.settings.issuer,
-                # The moments are compared with the caller's clock, not with PyJWT's.
+                # The times are compared with the caller's clock, not with PyJWT's.
                 options={
                     "require": list(REQUIRED),
                     "verify_exp": False,
@@ -91,7 +91,7 @@ class OidcIssuer:
         return Claims(self._actor(payload), expires_at_s, _token_id(payload, token))
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self.keys.close()
 
     def _header(self, token: str) -> tuple[str, str]:
@@ -139,7 +139,7 @@ class OidcIssuer:
     def _groups(self, payload: Mapping[str, Any]) -> list[str]:
         groups = _found(payload, self.settings.roles_claim)
         if isinstance(groups, str) and self.settings.roles_map is not None:
-            # One text, such as Google's `hd`, is one name, and stands for nothing that the map does not say.
+            # A single text, such as Google's `hd`, is one name, and counts only if the map contains it.
             groups = [groups]
         if not isinstance(groups, list) or len(groups) > GROUPS_MAX:
             raise TokenRefused(
@@ -157,7 +157,7 @@ class OidcIssuer:
 
 
 def _roles_of(groups: Iterable[str], roles_map: Mapping[str, str] | None) -> Iterable[str]:
-    """The roles that groups stand for. Only a map can make an admin; nothing makes an agent or the system."""
+    """Yield the roles that groups stand for. Only a map can give the role admin; agent and system are never given."""
     for group in groups:
         if roles_map is not None:
             if group in roles_map:
@@ -169,7 +169,7 @@ def _roles_of(groups: Iterable[str], roles_map: Mapping[str, str] | None) -> Ite
 
 
 def _check_moments(payload: Mapping[str, Any], now: float) -> int:
-    """When the token expires, in seconds since the epoch."""
+    """Return when the token expires, in seconds since the epoch."""
     issued_at_s, expires_at_s = _moment(payload, "iat"), _moment(payload, "exp")
     if now >= expires_at_s:
         raise TokenRefused("the token has expired: get a new one")
@@ -204,7 +204,7 @@ def _text(payload: Mapping[str, Any], name: str) -> str:
 
 
 def _found(payload: Mapping[str, Any], name: str) -> Any:
-    """A claim by its name, which may have dots of its own, else by the path that the dots make."""
+    """Return a claim by its name, which may contain dots, else by the path that the dots form."""
     if name in payload:
         return payload[name]
     value: Any = payload

@@ -1,4 +1,4 @@
-"""Which identity provider is believed, and what of its tokens means what."""
+"""The settings of the identity provider: the trusted issuer, and the meaning of its tokens' claims."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from host.errors import SettingsRefused
 from schemas.ids import TENANT_WIDE, is_client_id
 
-# Signatures by a key pair. None by a shared secret: whoever verifies could sign.
+# Signatures by a key pair. None by a shared secret: every verifier could sign.
 ALGORITHMS = ("RS256", "PS256", "ES256", "ES384", "EdDSA")
 DEFAULT_ALGORITHMS = ("RS256", "ES256", "EdDSA")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-# Roles that no group of an identity provider stands for: agents' tokens are of the local issuer.
+# Roles that no group of an identity provider can give: agents' tokens are of the local issuer.
 NEVER_MAPPED = frozenset({"system", "agent"})
 PREFIX = "oidc_"
 NAMES = (
@@ -42,18 +42,18 @@ class OidcSettings:
     """One OpenID Connect provider.
 
     Attributes:
-        issuer: its `iss`, and where its discovery document is.
-        audience: the `aud` that tokens for this installation have.
-        jwks_url: where its keys are; empty: the discovery document says.
-        algorithms: with which its tokens may be signed.
-        tenant: of all its people; empty: `tenant_claim` says.
-        project: likewise; `*` where all of them are of the whole tenant.
+        issuer: its `iss`, and the address of its discovery document.
+        audience: the `aud` of tokens for this installation.
+        jwks_url: the address of its keys; empty: it is in the discovery document.
+        algorithms: the permitted signature algorithms.
+        tenant: the tenant of all its people; empty: it is in `tenant_claim`.
+        project: the same for the project; `*` if all of them are of the whole tenant.
         tenant_wide: groups of `roles_claim` whose members are of the whole tenant, whatever their project is. A claim
-            never says so itself: whoever sets a project would set that as well.
+            can never give this: anyone who sets the project claim could then set it too.
         roles_claim: a list of names; dots lead into objects.
-        roles_map: from group to role: then only these groups count. None: a role by that name.
-        subject_claim: who somebody is; it must never pass to another person.
-        subject_prefix: goes before it, where subjects of the local issuer could be the same.
+        roles_map: from group to role: then only these groups count. None: each name is a role.
+        subject_claim: the person's identity; it must never pass to another person.
+        subject_prefix: is put before it, if subjects of the local issuer could be the same.
     """
 
     issuer: str
@@ -72,10 +72,10 @@ class OidcSettings:
 
 
 def read_oidc(settings: Mapping[str, str]) -> OidcSettings | None:
-    """The identity provider among a role's settings (`oidc_issuer`, …), None where there is none.
+    """Return the identity provider in a role's settings (`oidc_issuer`, …); None if there is none.
 
     Raises:
-        SettingsRefused: one is missing, unknown or wrong.
+        SettingsRefused: a setting is missing, unknown or wrong.
     """
     given = {
         name.removeprefix(PREFIX): text for name, text in settings.items() if name.startswith(PREFIX) and text
@@ -97,15 +97,15 @@ def read_oidc(settings: Mapping[str, str]) -> OidcSettings | None:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address is of this machine."""
+    """Return True if an address is of this machine."""
     return urlsplit(url).hostname in LOOPBACK
 
 
 def check_url(url: str, what: str, may_be_http: bool) -> None:
-    """Refuse an address at which somebody in between could answer.
+    """Refuse an address at which an attacker in between could answer.
 
     Raises:
-        SettingsRefused: it is not https (http where `may_be_http`), or has more than scheme, host and path.
+        SettingsRefused: it is not https (http if `may_be_http`), or has more than scheme, host and path.
     """
     try:
         split = urlsplit(url)

@@ -1,4 +1,4 @@
-"""The cluster as it says of itself: whether its topics are those of this installation, and which brokers answer."""
+"""Queries about the cluster itself: whether its topics are those of this installation, and which brokers answer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ ASK_TIMEOUT_S = 2.0
 
 
 async def check_topics(config: KafkaSettings, topics: Topics, partitions: int) -> None:
-    """Check that every topic that a gateway uses exists with its partition count; it may see no others.
+    """Check that every topic that a gateway uses exists with its number of partitions; it may see no other topics.
 
-    With another count a command would be sent where no decider looks for its key, and events would be missed.
+    With another number, a command would be sent to a partition whose decider does not expect its key, and events
+    would be missed.
 
     Args:
         config: the cluster.
         topics: their names.
-        partitions: the installation's count, for topics whose specification leaves it open.
+        partitions: the installation's number, for topics whose specification leaves it open.
 
     Raises:
-        LogUnreachable: nobody answers.
+        LogUnreachable: Kafka does not answer.
         TopicMissing: a topic does not exist.
-        PartitionsDiffer: one has another partition count.
+        PartitionsDiffer: one has another number of partitions.
     """
     written = topics.commands, topics.definition_commands
     used = {*written, topics.executions, topics.definitions, topics.trust}
@@ -40,10 +41,10 @@ async def check_topics(config: KafkaSettings, topics: Topics, partitions: int) -
 
 
 async def broker_addresses(config: KafkaSettings) -> list[str]:
-    """The brokers of the cluster, as `host:port`.
+    """Return the brokers of the cluster, as `host:port`.
 
     Raises:
-        LogUnreachable: nobody answers now.
+        LogUnreachable: Kafka does not answer now.
     """
     cluster = Cluster(config)
     try:

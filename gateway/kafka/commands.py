@@ -1,7 +1,7 @@
-"""The command topics: batches appended whole, one under way at a time.
+"""The command topics: batches are appended whole, one at a time.
 
-While one append is under way the next commands gather (group commit), so one command alone waits for nothing
-and many share a signature, a batch and a request.
+While one append is under way the next commands gather (group commit), so a single command does not wait, and many
+share a signature, a batch and a request.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from log.kafka.client import KafkaSettings, start, stop
 from log.places import TopicPartition
 from schemas.record import OutRecord
 
-# Under the broker's ceiling; one command is at most its arguments, context and a few words.
+# Below the broker's limit; one command is at most its arguments, its context and a few short fields.
 BATCH_MAX_BYTES = 1_000_000
-# What an acknowledgement says of its time: the broker's, where the topic has LogAppendTime.
+# The type of an acknowledgement's timestamp: the broker's, if the topic has LogAppendTime.
 LOG_APPEND_TIME = 1
 
 
 @dataclass(slots=True)
 class KafkaCommandLog:
-    """Appends signed commands. A producer whose append failed is spoiled and replaced by a fresh one.
+    """Appends signed commands. A producer whose append failed is discarded and replaced by a new one.
 
-    `time` learns from each acknowledgement what time it was for the broker.
+    `time` takes the broker's time from each acknowledgement.
     """
 
     config: KafkaSettings
@@ -41,7 +41,7 @@ class KafkaCommandLog:
         """Connect, unless there is a good producer.
 
         Raises:
-            LogUnreachable: nobody answers.
+            LogUnreachable: Kafka does not answer.
         """
         async with self._opening:
             if self._producer is None:
@@ -51,12 +51,12 @@ class KafkaCommandLog:
             return self._producer
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         await self._discard(self._producer)
 
     @property
     def connected(self) -> bool:
-        """Whether there is a producer that is not spoiled."""
+        """True if there is a producer without a failed append."""
         return self._producer is not None
 
     async def append(self, topic: str, partition: int, records: Sequence[OutRecord]) -> None:
@@ -85,7 +85,7 @@ class KafkaCommandLog:
         builder = producer.create_batch()
         for record in records:
             headers = list(record.headers)
-            # A full builder answers None and forgets the record.
+            # A full builder returns None and drops the record.
             if builder.append(timestamp=None, key=record.key, value=record.value, headers=headers) is None:
                 raise AppendFailed(TopicPartition(topic, partition), "a command does not fit a batch")
         builder.close()
@@ -104,7 +104,7 @@ class KafkaCommandLog:
 
 
 def batches(records: Iterable[OutRecord]) -> Iterable[list[OutRecord]]:
-    """The records in order, cut so that each part fits one batch."""
+    """Yield the records in order, divided so that each part fits one batch."""
     part: list[OutRecord] = []
     size = 0
     for record in records:

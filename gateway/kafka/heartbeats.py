@@ -1,4 +1,4 @@
-"""The gateway's tail of `placet.heartbeats`: what comes from now on; what was said before nobody heard it is old."""
+"""The gateway's tail of `placet.heartbeats`, from its present end: earlier heartbeats are out of date."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FETCH = Fetch(size=64 * 1024)
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatTail:
-    """Keeps `heard` as the topic says; whatever breaks the reading off, it begins again at the end."""
+    """Keeps `heard` current from the topic; after any interruption, it begins again at the end."""
 
     config: KafkaSettings
     topic: str

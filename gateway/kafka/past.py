@@ -1,4 +1,4 @@
-"""Reads the log from earlier places on, for clients that come back: apart from the tail, a few at a time."""
+"""Reads the log from earlier offsets, for clients that catch up: independently of the tail, a few at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from log.places import Bounds, TopicPartition
 from schemas.record import RawRecord
 
 POLL_MS = 200
-# What is read ahead of a slow client is thrown away when another one has its turn.
+# What was read ahead for a slow client is dropped when another one gets its turn.
 FETCH = Fetch(size=256 * 1024)
 
 Chunk = tuple[int, list[RawRecord]]
@@ -22,34 +22,34 @@ Chunk = tuple[int, list[RawRecord]]
 
 @dataclass(slots=True)
 class KafkaPast:
-    """The past of some lanes. Each reading has a follower of its own, kept for the next one."""
+    """The past of some lanes. Each read has a follower of its own, which is kept for the next one."""
 
     config: KafkaSettings
     lanes: Sequence[TopicPartition]
     _idle: list[Follower] = field(default_factory=list)
 
     async def bounds(self, lanes: Sequence[int]) -> dict[int, Bounds]:
-        """Per lane, what is there.
+        """Return, per lane, the available offsets.
 
         Raises:
-            LogError: nobody says so.
+            LogError: Kafka does not answer.
         """
         follower = await self._taken()
         try:
             held = await follower.bounds([self.lanes[lane] for lane in lanes])
         except BaseException:
-            # Cancelled as well: its answers would be another question's.
+            # Also if cancelled: the next caller would get the answer to this request.
             await follower.close()
             raise
         self._idle.append(follower)
         return {lane: held[self.lanes[lane]] for lane in lanes}
 
     async def read(self, places: Mapping[int, int]) -> AsyncGenerator[Chunk]:
-        """Records of lanes from offsets on, in the order of each lane, until the reader closes.
+        """Yield records of lanes from offsets on, in the order of each lane, until the reader closes.
 
         Raises:
             TopicForbidden: this principal may not read them.
-            LogError: they do not come.
+            LogError: they do not arrive.
             PastGone: they were deleted.
         """
         follower = await self._taken()
@@ -71,7 +71,7 @@ class KafkaPast:
             raise
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         while self._idle:
             await self._idle.pop().close()
 

@@ -1,4 +1,4 @@
-"""Reads single records back from the log, bytes as they stand: what an audit proof is about."""
+"""Reads single records back from the log, byte for byte, for audit proofs."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from schemas.record import RawRecord
 
 POLL_MS = 200
 READ_TIMEOUT_S = 10.0
-# Small: what follows a record that is asked for is read, decoded and thrown away.
+# Small: the records after a wanted one are read, decoded and dropped.
 FETCH = Fetch(size=64 * 1024)
 
 
 @dataclass(slots=True)
 class RecordReader:
-    """One follower, opened when it is first needed; one question at a time."""
+    """One follower, opened when it is first needed; one read at a time."""
 
     config: KafkaSettings
     _follower: Follower | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def read(self, tp: TopicPartition, offsets: Sequence[int]) -> dict[int, RawRecord]:
-        """The records at offsets of one partition; what lies between the first and the last is read as well.
+        """Return the records at offsets of one partition; all between the first and the last are read as well.
 
         Args:
             tp: the partition.
-            offsets: rising; at least one.
+            offsets: in ascending order; at least one.
 
         Raises:
-            OffsetGone: the log does not hold one of them.
+            OffsetGone: the log does not have one of them.
             LogDamaged: one is not as it was written.
-            LogError: they did not come in time.
+            LogError: they did not arrive in time.
         """
         async with self._turn:
             try:
@@ -52,7 +52,7 @@ class RecordReader:
                 raise self.config.translate(error) from error
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         async with self._turn:
             await self._drop()
 

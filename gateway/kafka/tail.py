@@ -1,4 +1,4 @@
-"""The gateway's tail of the log: one follower a process, each record decoded once."""
+"""The gateway's tail of the log: one follower for each process, each record decoded once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Take = Callable[[int, Sequence[Event], int], None]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a lane begins: the first offset wanted and the claim in force there."""
+    """The start of a lane: the first offset wanted and the claim in force there."""
 
     topic: str
     partition: int
@@ -39,10 +39,10 @@ class Start:
 
 @dataclass(slots=True)
 class KafkaTail:
-    """Reads lanes of facts from given starts on, and gives each batch of events that count to `take`.
+    """Reads lanes of events from given starts on, and passes each batch of events that count to `take`.
 
-    `unreadable` counts records that could not be read; they are the decider's to report. `seals` tells which records
-    a decider signed; None where nothing is signed.
+    `unreadable` counts records that could not be read; the decider reports them. `seals` verifies which records a
+    decider signed; None if records are not signed.
     """
 
     config: KafkaSettings
@@ -56,16 +56,16 @@ class KafkaTail:
     _lanes: dict[TopicPartition, int] = field(default_factory=dict, init=False)
 
     async def open(self) -> None:
-        """Connect, check that every start is inside the log, and stand there.
+        """Connect, check that every start is within the log, and move there.
 
         Raises:
-            LogUnreachable: nobody answers.
+            LogUnreachable: Kafka does not answer.
             TopicMissing: a topic is missing.
-            FactsDeleted: its first facts are.
-            LogChanged: the log is shorter than where a view stands.
+            FactsDeleted: its first events were deleted.
+            LogChanged: the log is shorter than the position of a view.
         """
         self._follower = follower = Follower(self.config, TAIL)
-        # It only asks where the log ends: on the follower's connection that would wait behind a long fetch.
+        # It only queries the end of the log: on the follower's connection the query would wait behind a long fetch.
         self._scout = scout = Follower(self.config)
         await follower.open()
         await scout.open()
@@ -76,15 +76,15 @@ class KafkaTail:
             self._rules[begin.tp] = rule_of(self.seals, begin.topic, begin.claim)
 
     def rule_at(self, lane: int, claim: int) -> TermRule:
-        """The term rule of a lane, from where a claim is in force."""
+        """Return the term rule of a lane, with a given claim in force."""
         return rule_of(self.seals, self.starts[lane].topic, claim)
 
     def claims(self) -> list[int]:
-        """Per lane, the claim in force where this tail stands; empty before it was opened."""
+        """Return, per lane, the claim in force at this tail's position; empty before it was opened."""
         return [self._rules[begin.tp].claim for begin in self.starts if begin.tp in self._rules]
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         followers = (self._follower, self._scout)
         self._follower = self._scout = None
         for follower in followers:
@@ -92,10 +92,10 @@ class KafkaTail:
                 await follower.close()
 
     async def run(self) -> None:
-        """Read until cancelled; a broker that is away is waited for.
+        """Read until cancelled; if a broker is unreachable, wait for it.
 
         Raises:
-            LogChanged: records were deleted that were still to be read.
+            LogChanged: records that were not yet read were deleted.
             LogDamaged: one is not as it was written.
         """
         follower = _opened(self._follower)
@@ -104,7 +104,7 @@ class KafkaTail:
                 self._take(tp, records)
 
     async def end_offsets(self) -> list[int]:
-        """Per lane, the high watermark now.
+        """Return, per lane, the present high watermark.
 
         Raises:
             LogUnreachable: it could not be read.
@@ -115,21 +115,21 @@ class KafkaTail:
 
     @property
     def forged(self) -> int:
-        """Records in the term in force that no decider signed; they do not count."""
+        """The number of records in the term in force that no decider signed; they do not count."""
         return sum(rule.seals.forged for rule in self._rules.values() if rule.seals)
 
     def lag(self, read_through: Sequence[int]) -> int:
-        """Records that the broker is known to have and that were not read yet."""
+        """Return the number of records that the broker is known to have and that were not read yet."""
         if self._follower is None:
             return 0
         return self._follower.unread(zip((begin.tp for begin in self.starts), read_through, strict=True))
 
     def progress(self) -> tuple[int, int]:
-        """Where it stands, as a sum of offsets, and how many the broker is known to have behind that."""
+        """Return its position as a sum of offsets, and the number of records the broker is known to have after it."""
         return (0, 0) if self._follower is None else self._follower.progress()
 
     async def _check(self, scout: Follower) -> None:
-        # Asked for the offsets of a topic that is not there, the client tries again until its time is up.
+        # If the topic does not exist, the client would retry a query for its offsets until its timeout.
         for topic in dict.fromkeys(begin.topic for begin in self.starts):
             there = await scout.partitions(topic)
             if any(begin.topic == topic and begin.tp not in there for begin in self.starts):

@@ -1,4 +1,4 @@
-"""The gateway's tail of `placet.trust`: all of the compacted topic, and then what comes."""
+"""The gateway's tail of `placet.trust`: the whole compacted topic, and then new records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLL_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TrustTail:
-    """Keeps `parts` as the topic says; whatever breaks the reading off, it begins again from the first record."""
+    """Keeps `parts` current from the topic; after any interruption, it begins again from the first record."""
 
     config: KafkaSettings
     topic: str
@@ -22,14 +22,14 @@ class TrustTail:
     parts: TrustParts
 
     async def run(self) -> None:
-        """Read until cancelled. Trust is only shown here, so that the gateway goes on without it."""
+        """Read until cancelled. The gateway only displays trust, so it continues without it."""
         await follow_for_ever("the trust statistics", self._follow, self.config, TAIL)
 
     async def _follow(self, follower: Follower) -> None:
         try:
             await self._read(follower)
         finally:
-            # What was read before an outage is not told as if it were complete.
+            # What was read before an outage must not be reported as complete.
             self.parts.forget()
 
     async def _read(self, follower: Follower) -> None:
@@ -41,6 +41,6 @@ class TrustTail:
                 for record in records:
                     self.parts.take(record)
             if not self.parts.complete:
-                # A compacted partition may end in offsets without a record: its position says how far it is.
+                # A compacted partition may end in offsets without a record, so the position is what counts.
                 reached = [await follower.position(tp) for tp in tps]
                 self.parts.complete = all(at >= held[tp].end for at, tp in zip(reached, tps, strict=True))

@@ -1,7 +1,8 @@
 """Rows of executions, calls and holds, kept current by the tail.
 
-What is here stands exactly where the tail stands. What is not here may be in the views: `gateway.live.reader`
-fetches it and puts it in. Open calls and holds stay; all else leaves, least recently changed first.
+A cached row has exactly its state at the tail's position. A row that is not cached may be in the views:
+`gateway.live.reader` fetches it and caches it. Open calls and holds stay; other rows leave, least recently changed
+first.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ MAX_PASSING = 20_000
 
 @dataclass(slots=True)
 class Shelf(Generic[K]):
-    """Rows by id: pinned ones for as long as they are, the others up to a number."""
+    """Rows by id: pinned ones stay, the others up to a maximum number."""
 
     max_passing: int = MAX_PASSING
     pinned: dict[K, Row] = field(default_factory=dict)
     passing: OrderedDict[K, Row] = field(default_factory=OrderedDict)
 
     def get(self, key: K) -> Row | None:
-        """The row, if it is here."""
+        """Return the row, if it is cached."""
         row = self.pinned.get(key)
         return self.passing.get(key) if row is None else row
 
     def put(self, key: K, row: Row, *, pin: bool) -> Row | None:
-        """Keep the row as it stands now.
+        """Store the row as it is now.
 
         Returns:
-            A row that had to leave for it, if any.
+            The row that was evicted for it, if any.
         """
         if pin:
             self.passing.pop(key, None)
@@ -56,7 +57,7 @@ class Shelf(Generic[K]):
 
 @dataclass(slots=True)
 class Cache:
-    """The rows at hand. Changed only by the tail, and by what is fetched for where the tail stands."""
+    """The cached rows. Changed only by the tail, and by rows fetched for the tail's position."""
 
     executions: Shelf[bytes] = field(default_factory=Shelf)
     calls: Shelf[CallKey] = field(default_factory=Shelf)
@@ -69,15 +70,15 @@ class Cache:
         return Folding(self, key, self.executions.get(key))
 
     def put_execution(self, key: bytes, row: Row) -> None:
-        """Keep an execution's row."""
+        """Store an execution's row."""
         self.executions.put(key, row, pin=False)
 
     def put_call(self, key: bytes, row: Row) -> None:
-        """Keep a call's row."""
+        """Store a call's row."""
         self.calls.put((key, row["call_id"]), row, pin=row["status"] not in TERMINAL)
 
     def put_hold(self, row: Row) -> None:
-        """Keep a hold's row."""
+        """Store a hold's row."""
         if row["request_id"]:
             self._requests.setdefault(_request_key(row), set()).add(row["hold_id"])
         is_open = row["status"] == "open"
@@ -94,18 +95,18 @@ class Cache:
                 del self._requests[_request_key(gone)]
 
     def requests(self, tenant: str, project: str, request_id: str) -> list[Row]:
-        """The holds that are requests of an id and are here: one of each execution that chose it."""
+        """Return the cached holds that are requests with an id: one for each execution that chose it."""
         rows = map(self.holds.get, self._requests.get((tenant, project, request_id), ()))
         return [row for row in rows if row is not None]
 
     def open_holds(self, tenant: str, project: str) -> list[Row]:
-        """The open holds of a project, longest open first."""
+        """Return the open holds of a project, longest open first."""
         return list(self._open.get((tenant, project), {}).values())
 
 
 @dataclass(slots=True)
 class Folding:
-    """The rows of one execution while a command's events are folded into them; `keep` puts them into the cache."""
+    """The rows of one execution while a command's events are folded into them; `keep` stores them in the cache."""
 
     cache: Cache
     key: bytes
@@ -114,7 +115,7 @@ class Folding:
     holds: dict[str, Row | None] = field(default_factory=dict)
 
     def apply(self, fact: Fact) -> None:
-        """Fold a fact's event into the rows, and note in the fact what it makes of them."""
+        """Fold a fact's event into the rows, and store the resulting rows in the fact."""
         event, execution = fact.event, self.execution
         call_id, hold_id = subjects_of(event.body)
         hold = self._hold(hold_id) if hold_id else None
@@ -134,7 +135,7 @@ class Folding:
                 fact.hold_closed = was_open and fact.hold["status"] != "open"
 
     def keep(self) -> None:
-        """Put the rows into the cache as they stand after all of the events."""
+        """Store the rows in the cache as they are after all of the events."""
         cache = self.cache
         if self.execution is not None:
             cache.put_execution(self.key, self.execution)
@@ -161,5 +162,5 @@ def _request_key(row: Row) -> tuple[str, str, str]:
 
 
 def key_of(row: Row) -> bytes:
-    """The Kafka key of the execution that a row belongs to."""
+    """Return the Kafka key of the execution that a row belongs to."""
     return execution_key(row["tenant"], row["project"], row["execution_id"])

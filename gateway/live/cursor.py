@@ -1,14 +1,14 @@
-"""Cursors: where in the log a reader stands, as text that nobody can make up.
+"""Cursors: the position of a reader in the log, as a text that cannot be forged.
 
 A cursor names, for the definitions and for each partition of the executions, the last record that counted and
-a mark of its id. Whoever comes back with it is served from exactly there; where the log is another one (the
-mark is not found) or the records are no longer at hand, the answer is `resync_required`, never a gap.
+a mark of its id. A reader who returns with it continues from exactly there; if the log is another one (the mark
+is not found) or the records are no longer available, the answer is `resync_required`, never a gap.
 
-A command's events make several messages. A cursor between two of them says so: `lane` is where that command's
-events stand (its last record is the one named for the lane) and `given` how many of its messages were given.
+A command's events make several messages. A cursor between two of them says so: `lane` is the lane of that command's
+events (its last record is the one named for the lane) and `given` the number of its messages that were sent.
 
 Form: base64url(version, lane, given, count, an offset and a 4-byte mark each, 16 bytes of HMAC-SHA256). Offsets
-are counted from 1 (0: none) in 4 bytes (version 1), or in 8 where one does not fit (version 2).
+are counted from 1 (0: none) in 4 bytes (version 1), or in 8 if one does not fit (version 2).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEAD = struct.Struct(">BBHH")
 
 
 class CursorRefused(ValueError):
-    """The text is no cursor of this installation."""
+    """The text is not a cursor of this installation."""
 
 
 class Vector(NamedTuple):
@@ -43,7 +43,7 @@ class Vector(NamedTuple):
 
 
 def mark_of(event_id: str) -> int:
-    """A record's mark: CRC-32 of its id. It tells another log apart; it is no proof, the HMAC is."""
+    """Return a record's mark: CRC-32 of its id. It distinguishes logs; the proof of authenticity is the HMAC."""
     return zlib.crc32(event_id.encode())
 
 
@@ -63,7 +63,7 @@ class CursorKey:
         object.__setattr__(self, "_forms", forms)
 
     def write(self, vector: Vector) -> str:
-        """The cursor of a vector."""
+        """Return the cursor of a vector."""
         version = SHORT if max(vector.offsets) <= SHORT_MAX else LONG
         offsets = [offset + 1 for offset in vector.offsets]
         data = self._forms[version].pack(
@@ -72,10 +72,10 @@ class CursorKey:
         return base64.urlsafe_b64encode(data + self._mac(data)).rstrip(b"=").decode()
 
     def read(self, text: str) -> Vector:
-        """The vector of a cursor.
+        """Return the vector of a cursor.
 
         Raises:
-            CursorRefused: not written with this key, or for another number of partitions.
+            CursorRefused: it was not written with this key, or for another number of partitions.
         """
         try:
             raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -98,7 +98,7 @@ class CursorKey:
 
 @dataclass(slots=True)
 class Position:
-    """Where a reader stands. Its cursor is made when asked for, once for each step."""
+    """The position of a reader. Its cursor is made on request, once for each step."""
 
     key: CursorKey
     offsets: list[int]
@@ -107,32 +107,32 @@ class Position:
 
     @classmethod
     def at_start(cls, key: CursorKey) -> Position:
-        """Before the first record."""
+        """The position before the first record."""
         return cls(key, [NONE] * key.lanes, [0] * key.lanes)
 
     @classmethod
     def at(cls, key: CursorKey, vector: Vector) -> Position:
-        """Where a vector says."""
+        """The position of a vector."""
         return cls(key, list(vector.offsets), list(vector.marks))
 
     def advance(self, lane: int, offset: int, mark: int) -> None:
-        """A record that counts was handled."""
+        """Move on to a record that counts and was handled."""
         self.offsets[lane] = offset
         self.marks[lane] = mark
         self._text = None
 
     def cursor(self) -> str:
-        """The position as a cursor."""
+        """Return the position as a cursor."""
         if self._text is None:
             self._text = self.key.write(Vector(tuple(self.offsets), tuple(self.marks)))
         return self._text
 
     def cursor_within(self, lane: int, given: int, total: int) -> str:
-        """A cursor after so many of the messages of the lane's last command."""
+        """Return a cursor after the first `given` of the `total` messages of the lane's last command."""
         if given >= total:
             return self.cursor()
         return self.key.write(Vector(tuple(self.offsets), tuple(self.marks), lane, given))
 
     def reached(self, vector: Vector) -> bool:
-        """Whether everything up to the vector was handled."""
+        """Return True if everything up to the vector was handled."""
         return all(mine >= theirs for mine, theirs in zip(self.offsets, vector.offsets, strict=True))

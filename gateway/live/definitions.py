@@ -21,13 +21,13 @@ logger = logging.getLogger(__name__)
 
 Name = tuple[str, str]
 Place = tuple[str, str, str]  # tenant, project and name
-# So many rules can wait for the decider of the definitions.
+# The maximum number of rules that can wait for the decider of the definitions.
 ASKED_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """Who took a policy out of force, when and why, and where the log says so."""
+    """The retirement of a policy: by whom, when and why, and its offset in the log."""
 
     by: str
     at_ms: int
@@ -37,7 +37,7 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One version of a policy, tool or principal; `document` is canonical JSON, the project `*` for the tenant's."""
+    """A version of a policy, tool or principal; `document` is canonical JSON, the project `*` for the tenant's."""
 
     name: str
     version: int
@@ -55,18 +55,18 @@ Shelf = dict[Place, list[Published]]
 
 @dataclass(slots=True)
 class LiveDefinitions:
-    """By tenant, project and name, versions in order. What is the tenant's has the project `*`."""
+    """The definitions by tenant, project and name, versions in order; those of a tenant have the project `*`."""
 
     policies: Shelf = field(default_factory=dict)
     tools: Shelf = field(default_factory=dict)
     principals: Shelf = field(default_factory=dict)
     people: People = field(default_factory=People)
     standing: dict[Name, Row] = field(default_factory=dict)
-    # Standing rules whose ids were given out with a decision, and that are not on this topic yet.
+    # Standing rules whose ids were returned with a decision, and that are not yet in the definitions topic.
     asked: dict[Place, None] = field(default_factory=dict)
 
     def apply(self, event: Event) -> None:
-        """Fold an event of the definitions topic; others than publications change nothing."""
+        """Fold an event of the definitions topic; only publications, retirements and rules change anything."""
         body = event.body
         if isinstance(body, RULE_EVENTS):
             self._apply_rule(event)
@@ -96,7 +96,7 @@ class LiveDefinitions:
         shelf.setdefault((event.meta.tenant, body.project, body.name), []).append(published)
 
     def note_asked(self, tenant: str, project: str, rule_id: str) -> None:
-        """A decision has asked for a standing rule; the oldest such notes are dropped."""
+        """Note that a decision has requested a standing rule; the oldest such notes are dropped."""
         if (tenant, rule_id) in self.standing:
             return
         self.asked[tenant, project, rule_id] = None
@@ -115,7 +115,7 @@ class LiveDefinitions:
             document = principal_from_value(json.loads(body.document))
             self.people = self.people.with_principal(tenant, document, body.project)
         except PolicyRefused as error:
-            # As in the decider: of a later version, and not to be guessed.
+            # As in the decider: the document is of a later version, and its meaning must not be guessed.
             logger.error("the principal %s of %s may do nothing: %s", body.name, tenant, error)
             self.people = self.people.without_roles(tenant, body.name, body.project)
 
@@ -127,15 +127,15 @@ class LiveDefinitions:
             self.asked.pop((name[0], row["project"], name[1]), None)
 
     def tool_versions(self, tenant: str, project: str, name: str) -> list[Published]:
-        """All versions of a tool as a project sees it, oldest first: its own, else the tenant's."""
+        """Return all versions of a tool as a project sees it, oldest first: its own, else the tenant's."""
         return seen(self.tools, tenant, project, name)
 
     def has_rule(self, tenant: str, project: str, name: str) -> bool:
-        """Whether a rule was ever published: a policy's, or a standing one.
+        """Return True if a rule was ever published: a rule of a policy, or a standing one.
 
         Args:
-            tenant: whose.
-            project: which asks.
+            tenant: the tenant.
+            project: the caller's project.
             name: `policy/rule`, `policy@version/rule`, either after `project/`; or a standing rule's id.
         """
         place, slash, rule = name.rpartition("/")
@@ -157,19 +157,19 @@ class LiveDefinitions:
 
 
 def lies_in(shelf: Shelf, tenant: str, name: str) -> list[str]:
-    """The projects of a tenant that have something of their own under a name."""
+    """Return the projects of a tenant that have their own definition under a name."""
     return sorted(
         place for owner, place, named in shelf if (owner, named) == (tenant, name) and place != TENANT_WIDE
     )
 
 
 def newest(shelf: Shelf, tenant: str, project: str) -> list[Published]:
-    """What a project sees of a kind, each at its newest version, by name: its own, and the tenant's.
+    """Return the definitions that a project sees, its own and the tenant's, each at its newest version, by name.
 
     Args:
-        shelf: of the kind.
-        tenant: whose.
-        project: which sees them; `*`: those of every project.
+        shelf: the definitions of the kind.
+        tenant: the tenant.
+        project: the project that sees them; `*`: those of every project.
     """
     found = [
         versions[-1]
@@ -180,22 +180,22 @@ def newest(shelf: Shelf, tenant: str, project: str) -> list[Published]:
 
 
 def by_name(one: Published) -> tuple[str, str]:
-    """What lists of definitions are ordered by."""
+    """Return the sort key of a definition in lists."""
     return one.name, one.project
 
 
 def in_force(shelf: Shelf, tenant: str, project: str) -> list[Published]:
-    """Likewise, without what was retired."""
+    """Return the same as `newest`, without retired policies."""
     return [one for one in newest(shelf, tenant, project) if one.retired is None]
 
 
 def seen(shelf: Shelf, tenant: str, project: str, name: str) -> list[Published]:
-    """All versions under a name as a project sees it, oldest first: its own, else the tenant's."""
+    """Return all versions under a name as a project sees it, oldest first: its own, else the tenant's."""
     return list(shelf.get((tenant, project, name)) or shelf.get((tenant, TENANT_WIDE, name)) or ())
 
 
 def tool_json(tool: Published) -> dict[str, Any]:
-    """A tool as it is served: its MCP definition and what was published."""
+    """A tool as the API shows it: its MCP definition and the data of its publication."""
     definition = json.loads(tool.document)
     return {
         **definition,
@@ -209,7 +209,7 @@ def tool_json(tool: Published) -> dict[str, Any]:
 
 
 def principal_json(principal: Published) -> dict[str, Any]:
-    """A principal as it is served: what it is, and what was published."""
+    """A principal as the API shows it: its document and the data of its publication."""
     plain = {"roles": [], "agents": [], "disabled": False}
     return {
         **plain,
@@ -222,7 +222,7 @@ def principal_json(principal: Published) -> dict[str, Any]:
 
 
 def policy_json(policy: Published) -> dict[str, Any]:
-    """A version of a policy as it is served."""
+    """A version of a policy as the API shows it."""
     return {
         "name": policy.name,
         "project": policy.project,

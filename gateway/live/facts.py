@@ -1,4 +1,4 @@
-"""What the tail makes of the log: each event with the rows as they stood right after it."""
+"""The tail's reading of the log: each event with the rows as they were right after it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.events.executions import is_reuse_refusal
 from schemas.message import Message
 from schemas.record import Event
 
-# What an event's objects cost beside its body, roughly; the bound on memory need not be exact.
+# The approximate cost of an event's objects beside its body; the limit on memory need not be exact.
 EVENT_OVERHEAD_BYTES = 2_000
 LONG_TEXTS = frozenset(
     {
@@ -39,9 +39,9 @@ LONG_TEXTS = frozenset(
 
 @dataclass(slots=True)
 class Fact:
-    """An event and the rows after it; None where the event does not concern one, or it is not at hand.
+    """An event and the rows after it; None if the event does not concern one, or it is not cached.
 
-    `state_changed` tells whether the execution shows another state than before, and `hold_closed` whether the hold
+    `state_changed` is True if the displayed state of the execution differs from before, and `hold_closed` if the hold
     was open until this event. A refusal changes nothing. `call_before` is the call's row before the event.
     """
 
@@ -55,7 +55,7 @@ class Fact:
 
     @property
     def call_changed(self) -> bool:
-        """Whether the call shows anything new."""
+        """True if the displayed call has changed."""
         before, after = self.call_before, self.call
         if after is None or before is after:
             return False
@@ -64,9 +64,9 @@ class Fact:
 
 @dataclass(slots=True)
 class Group:
-    """The events of one command: they stand next to each other in one batch of one lane.
+    """The events of one command: they are adjacent in one batch of one lane.
 
-    `mark` is that of its last event. A group without a command id is the decider's own.
+    `mark` is the mark of its last event. A group without a command id comes from the decider itself.
     """
 
     lane: int
@@ -78,12 +78,12 @@ class Group:
 
     @property
     def name(self) -> tuple[str, str, bytes]:
-        """What its events share: command id, digest of the command's body, key."""
+        """The fields that its events share: command id, digest of the command's body, key."""
         return self.command_id, self.digest, self.key
 
     @property
     def refuses_reuse(self) -> bool:
-        """Whether it only says that the command's id had been used for another body."""
+        """True if it only reports that the command's id had been used for another body."""
         return is_reuse_refusal(self.facts[0].event.body)
 
     @property
@@ -101,12 +101,12 @@ class Group:
         return [fact.event for fact in self.facts]
 
     def size_bytes(self) -> int:
-        """About what it keeps in memory."""
+        """Return its approximate size in memory."""
         size = EVENT_OVERHEAD_BYTES * len(self.facts)
         for fact in self.facts:
             body = fact.event.body
             texts = body.__dict__
-            # The short ones are in the overhead.
+            # The short texts are part of the overhead.
             for name in _long_texts(type(body)):
                 size += len(texts[name] or "")
         return size

@@ -1,6 +1,6 @@
-"""Which processes of the installation were heard of lately, on whatever machine, and what follows from it.
+"""The processes of the installation, on any machine, by their latest heartbeats, and the faults that follow.
 
-Ages count from when a heartbeat came here: nobody's clock but this process's own is asked.
+Ages count from the arrival of a heartbeat here: only this process's own clock is used.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import NamedTuple
 from vitals.word import READY, SILENT, SILENT_AFTER_S, STOPPING, Word, standing
 
 DECIDER, PROJECTOR = "decider", "projector"
-# Without a word for so long, a process is taken to be gone for good.
+# After this long without a heartbeat, a process is treated as gone for good.
 FORGET_AFTER_S = 600.0
-# Anybody who may write to the topic can make up processes.
+# Anyone who can write to the topic can invent processes.
 HEARD_MAX = 1_000
 
 
 class Part(NamedTuple):
-    """A process by its last word, and how long ago that was."""
+    """A process by its last heartbeat, and the heartbeat's age."""
 
     word: Word
     age_s: float
 
     @property
     def state(self) -> str:
-        """How it is by now."""
+        """Its present state."""
         return standing(self.word, self.age_s)
 
     @property
     def does_its_work(self) -> bool:
-        """Whether it was heard lately and nothing keeps it from its work."""
+        """True if a recent heartbeat says that nothing keeps it from its work."""
         return self.state == READY
 
     def complaint(self) -> str:
-        """What is wrong with it, as a sentence; empty when nothing is."""
+        """Return its faults as a sentence; empty if there are none."""
         who = f"{self.word.name} on {self.word.host}"
         if self.word.state == STOPPING:
             return "; ".join(filter(None, (f"{who}: it ended by an error", self.word.disk)))
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What keeps the installation from deciding, and what else is wrong with it."""
+    """The faults that keep the installation from deciding, and its other faults."""
 
     problems: list[str]
     warnings: list[str]
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
 
 @dataclass(slots=True)
 class Heard:
-    """The last heartbeat of each process. One that says that it stops is dropped, unless an error ended it."""
+    """The last heartbeat of each process. A process that reports its end is dropped, unless an error ended it."""
 
     clock: Callable[[], float] = time.monotonic
     since: float = field(init=False)
@@ -66,7 +66,7 @@ class Heard:
         self.since = self._any_at = self.clock()
 
     def take(self, word: Word) -> None:
-        """A heartbeat has come."""
+        """Take in a heartbeat."""
         self._any_at = self.clock()
         self._last.pop(word.key, None)
         if word.state != STOPPING or word.reason:
@@ -76,13 +76,13 @@ class Heard:
 
     @property
     def silence_s(self) -> float:
-        """How long ago the last heartbeat of any process came, this one's own too."""
+        """The time since the last heartbeat of any process, including this one."""
         return self.clock() - self._any_at
 
     def parts(self) -> list[Part]:
-        """Every process that was heard of and not forgotten, by role and name.
+        """Return every process with a heartbeat that is not too old, by role and name.
 
-        A process is silent while others are heard: where nobody is, it is Kafka that does not answer.
+        A process counts as silent only while others are heard: if none is, it is Kafka that does not answer.
         """
         now = self.clock()
         self._last = {key: told for key, told in self._last.items() if now - told[1] <= FORGET_AFTER_S}
@@ -90,16 +90,16 @@ class Heard:
         return sorted(found, key=lambda part: part.word.key)
 
     def shown(self) -> list[Part]:
-        """As `parts`, by how long ago each was heard: while nobody is, nobody's last word is news."""
+        """As `parts`, with ages that count until now, also while no heartbeat of any process arrives."""
         silence_s = self.silence_s
         return [Part(part.word, part.age_s + silence_s) for part in self.parts()]
 
     def strangers(self, read_through: Sequence[int], claims: Sequence[int]) -> list[str]:
-        """Deciders at work whose claim does not count here, so that nothing which they record does, as sentences.
+        """Return, as sentences, the working deciders whose claim, and so whose records, do not count here.
 
         Args:
             read_through: per partition of the executions, the first offset that was not read here.
-            claims: per partition, the claim in force there.
+            claims: per partition, the claim in force.
         """
         return [
             f"{part.word.name} on {part.word.host} writes partition {number} under a claim that does not count here "
@@ -107,26 +107,26 @@ class Heard:
             for part in self.parts()
             if part.word.role == DECIDER and part.does_its_work
             for number, term in zip(part.word.partitions, part.word.terms, strict=False)
-            # A later claim in force is another decider's: this one does not know yet that it was deposed.
+            # A later claim in force belongs to another decider: this one has not yet noticed that it was deposed.
             if number < min(len(claims), len(read_through)) and claims[number] < term < read_through[number]
         ]
 
     def examine(self, partitions: int, kafka_age_s: float | None) -> Finding:
-        """What is wrong with the installation.
+        """Return the faults of the installation.
 
         Args:
-            partitions: of the executions; each needs a decider.
-            kafka_age_s: how long ago Kafka last answered this process; None when it never did.
+            partitions: the number of partitions of the executions; each needs a decider.
+            kafka_age_s: the time since Kafka last answered this process; None if it never did.
         """
         if kafka_age_s is None:
             return Finding(["Kafka has not answered yet"], [])
         if (age_s := max(kafka_age_s, self.silence_s)) > SILENT_AFTER_S:
-            # Nobody can be heard then: that they are silent would be said of the wrong ones.
+            # No heartbeat can arrive then, so to report the processes as silent would be misleading.
             return Finding([f"Kafka has not answered for {age_s:.1f} s"], [])
         parts = self.parts()
         problems = [*_deciders(parts, partitions), *_projectors(parts)]
         told = [complaint for part in parts if (complaint := part.complaint())]
-        # Several processes of a machine write to the same disk.
+        # Several processes of one machine write to the same disk.
         disks = [f"{part.word.host}: {part.word.disk}" for part in parts if part.word.disk]
         clocks = [
             f"{part.word.name} on {part.word.host}: {part.word.clock}" for part in parts if part.word.clock

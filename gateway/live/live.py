@@ -1,13 +1,13 @@
-"""What this process knows of the log: fed by the tail, in order, and never ahead of it or behind.
+"""The state of one gateway, folded from the log: fed by the tail, in order, and always exactly at its position.
 
-Of what the tail has read of a lane, for each command's events in this order:
+When the tail has read a part of a lane, for each command's events in this order:
 1. they are folded into the rows;
-2. the position moves past them, and the ring takes them in;
-3. the sockets get them;
-4. whoever watches a call or hold is told;
-and then, when all of it is folded,
-5. whoever waits for one of the commands gets its answer: how things stand by all that was read, with one cursor.
-So an answer's cursor never covers a message that its socket was not given before.
+2. the position moves past them, and they are added to the ring;
+3. they are sent to the sockets;
+4. the watchers of a call or hold are notified;
+and then, when the whole part is folded,
+5. each waiter for one of the commands gets its answer: the state after everything that was read, with one cursor.
+So an answer's cursor never covers a message that its socket was not sent before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Took = Callable[[Owner, float], None]
 
 
 def lane_of(partition: int) -> int:
-    """The lane of a partition of the executions."""
+    """Return the lane of a partition of the executions."""
     return partition + 1
 
 
@@ -45,11 +45,11 @@ def lane_of(partition: int) -> int:
 class Live:
     """The live state of one gateway.
 
-    `read_through` is, per lane, the first offset not read; `adopted` the definitions' offset that each
-    partition of the executions is known to judge by. `decided` is, per such partition, the last command that is known
-    to be dealt with. `time` is the log's. `starting` are executions that this gateway was asked to
-    open lately, with their agents: a client need not wait for the answer before it goes on with them. `took` is told
-    how long each fact of a hold kept the loop, and who asked for the hold, all of which is looked at when it opens.
+    `read_through` is, per lane, the first offset not read; `adopted` is, per partition of the executions, the offset
+    of the definitions that it is known to have adopted. `decided` is, per such partition, the last command known to
+    be dealt with. `time` is the log's. `starting` are executions that this gateway was recently requested to open,
+    with their agents: a client need not wait for the answer before it uses them. `took` is called with the requester
+    of a hold and the time for which each of its events kept the loop, since all of a hold is examined when it opens.
     """
 
     position: Position
@@ -69,11 +69,11 @@ class Live:
 
     @classmethod
     def at(cls, key: CursorKey, publish: Publish, starts: Sequence[tuple[int, str]]) -> Live:
-        """A live state that begins at given places.
+        """Return a live state that begins at given positions.
 
         Args:
             key: writes its cursors.
-            publish: gives a group's messages to the sockets.
+            publish: sends a group's messages to the sockets.
             starts: per lane, the first offset that the tail will deliver and the id of the record before it.
         """
         position = Position.at_start(key)
@@ -84,7 +84,7 @@ class Live:
         return cls(position, ring, publish, [offset for offset, _ in starts], [-1] * (key.lanes - 1))
 
     def take(self, lane: int, events: Sequence[Event], next_offset: int) -> None:
-        """Take in what the tail has read of a lane: the events that count, and how far it has read."""
+        """Take in what the tail has read of a lane: the events that count, and the offset that it has reached."""
         groups = groups_of(lane, events)
         for group in groups:
             self._take(group)
@@ -95,7 +95,7 @@ class Live:
         moved.set()
 
     async def until(self, done: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until something holds that can only come true when the tail moves; False after `timeout_s`."""
+        """Wait until a condition holds that can become true only when the tail moves; False after `timeout_s`."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not done():
@@ -109,13 +109,13 @@ class Live:
         return await self.until(lambda: self.position.reached(vector), timeout_s)
 
     def note_start(self, key: bytes, agent: str) -> None:
-        """An execution is being opened; the oldest such notes are dropped."""
+        """Note that an execution is being opened; the oldest such notes are dropped."""
         self.starting[key] = agent
         if len(self.starting) > STARTING_MAX:
             del self.starting[next(iter(self.starting))]
 
     def missing_adoptions(self, offset: int) -> list[int]:
-        """The partitions that are not known to judge by the definitions up to an offset yet."""
+        """Return the partitions that are not known to have adopted the definitions up to an offset."""
         return [partition for partition, through in enumerate(self.adopted) if through < offset]
 
     def _take(self, group: Group) -> None:
@@ -133,7 +133,7 @@ class Live:
             self.watch.tell(fact)
 
     def _note_decided(self, group: Group) -> None:
-        """Note the last command that a partition has dealt with, and by which definitions it judges."""
+        """Note the last command that a partition has decided, and which definitions it has adopted."""
         partition = group.facts[0].event.partition
         through = self.decided.get(partition, -1)
         for fact in group.facts:
@@ -164,7 +164,7 @@ class Live:
 
 
 def groups_of(lane: int, events: Sequence[Event]) -> list[Group]:
-    """Events that stand next to each other and share command, body and key, together."""
+    """Group adjacent events that share command, body and key."""
     groups: list[Group] = []
     name: tuple[str, str, bytes] | None = None
     for event in events:

@@ -1,12 +1,12 @@
-"""The log's time as one gateway can tell it: the broker's stamp of something that it appended, and what passed since.
+"""The log's time in one gateway: the broker's timestamp of an appended record, and the time that has passed since.
 
-A lease ends by the log's time, and this machine's clock may be wrong. So whatever is compared with a time of the log
-is compared with this one, which never lags behind it:
+A lease ends by the log's time, and this machine's clock may be wrong. So every comparison with a time of the log
+uses this time, which never lags behind the log's:
 
-1. a record that was asked for at some moment was stamped at that moment or later;
-2. since then the broker's clock has gone as far as the machine has, also while this process was stopped.
+1. a record that was requested at some moment was stamped at that moment or later;
+2. since then the broker's clock has advanced as far as this machine's, also while this process was stopped.
 
-So it is ahead by the time that the append took, at most: a leave to run ends a little early, never late.
+So it is ahead by at most the time that the append took: a permission to run ends a little early, never late.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schemas.limits import CLOCK_LEAD_MAX_MS
 from schemas.refusals import Refusal
 from schemas.spans import span
 
-# Linux: it counts also while the machine sleeps.
+# Linux: this clock also counts while the machine sleeps.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -35,7 +35,7 @@ def _wall_ms() -> int:
 
 
 class Moment(NamedTuple):
-    """When something was asked: by a clock that nobody sets, and by this machine's."""
+    """The moment of a request: by a clock that is never set, and by this machine's clock."""
 
     running_s: float
     wall_ms: int
@@ -43,12 +43,12 @@ class Moment(NamedTuple):
 
 @dataclass(slots=True)
 class LogTime:
-    """What a gateway knows of the log's time.
+    """The log's time as far as a gateway knows it.
 
     Attributes:
-        running_s: seconds of a clock that nobody sets and that goes on while this process is stopped.
+        running_s: the seconds of a clock that is never set and that runs on while this process is stopped.
         wall_ms: this machine's clock.
-        wrong: how far that one is off, where that is more than deciders bear; else empty.
+        wrong: the error of `wall_ms`, if it is more than deciders tolerate; else empty.
     """
 
     running_s: Callable[[], float] = _running_s
@@ -59,25 +59,25 @@ class LogTime:
 
     @property
     def known(self) -> bool:
-        """Whether the broker has told its time yet."""
+        """True if the broker's time is known."""
         return self._stamp_ms is not None
 
     def moment(self) -> Moment:
-        """Now, to be taken before the broker is asked."""
+        """Return the present moment, to be taken before the broker is called."""
         return Moment(self.running_s(), self.wall_ms())
 
     def learn(self, asked: Moment, stamp_ms: int) -> None:
-        """The broker has stamped what was asked at a moment; of several answers the newest question's counts."""
+        """Take in the broker's timestamp for a request made at a moment; only that of the newest request counts."""
         if asked.running_s < self._asked_at_s:
             return
         self._asked_at_s, self._stamp_ms = asked.running_s, stamp_ms
         self.wrong = _difference(asked.wall_ms, self.wall_ms(), stamp_ms)
 
     def now_ms(self) -> int:
-        """The log's time now, or a little later.
+        """Return the log's time now, or a slightly later time.
 
         Raises:
-            Problem: 503, the broker has not told it yet.
+            Problem: 503, the broker's time is not known yet.
         """
         if self._stamp_ms is None:
             raise Problem(

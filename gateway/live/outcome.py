@@ -1,4 +1,4 @@
-"""What became of a command, read from the trace that it left."""
+"""The outcome of a command, read from its trace in the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ABANDONED = "the command could not be decided and was given up; an operator must
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """How a command was refused; `given_up` where it could not be decided at all, and shall not be tried again."""
+    """The refusal of a command; `given_up` if it could not be decided at all, and must not be tried again."""
 
     code: Refusal
     detail: str
@@ -31,19 +31,19 @@ class Outcome(NamedTuple):
     """A command's answer.
 
     Attributes:
-        digest: of the body that was answered; another one under the same id is a reuse.
-        key: the Kafka key that the command had.
-        refused: None where it was accepted.
-        body: its first fact, where the log told it just now; what the views keep of it is less.
-        decision_id: of the decision that it recorded.
-        resolves: whether that decision ended its hold.
-        edited_digest: of what would run now, where the decision is an edit.
-        opened: the hold that the decision opened, as an edit does that waits for another person.
-        counted: how many votes that hold has at once.
-        asked_rule: the standing rule that the decision asks for.
-        last_offset: of its last fact.
-        old: whether it was decided before it was asked this time.
-        at_ms: when it was decided; 0 where that is not known.
+        digest: the digest of the body that was answered; another one under the same id is a reuse.
+        key: the Kafka key of the command.
+        refused: None if it was accepted.
+        body: its first event, if it was just read from the log; the views keep less of it.
+        decision_id: the id of the decision that it recorded.
+        resolves: True if that decision resolved its hold.
+        edited_digest: the digest of what would run now, if the decision is an edit.
+        opened: the hold that the decision opened, as an edit does that needs another person.
+        counted: the number of votes that this hold has from the start.
+        asked_rule: the standing rule that the decision requests.
+        last_offset: the offset of its last event.
+        old: True if it was decided before the present request.
+        at_ms: the time of the decision; 0 if it is not known.
     """
 
     digest: str
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
-    """The outcome that one command's events tell."""
+    """Return the outcome that the events of one command show."""
     first, last = events[0], events[-1]
     refused: Refused | None = None
     decisions: list[DecisionRecorded] = []
@@ -92,7 +92,7 @@ def outcome_of(events: Sequence[Event], *, old: bool = False) -> Outcome:
 def _decided(
     outcome: Outcome, decisions: Sequence[DecisionRecorded], found: Mapping[type[Message], Message]
 ) -> Outcome:
-    """The outcome of a decision: what it says itself, and what it opened or put in place of the arguments."""
+    """Complete the outcome of a decision with the decision itself, the hold it opened and the edited arguments."""
     opened, revised = found.get(HoldOpened), found.get(ToolCallProposed)
     return outcome._replace(
         decision_id=decisions[0].decision_id,
@@ -112,7 +112,7 @@ def _refusal(body: Message) -> Refused:
 
 
 def given_up() -> Refused:
-    """The answer to a command that deciders ended of, and to each repeat of it."""
+    """Return the answer to a command that made deciders crash, and to each repeat of it."""
     return Refused(Refusal.UNAVAILABLE, ABANDONED, given_up=True)
 
 

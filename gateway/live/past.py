@@ -1,7 +1,8 @@
-"""One lane of the log from a cursor's place on, record by record, as groups under the term rule.
+"""One lane of the log from a cursor's position on, record by record, as groups under the term rule.
 
 A cursor names the last record that counted. That record is read again: its id must have the cursor's mark, and its
-term is the claim in force there. Records that nobody asks for are not decoded: their headers tell whether they count.
+term is the claim in force at that position. Records that are not wanted are not decoded: their headers are enough to
+see whether they count.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from schemas.ids import LOG_KEYS
 from schemas.record import Event, EventMeta, RawRecord, UnreadableRecord
 from schemas.term import NO_CLAIM, TermRule
 
-# A cursor inside a command's messages needs that command's earlier events: so many records before it are read.
+# A cursor within a command's messages needs that command's earlier events: this many records before it are read.
 LOOK_BACK = 512
 
 
 class PastGone(Exception):
-    """What comes after a cursor cannot be read any more, or the cursor is of another log."""
+    """The records after a cursor can no longer be read, or the cursor is of another log."""
 
 
 class Passed(NamedTuple):
-    """The records of one command, read to their end; `group` is None where nobody asked for them.
+    """The records of one command, read to their end; `group` is None if they are not wanted.
 
-    `given` of its messages were given before.
+    `given` is the number of its messages that were sent before.
     """
 
     lane: int
@@ -41,7 +42,7 @@ class Passed(NamedTuple):
 
 @dataclass(slots=True)
 class _Run:
-    """Records next to each other that share command, body and key."""
+    """Adjacent records that share command, body and key."""
 
     name: tuple[str, str, bytes]
     is_wanted: bool
@@ -58,9 +59,9 @@ class PastLane:
     Attributes:
         lane: its number.
         after: the cursor's vector.
-        wants: whether somebody asks for the records of a key.
-        rule_at: the term rule of the lane, from where a claim is in force.
-        next_offset: the offset to be read next.
+        wants: returns True if the records of a key are wanted.
+        rule_at: makes the term rule of the lane, with a given claim in force.
+        next_offset: the next offset to read.
     """
 
     lane: int
@@ -88,10 +89,10 @@ class PastLane:
         return self.after.lane == self.lane and self.after.given != ALL_GIVEN
 
     def begin_at(self, first: int, end: int) -> None:
-        """Say what the broker has: from an offset on, up to another.
+        """Set the range of offsets that the broker has.
 
         Raises:
-            PastGone: it has not what is needed.
+            PastGone: the broker no longer has what is needed.
         """
         there = first == 0 if self.place == NONE else first <= self.place < end
         if not there:
@@ -103,7 +104,7 @@ class PastLane:
         """Take the next record of the lane.
 
         Returns:
-            The command before it, where this record is of another one.
+            The command before it, if this record belongs to another one.
 
         Raises:
             PastGone: it is not the record that the cursor names.
@@ -125,7 +126,7 @@ class PastLane:
         return done
 
     def close(self) -> Passed | None:
-        """The command that was read last: its records end here."""
+        """Return the command that was read last: its records end here."""
         run, self._run = self._run, None
         if run is None or run.offset == NONE:
             return None
@@ -175,13 +176,13 @@ class PastLane:
             try:
                 run.events.append(read_event(raw))
             except UnreadableRecord:
-                # Every reader passes over it, and the decider reports it.
+                # Every reader skips it, and the decider reports it.
                 return
         run.offset, run.mark = raw.offset, mark_of(meta.event_id)
 
 
 def _counting(raw: RawRecord, rule: TermRule) -> EventMeta | None:
-    """The headers of a record that counts; a claim that counts is then in force."""
+    """Return the headers of a record that counts; a claim that counts is then in force."""
     try:
         meta = read_meta(raw)
         if raw.key.startswith(LOG_KEYS):

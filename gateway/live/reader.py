@@ -1,4 +1,4 @@
-"""Rows by id, never older than where the tail stands: from the cache, or fetched from the views into it."""
+"""Rows by id, never older than the tail's position: from the cache, or fetched into it from the views."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Kind = Literal["execution", "call", "hold", "request"]
 FETCH_TIMEOUT_S = 3.0
 FIRST_PAUSE_S = 0.005
 PAUSE_MAX_S = 0.1
-# So many executions that chose one id for a request are looked at.
+# At most this many executions that chose the same id for a request are read.
 REQUESTS_MAX = 100
 
 
 class Subject(NamedTuple):
-    """One resource of a project: `execution_id` is empty for holds and requests, `id` is a request's hold's."""
+    """A resource of a project: `execution_id` is empty for holds and requests; a request's `id` is its hold's."""
 
     kind: Kind
     tenant: str
@@ -40,21 +40,21 @@ class Subject(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What one moment of the views says: the row, and per partition the first offset not read yet."""
+    """The views at one moment: the row, and per partition the first offset not read yet."""
 
     row: Row | None
     positions: Mapping[int, int]
 
 
 class FoundAll(NamedTuple):
-    """Likewise with several rows."""
+    """The same with several rows."""
 
     rows: Sequence[Row]
     positions: Mapping[int, int]
 
 
 class Named(NamedTuple):
-    """Requests by the id that their executions chose for them; with `agent` only that agent's."""
+    """Requests by the id that their executions chose for them; with `agent`, only that agent's."""
 
     tenant: str
     project: str
@@ -66,7 +66,7 @@ class Rows(Protocol):
     """The views, one row at a time."""
 
     async def find(self, subject: Subject) -> Found:
-        """The row of a subject with the positions of the same moment.
+        """Return the row of a subject with the positions of the same moment.
 
         Raises:
             Problem: 503, the views cannot be read.
@@ -74,7 +74,7 @@ class Rows(Protocol):
         ...
 
     async def requests(self, named: Named) -> FoundAll:
-        """The newest requests of an id, at most `REQUESTS_MAX`, likewise; errors as `find`."""
+        """Return the newest requests with an id, at most `REQUESTS_MAX`, with the positions; errors as `find`."""
         ...
 
 
@@ -91,14 +91,14 @@ class Reader:
     partitions: int
 
     def at_hand(self, subject: Subject) -> Row | None:
-        """The row, if the cache has it."""
+        """Return the row, if it is cached."""
         return at_hand(self.live.cache, subject)
 
     async def read(self, subject: Subject) -> Row:
-        """The row as it stands now.
+        """Return the row as it is now.
 
         Raises:
-            Problem: 404 not_found, or 503 where it cannot be read in time.
+            Problem: 404 not_found, or 503 if it cannot be read in time.
         """
         return self.at_hand(subject) or await self.fetch(subject)
 
@@ -111,15 +111,15 @@ class Reader:
             raise _views_behind() from error
 
     async def requests(self, named: Named) -> list[Row]:
-        """The newest holds that are requests of an id, at most `REQUESTS_MAX`, and none of them is missed.
+        """Return the newest holds that are requests with an id, at most `REQUESTS_MAX`, without missing any.
 
         Raises:
-            Problem: 503, it cannot be told in time.
+            Problem: 503, the views or the log are not read in time.
         """
         anywhere, pause_s = Subject("request", named.tenant, named.project), FIRST_PAUSE_S
         try:
             async with asyncio.timeout(FETCH_TIMEOUT_S):
-                # Another gateway may have let one begin a moment ago: what the broker has is read first.
+                # Another gateway may have opened one a moment ago: so the log is read to its present end first.
                 await self._catch_up(anywhere)
                 while True:
                     found = await self.rows.requests(named)
@@ -134,18 +134,18 @@ class Reader:
         return list({row["hold_id"]: row for row in (*found.rows, *known)}.values())
 
     async def caught_up(self, subject: Subject) -> Row:
-        """The row of a subject, with everything that the broker has of it now.
+        """Return the row of a subject, after everything that the broker now has of it was read.
 
-        Whoever says for certain that something did not happen must ask first: another gateway may have seen it.
+        To state that something did not happen, call this first: another gateway may already have seen it happen.
 
         Raises:
-            Problem: as `read`; 503 where the log is not read as far in time.
+            Problem: as `read`; 503 if the log is not read that far in time.
         """
         await self._in_time(self._lanes(subject))
         return await self.read(subject)
 
     async def definitions_caught_up(self) -> None:
-        """Read the definitions that the broker has now.
+        """Read the definitions to their present end.
 
         Raises:
             Problem: 503, they are not read in time.
@@ -153,7 +153,7 @@ class Reader:
         await self._in_time([DEFINITIONS_LANE])
 
     async def all_caught_up(self) -> None:
-        """Read everything that the broker has now.
+        """Read the whole log to its present end.
 
         Raises:
             Problem: 503, it is not read in time.
@@ -179,7 +179,7 @@ class Reader:
             if found.row is None and self._is_whole(subject, found.positions):
                 if asked_the_broker:
                     raise not_found(subject.kind)
-                # Another gateway may have let it begin a moment ago: what the broker has is read first.
+                # Another gateway may have created it a moment ago: so the log is read to its present end first.
                 await self._catch_up(subject)
                 asked_the_broker = True
                 continue
@@ -188,7 +188,7 @@ class Reader:
         return row
 
     async def _keep(self, subject: Subject, found: Found) -> Row | None:
-        """Put a row in the cache if it stands where the tail stands; None while it does not."""
+        """Cache a row if it has its state at the tail's position; return None while it has not."""
         row = found.row
         if row is None:
             return None
@@ -218,7 +218,7 @@ class Reader:
         return [lane_of(partition) for partition in range(self.partitions)]
 
     def _is_whole(self, subject: Subject, positions: Mapping[int, int]) -> bool:
-        """Whether views and ring together know of everything that the tail has read."""
+        """Return True if the views and the ring together contain everything that the tail has read."""
         ring = self.live.ring
         if subject.execution_id and ring.knows(subject.key):
             lane = self._lanes(subject)[0]
@@ -229,7 +229,7 @@ class Reader:
         await self._read_to_the_end(self._lanes(subject))
 
     async def _read_to_the_end(self, lanes: Sequence[int]) -> bool:
-        """Wait until the tail has read what the broker has; False where it has not in time."""
+        """Wait until the tail has read to the broker's present end; False if it does not in time."""
         ends = await self.end_offsets()
         return await self.live.until(
             lambda: all(self.live.read_through[lane] >= ends[lane] for lane in lanes), FETCH_TIMEOUT_S
@@ -247,7 +247,7 @@ def _behind() -> Problem:
 
 
 def at_hand(cache: Cache, subject: Subject) -> Row | None:
-    """The row of a subject in a cache; one of another project is not there."""
+    """Return the row of a subject in a cache; a row of another project counts as missing."""
     if subject.kind == "execution":
         return cache.executions.get(subject.key)
     if subject.kind == "call":

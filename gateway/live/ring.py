@@ -1,4 +1,4 @@
-"""The recent past, in memory: what repeats are answered from, and where sockets resume."""
+"""The recent past in memory: repeats are answered from it, and sockets resume from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_BYTES = 96 * 1024 * 1024
 
 @dataclass(slots=True)
 class Ring:
-    """The last groups of all lanes in the order of arrival, bounded in number and bytes.
+    """The last groups of all lanes in the order of arrival, limited in number and bytes.
 
     `gone_through` is, per lane, the last offset that is no longer (or never was) here, with its mark.
     """
@@ -34,7 +34,7 @@ class Ring:
     _bytes: int = 0
 
     def add(self, group: Group) -> None:
-        """Take in the newest group; the oldest leave when there are too many."""
+        """Add the newest group; the oldest leave when there are too many."""
         size = group.size_bytes()
         self._groups.append((group, size))
         self._bytes += size
@@ -43,18 +43,18 @@ class Ring:
         if group.command_id and group.refuses_reuse:
             self._reuses[group.key, group.command_id, group.digest] = group
         elif group.command_id:
-            # A command's first trace is its answer; nothing that comes later may replace it.
+            # The first trace of a command is its answer; no later trace may replace it.
             by_key = self._by_command.setdefault((_owner_of(group.key), group.command_id), {})
             by_key.setdefault(group.key, group)
         while len(self._groups) > self.max_groups or (self._bytes > self.max_bytes and len(self._groups) > 1):
             self._drop_oldest()
 
     def of_command(self, key: bytes, command_id: str, digest: str) -> Group | None:
-        """What a command with this body is answered by, if it is recent.
+        """Return the group that answers a command with this body, if it is recent.
 
-        The first trace of its id on its key, which may be of another body, or else the refusal of this one. Where
-        there is neither, the first trace of its id on another key of the same tenant and project: whoever names
-        commands by what they ask for used one name for two of them.
+        That is the first trace of its id on its key, which may be of another body, or else the refusal of this one.
+        If there is neither, it is the first trace of its id on another key of the same tenant and project: a client
+        that derives command ids from content has then used one id for two commands.
         """
         by_key = self._by_command.get((_owner_of(key), command_id))
         if by_key is None:
@@ -63,22 +63,22 @@ class Ring:
         return own or next(iter(by_key.values()), None)
 
     def last_offset_of(self, key: bytes, lane: int) -> int:
-        """An offset from which on nothing of this key has happened: a view that far shows it as it stands."""
+        """Return an offset after which nothing of this key has happened: a view read that far shows it as it is."""
         group = self._last_of_key.get(key)
         return self.gone_through[lane] if group is None else group.last_offset
 
     def knows(self, key: bytes) -> bool:
-        """Whether something of this key happened lately."""
+        """Return True if an event of this key is recent."""
         return key in self._last_of_key
 
     def holds_all_since(self, vector: Vector) -> bool:
-        """Whether everything after the vector is here, and the vector is of this very log."""
+        """Return True if everything after the vector is here, and the vector is of this very log."""
         if vector.given != ALL_GIVEN and (vector.lane, vector.offsets[vector.lane]) not in self._marks:
             return False
         return all(map(self.connects, range(len(self.gone_through)), vector.offsets, vector.marks))
 
     def since(self, vector: Vector) -> Iterator[tuple[Group, int]]:
-        """Everything after the vector in order of arrival, each with how many of its messages were given.
+        """Yield everything after the vector in order of arrival, each with the number of its messages already sent.
 
         The command that the vector is inside of comes first: a cursor can be inside of one command only.
         """
@@ -92,11 +92,11 @@ class Ring:
                 yield group, 0
 
     def has(self, lane: int, offset: int) -> bool:
-        """Whether the command that ends at an offset is here."""
+        """Return True if the command that ends at an offset is here."""
         return (lane, offset) in self._marks
 
     def connects(self, lane: int, offset: int, mark: int) -> bool:
-        """Whether a place is of this very log, and everything of its lane after it is here."""
+        """Return True if a position is of this very log, and everything of its lane after it is here."""
         if offset == self.gone_through[lane]:
             return mark == self.gone_marks[lane]
         return self._marks.get((lane, offset)) == mark
@@ -123,5 +123,5 @@ class Ring:
 
 
 def _owner_of(key: bytes) -> Owner:
-    """Tenant and project of an execution's key; of a definition's, what stands in their place."""
+    """Tenant and project of an execution's key; for a definition's key, its first two parts."""
     return tuple(key.split(b"/", 2)[:2])

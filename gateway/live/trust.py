@@ -1,4 +1,4 @@
-"""What `placet.trust` says, as far as this gateway has read it: parts by agent, and where each partition stands."""
+"""The content of `placet.trust` as far as this gateway has read it: parts by agent, and each partition's position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Agent = tuple[str, str, str]  # tenant, project and agent
 
 @dataclass(slots=True)
 class TrustParts:
-    """The newest value of each key. `complete` is whether all was read that stood there when reading began."""
+    """The newest value of each key. `complete` is True once everything present at the start was read."""
 
     complete: bool = False
     _parts: dict[bytes, TrustPart] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class TrustParts:
     _checkpoints: dict[int, TrustCheckpoint] = field(default_factory=dict)
 
     def take(self, raw: RawRecord) -> None:
-        """Take in the next record of a partition; one that is none of ours is reported and passed over."""
+        """Take in the next record of a partition; an unreadable one is reported and skipped."""
         if not raw.value:
             self._drop(raw)
             return
@@ -48,7 +48,7 @@ class TrustParts:
         self._parts, self._of_agent, self._checkpoints = {}, {}, {}
 
     def of_agent(self, tenant: str, project: str, agent: str) -> dict[str, dict[str, Any]]:
-        """What is counted of an agent, by tool: sums over all partitions of the log, as the API shows them."""
+        """Return an agent's statistics by tool: sums over all partitions of the log, as the API shows them."""
         parts = [self._parts[key] for key in self._of_agent.get((tenant, project, agent), ())]
         tools: dict[str, list[TrustPart]] = {}
         for part in filter(self._is_of_this_log, parts):
@@ -56,7 +56,7 @@ class TrustParts:
         return {tool: _sum(found) for tool, found in tools.items()}
 
     def through(self) -> Mapping[str, int]:
-        """Each partition of the log → the offset up to which its facts are counted."""
+        """Return each partition of the log → the offset up to which its events are counted."""
         return {
             str(partition): checkpoint.through_offset
             for partition, checkpoint in sorted(self._checkpoints.items())

@@ -1,6 +1,6 @@
-"""Who waits for which command's answer. A wait is registered before its command is sent.
+"""The commands under way and their waiters. A wait is registered before its command is sent.
 
-A command is named by its id and the digest of its body: two bodies under one id are two waits, and only one of
+A command is identified by its id and the digest of its body: two bodies under one id are two waits, and only one of
 them is answered by the first trace of that id.
 """
 
@@ -19,14 +19,14 @@ Answered = Callable[[Outcome | Problem | None], None]
 
 
 class Waited(NamedTuple):
-    """What is waited for: a command's id, and the digest of its body."""
+    """The command waited for: its id, and the digest of its body."""
 
     command_id: str
     digest: str
 
 
 class Wanted(NamedTuple):
-    """A command that the views are asked about; the same id on another key is another command."""
+    """A command to be looked up in the views; the same id on another key is another command."""
 
     tenant: str
     project: str
@@ -36,18 +36,18 @@ class Wanted(NamedTuple):
 
 @dataclass(slots=True)
 class Wait:
-    """One command under way, and everybody who asked for it.
+    """One command under way, and all who wait for its answer.
 
     Attributes:
         name: the command.
         key: its Kafka key.
-        lane: where the tail reads what becomes of it.
-        tenant: of who asked.
-        project: likewise.
-        until: when its askers are told that nobody has answered, in the loop's seconds.
-        look_at: when the views are asked next whether it was answered long ago.
-        pause_s: how long after that they are asked again.
-        stands: whether it is known to stand in the log.
+        lane: the lane in which the tail will read its outcome.
+        tenant: the sender's.
+        project: the sender's.
+        until: when its waiters get None because the decider has not answered, in the loop's seconds.
+        look_at: when the views are queried next for an earlier answer.
+        pause_s: the time until the query after that.
+        stands: True if it is known to be in the log.
     """
 
     name: Waited
@@ -69,22 +69,22 @@ class Waiters:
     _waits: dict[str, dict[str, Wait]] = field(default_factory=dict)
 
     def get(self, name: Waited) -> Wait | None:
-        """The wait for a command, if somebody waits for it."""
+        """Return the wait for a command, if there is one."""
         return self._waits.get(name.command_id, {}).get(name.digest)
 
     def of_id(self, command_id: str) -> list[Wait]:
-        """The waits for all bodies under a command id."""
+        """Return the waits for all bodies under a command id."""
         return list(self._waits.get(command_id, {}).values())
 
     def add(self, wait: Wait) -> None:
-        """Register before sending."""
+        """Register a wait; to be called before the command is sent."""
         self._waits.setdefault(wait.name.command_id, {})[wait.name.digest] = wait
 
     def take(self, group: Group) -> None:
-        """Answer whom the events of a command concern.
+        """Answer the waits that the events of a command concern.
 
-        The body that they are about is answered by them. Another body under the same id comes second, unless they
-        only refuse the body that they are about: then the first one is still to be found.
+        They answer the wait for their own body. The wait for another body under the same id is refused as a reuse,
+        unless the events only refuse their own body: then the first body's trace is still to come.
         """
         for wait in self.of_id(group.command_id):
             if wait.key != group.key:
@@ -95,7 +95,7 @@ class Waiters:
                 self.answer(wait.name, reused())
 
     def answer(self, name: Waited, outcome: Outcome | Problem | None) -> None:
-        """Tell everybody who waits for it, and forget it; None: nobody has answered in time."""
+        """Call all waiters of a command, and forget it; None: the decider has not answered in time."""
         bodies = self._waits.get(name.command_id, {})
         wait = bodies.pop(name.digest, None)
         if not bodies:
@@ -105,11 +105,11 @@ class Waiters:
                 answered(outcome)
 
     def overdue(self, now: float) -> list[Wait]:
-        """The waits whose time is over."""
+        """Return the waits whose time is over."""
         return [wait for wait in self._all() if wait.until <= now]
 
     def to_look_up(self, now: float) -> list[Wanted]:
-        """What should be looked for in the views; each is asked for less and less often."""
+        """Return the commands to look up in the views now; the queries for each become less and less frequent."""
         found = [wait for wait in self._all() if wait.look_at <= now]
         for wait in found:
             wait.look_at = now + wait.pause_s
@@ -117,7 +117,7 @@ class Waiters:
         return [Wanted(wait.tenant, wait.project, wait.name.command_id, wait.key) for wait in found]
 
     def close(self) -> None:
-        """Answer everybody with nothing: the gateway ends."""
+        """Answer all waits with None, because the gateway ends."""
         for wait in self._all():
             self.answer(wait.name, None)
 
@@ -129,7 +129,7 @@ class Waiters:
 
 
 def reused() -> Problem:
-    """The answer to another body under an id that was used."""
+    """Return the refusal of another body under an id that was already used."""
     return Problem(
         Refusal.IDEMPOTENCY_KEY_REUSED, "this idempotency key was used for another body: take a fresh one"
     )

@@ -1,4 +1,4 @@
-"""Who wants to know when one call or hold changes."""
+"""Notification of changes to single calls and holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Watch:
     """Callbacks by subject: a call is `(key, call_id)`, a hold its id.
 
     Attributes:
-        is_closed: whether the gateway ends, and nobody waits any longer.
+        is_closed: True if the gateway ends, and waiting is over.
     """
 
     _by_subject: dict[Hashable, list[Changed]] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class Watch:
         self._by_subject.setdefault(subject, []).append(changed)
 
     def remove(self, subject: Hashable, changed: Changed) -> None:
-        """No longer call back; nothing happens where it was removed already."""
+        """Stop calling back; has no effect if it was already removed."""
         callbacks = self._by_subject.get(subject, [])
         if changed in callbacks:
             callbacks.remove(changed)
@@ -36,7 +36,7 @@ class Watch:
             self._by_subject.pop(subject, None)
 
     def tell(self, fact: Fact) -> None:
-        """Call back whoever watches what the fact is about."""
+        """Call the watchers of the fact's call and hold."""
         if not self._by_subject:
             return
         if fact.call is not None:
@@ -45,10 +45,10 @@ class Watch:
             self._tell(fact.hold["hold_id"], fact)
 
     async def until(self, subject: Hashable, done: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until something holds that can only come true when the subject changes.
+        """Wait until a condition holds that can become true only when the subject changes.
 
         Returns:
-            Whether it holds; False after `timeout_s`, or when the watch is closed.
+            True if it holds; False after `timeout_s`, or when the watch is closed.
         """
         if done() or self.is_closed:
             return done()
@@ -71,7 +71,7 @@ class Watch:
         return done()
 
     def close(self) -> None:
-        """Nobody waits any longer: the gateway ends."""
+        """End all waits, because the gateway ends."""
         self.is_closed = True
         for future in self._waiting:
             if not future.done():

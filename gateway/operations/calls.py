@@ -33,12 +33,12 @@ from schemas.token import Claims
 
 Render = Callable[[CallRow, Outcome], Reply]
 PENDING = frozenset({"proposed", "held"})
-# A decider that takes longer is away: the answer is then 202 with the call as proposed.
+# A decider that takes longer is treated as absent: the answer is then 202 with the call as proposed.
 VERDICT_WAIT_S = 5.0
 
 
 def subject_of(actor: Actor, execution_id: str, call_id: str) -> Subject:
-    """A call of the actor's project."""
+    """The subject of a call in the actor's project."""
     return Subject("call", actor.tenant, actor.project, execution_id, call_id)
 
 
@@ -49,18 +49,18 @@ def plan_propose(
     given: Given,
     key: str | None,
 ) -> Plan:
-    """Propose a call. Where an attempt is named and the call let through, the answer is its leave to run.
+    """Propose a call. If an attempt is named and the call is released, the answer permits the attempt to run it.
 
     Args:
-        gate: what is needed.
-        claims: of who asks.
+        gate: the services of the gateway.
+        claims: the caller's.
         execution_id: the call's execution.
         given: the parsed body, `bodies.ProposeToolCall`.
         key: its idempotency key.
 
     Raises:
-        Missing: the execution is not at hand.
-        Problem: the token, this gateway's policy or the body speaks against it.
+        Missing: the execution is not cached.
+        Problem: the token or this gateway's policy does not permit it, or the body is invalid.
     """
     actor = claims.actor
     agent = agent_of(gate, actor, execution_id)
@@ -68,14 +68,14 @@ def plan_propose(
     body = read_body(bodies.ProposeToolCall, given())
     gate.policy.check(body.tool)
     call_id = body.call_id or made_id(actor, _route(execution_id), key)
-    # Its size counts as it was given; what stands for a sensitive value is short.
+    # The limit is on the size as given; the placeholder of a sensitive value is short.
     arguments = canonical_text(body.arguments, "arguments")
     is_known = gate.reader.at_hand(subject_of(actor, execution_id, call_id)) is not None
     if not is_known:
         gate.quotas.take(actor.tenant, actor.project, agent)
     marked = arguments_to_seal(gate, actor, body.tool, body.arguments)
     if marked and is_known:
-        # A repeat may bring other values, and each that is new is kept until the log is seen not to name it.
+        # A repeat may contain other values, and each new one is kept until the log is seen not to name it.
         gate.quotas.take(actor.tenant, actor.project, agent)
     if not marked:
         return _plan_proposal(gate, actor, agent, execution_id, body, call_id, arguments, key)
@@ -110,10 +110,10 @@ def _plan_proposal(
         claims=canonical(claims) if claims else "{}",
         attempt_id=body.attempt_id,
     )
-    # An attempt's id is no secret: another subject that says the same has its own answer.
+    # An attempt's id is not secret: another subject that sends the same id gets an answer of its own.
     own_ids = (call_id,) if body.attempt_id is None else (call_id, actor.subject)
     name = name_of(actor, _route(execution_id), key, own_ids if body.call_id else None)
-    # With an attempt 200 may be the leave to run: a repeat asks the decider, as that of a consumption does.
+    # With an attempt, 200 may be the permission to run: as with a consumption, a repeat goes to the decider again.
     ask = gate.execution_ask(execution_id, command, actor, name, anew=body.attempt_id is not None)
     subject = subject_of(actor, execution_id, call_id)
 
@@ -126,7 +126,7 @@ def _plan_proposal(
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
         return call_reply(gate, row, actor)
 
-    # A standing rule with a limit is asked for a use first; in a pause a call waits until the run goes on.
+    # If a standing rule has a limit, a use of it is reserved first; in a pause a call waits until the run is resumed.
     run = subject_of_execution(actor, execution_id)
 
     def is_early(row: CallRow) -> bool:
@@ -140,7 +140,7 @@ def _plan_proposal(
 
 
 def _render_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Render:
-    """The call as it stands; `consumed` only while this attempt has it, and without what was sealed."""
+    """Answer with the call as it is now; `consumed` only while this attempt holds it, and without sealed values."""
 
     def render(call: CallRow, outcome: Outcome) -> Reply:
         if call["status"] == "consumed":
@@ -153,12 +153,12 @@ def _render_proposed(gate: Gate, actor: Actor, attempt_id: str) -> Render:
 def plan_change(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, verb: str, given: Given, key: str | None
 ) -> Plan:
-    """Do to a call what one of its verbs says.
+    """Plan one of the verbs for a call.
 
     Raises:
-        Missing: the call is not at hand.
-        Unprepared: something must be looked at first.
-        Problem: the token or the body speaks against it.
+        Missing: the call is not cached.
+        Unprepared: something must be read first.
+        Problem: the token does not permit it, or the body is invalid.
     """
     return _PLANS[verb](gate, claims, execution_id, call_id, given, key)
 
@@ -166,15 +166,15 @@ def plan_change(
 def _plan_consumption(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Use a release. The answer hands over its sensitive values, to this attempt alone.
+    """Consume a release. The answer delivers its sensitive values, to this attempt alone.
 
-    200 is the leave to run, so it is given only while this attempt has the call: a repeat asks the decider each time,
-    and what became of the call by the time of the answer counts.
+    200 is the permission to run, so it is answered only while this attempt holds the call: each repeat goes to the
+    decider, and the state of the call at the time of the answer counts.
 
     Raises:
-        Missing: the call is not at hand.
-        Unprepared: it has sensitive values, which must still be there.
-        Problem: the token or the body speaks against it.
+        Missing: the call is not cached.
+        Unprepared: it has sensitive values, which must still exist.
+        Problem: the token does not permit it, or the body is invalid.
     """
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
@@ -182,7 +182,7 @@ def _plan_consumption(
     check_runs(actor, row)
     body = read_body(words.ConsumeGrant, given())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
-    # Whoever names no attempt may be another process under the same key, made of the call: two would run it.
+    # A caller without an attempt id may be another process with the same key, made from the call: both would run it.
     name = name_of(actor, route, key if body.attempt_id else None)
     command = k.ConsumeGrant(
         call_id=call_id,
@@ -205,7 +205,7 @@ def _plan_consumption(
 def _plan_result(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Say how a consumed call ended; errors as `plan_change`."""
+    """Report how a consumed call ended; errors as `plan_change`."""
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
     row: CallRow = gate.row(subject)
@@ -220,8 +220,8 @@ def _plan_result(
         duration_ms=body.duration_ms or 0,
     )
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/result"
-    # Who else names the attempt is refused, and that must not become the answer to whose attempt it is. Nor is the
-    # answer about an earlier release one about this: before, an attempt could have both.
+    # Another subject that names this attempt is refused, and that refusal must not become the answer to the attempt's
+    # owner. Nor is the answer about an earlier release the answer about this one: an attempt could once have both.
     name = name_of(actor, route, key, (body.attempt_id, actor.subject, row["grant_id"] or ""))
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
@@ -229,9 +229,9 @@ def _plan_result(
 def _plan_heartbeat(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Say that an attempt still runs its call; errors as `plan_change`.
+    """Report that an attempt is still running its call; errors as `plan_change`.
 
-    However often it is said, the decider is asked at most twice a lease: `key` names nothing here.
+    However often it is reported, the decider receives at most two commands per lease: `key` has no effect here.
     """
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
@@ -251,7 +251,7 @@ def _plan_heartbeat(
 
 
 def _part_of_lease(row: CallRow, now_ms: int) -> tuple[str, str]:
-    """Which lease it is, and which half of it."""
+    """Return the current lease and which half of it has been reached."""
     left_ms = (row["lease_until_ms"] or 0) - now_ms
     return str(row["lease_until_ms"]), "first" if left_ms * 2 > (row["lease_ms"] or 0) else "second"
 
@@ -259,7 +259,7 @@ def _part_of_lease(row: CallRow, now_ms: int) -> tuple[str, str]:
 def _plan_revocation(
     gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
 ) -> Plan:
-    """Take back a release; errors as `plan_change`."""
+    """Revoke a release; errors as `plan_change`."""
     actor = claims.actor
     subject = subject_of(actor, execution_id, call_id)
     gate.row(subject)
@@ -278,7 +278,7 @@ _PLANS: dict[str, Callable[[Gate, Claims, str, str, Given, str | None], Plan]] =
 
 
 def call_reply(gate: Gate, row: CallRow, actor: Actor) -> Reply:
-    """A call as an answer to an actor: 202 while it waits for a verdict or a person, else 200."""
+    """Answer an actor with a call: 202 while it waits for a verdict or a person, else 200."""
     return gate.json(gate.grants.call_json(row, actor), 202 if row["status"] in PENDING else 200)
 
 
@@ -301,7 +301,7 @@ def undecided_reply(
 
 
 def _proposed(actor: Actor, agent: str, execution_id: str, command: k.ProposeToolCall) -> dict[str, Any]:
-    """A call that nobody has judged yet: what was asked, and nothing guessed."""
+    """A call without a verdict: what was proposed, and no guesses."""
     return {
         "tenant": actor.tenant,
         "project": actor.project,
@@ -321,7 +321,7 @@ def _proposed(actor: Actor, agent: str, execution_id: str, command: k.ProposeToo
     }
 
 
-# What a call has once it was recorded.
+# The fields that a call has only after it was recorded.
 _NOT_YET = (
     "verdict",
     "hold_id",

@@ -20,10 +20,10 @@ from schemas.token import Claims
 
 
 async def list_keys(gate: Gate, claims: Claims) -> list[dict[str, Any]]:
-    """The data keys of the actor's project, oldest first; with a token of the whole tenant those of all.
+    """Return the data keys of the actor's project, oldest first; for a tenant-wide token, those of all projects.
 
     Raises:
-        Problem: 403, the actor is no admin; 503, the vault cannot be used now.
+        Problem: 403, the actor is not an admin; 503, the vault cannot be used now.
     """
     return [key_json(key) for key in await _keys(gate, claims)]
 
@@ -36,10 +36,10 @@ async def _keys(gate: Gate, claims: Claims) -> list[DataKey]:
 
 
 async def plan_destruction(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
-    """Destroy a data key: recorded first, then done.
+    """Destroy a data key: the destruction is recorded first, then done.
 
     Raises:
-        Problem: the token, the name or the body speaks against it; 503, the vault cannot be used now.
+        Problem: the token does not permit it, or the name or the body is invalid; 503, the vault cannot be used now.
     """
     found = next((one for one in await _keys(gate, claims) if one.name == name), None)
     if found is None:
@@ -48,7 +48,7 @@ async def plan_destruction(gate: Gate, claims: Claims, name: str, given: Given, 
 
 
 def key_json(key: DataKey) -> dict[str, Any]:
-    """A data key as it is served; the key itself never is."""
+    """A data key as the API shows it; the key itself is never shown."""
     return {
         "name": key.name,
         "project": key.project,

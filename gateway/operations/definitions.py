@@ -1,4 +1,4 @@
-"""Publishing: a version is in force where a partition has adopted it; `policies` has what is of policies alone."""
+"""Publishing: a version is in force on the partitions that have adopted it; `policies` has the parts for policies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.token import Claims
 
 ADOPTION_WAIT_S = 5.0
 PROJECTS_SHOWN = 5
-# How the names that there are can be seen.
+# The commands that list the existing names.
 LISTED = {
     "policy": "placet policy list --all, GET /v1/policies?status=all",
     "tool": "placet tools, GET /v1/tools",
@@ -38,17 +38,17 @@ async def plan_tool(gate: Gate, claims: Claims, name: str, given: Given, key: st
     """Publish a tool's MCP definition.
 
     Args:
-        gate: what is needed.
-        claims: of who asks; needs the role operator.
-        name: under which it is published, which the definition must say too.
-        given: the definition; read after the roles were looked at.
+        gate: the services of the gateway.
+        claims: the caller's; it needs the role operator.
+        name: the name to publish it under, which must also be the name in the definition.
+        given: the definition; read after the roles were checked.
         key: its idempotency key.
 
     Raises:
-        Problem: the token or the definition speaks against it.
+        Problem: the token does not permit it, or the definition is invalid.
     """
     check_role(claims.publisher, "operator")
-    # First, since it tells every fault of the definition: a bad name must hide none of them.
+    # This comes first because it reports every error of the definition: a bad name must not hide any of them.
     text = await gate.definitions.text_of(owner_of(claims.actor), "tool", name, given())
     if not is_client_id(name):
         raise Problem(Refusal.INVALID, "a published tool's name is 1 to 128 of A-Za-z0-9._:-")
@@ -72,17 +72,17 @@ def plan_publication(
     key: str | None,
     warnings: Sequence[Mapping[str, Any]] = (),
 ) -> Plan:
-    """Ask the decider for a definition's next version, and wait until it is in force.
+    """Send the next version of a definition to the decider, and wait until it is in force.
 
     Args:
-        gate: what is needed.
-        claims: of who asks.
+        gate: the services of the gateway.
+        claims: the caller's.
         kind: policy, tool or principal.
-        command: what is asked.
+        command: the command.
         key: its idempotency key.
-        warnings: what is doubtful about the definition, told with the answer.
+        warnings: doubtful parts of the definition, returned with the answer.
     """
-    # What is asked for the tenant is asked in its name; a project's is asked in the project's, or by the tenant.
+    # A command for the tenant is sent in the tenant's name; one for a project in the project's, or by the tenant.
     actor, project = claims.publisher, claims.definitions_project
     address = definition_key(actor.tenant, kind, command.name, project)
     name = name_of(actor, route_of(address), key)
@@ -105,19 +105,19 @@ def plan_publication(
 
 
 def route_of(address: bytes) -> str:
-    """The path under which REST has what is published at an address."""
+    """Return the REST path of the definition at an address."""
     return f"/v1/{address.partition(b'/')[2].decode()}"
 
 
 async def adoption(gate: Gate, offset: int) -> dict[str, Any]:
-    """Wait a little until the partitions judge by the definitions up to an offset, and say which do not yet."""
+    """Wait briefly until the partitions have adopted the definitions up to an offset; name those that have not."""
     await gate.live.until(lambda: not gate.live.missing_adoptions(offset), ADOPTION_WAIT_S)
     missing = gate.live.missing_adoptions(offset)
     return {"adopted": not missing, "pending": missing}
 
 
 def adoption_reply(gate: Gate, resource: dict[str, Any]) -> Reply:
-    """The answer to what changed a definition: 200 when every partition judges by it, else 202."""
+    """Answer a change of a definition: 200 when every partition has adopted it, else 202."""
     return gate.json(resource, 200 if resource["adopted"] else 202)
 
 
@@ -127,7 +127,7 @@ def _version_of(
     body: Message | None = outcome.body
     if isinstance(body, PUBLISHED):
         return body.version, outcome.last_offset
-    # Published before, under another command: the version that has this very text.
+    # It was published before, by another command: find the version that has exactly this text.
     known = gate.live.definitions
     shelf = {"policy": known.policies, "tool": known.tools, "principal": known.principals}[kind]
     versions: list[Published] = shelf.get(place, [])
@@ -139,7 +139,7 @@ def _version_of(
 
 
 def _with_errors(problem: Problem) -> Problem:
-    """A refusal of the decider, which says where it stands in its text if it says so at all."""
+    """A refusal of the decider with its `errors`: the path is at the start of the detail, if it is given at all."""
     if problem.code is Refusal.INVALID and "errors" not in problem.fields:
         place, _, message = problem.detail.partition(": ")
         path = place if message and _PATH.fullmatch(place) else ""
@@ -149,23 +149,23 @@ def _with_errors(problem: Problem) -> Problem:
 
 
 async def looked_up(gate: Gate, look: Callable[[], T]) -> T:
-    """What a look at the definitions finds; where it finds nothing, after everything that the broker has was read.
+    """Return the result of a search in the definitions; search again after a full read of the log if it is empty.
 
     Raises:
-        Problem: 503, it is not read in time.
+        Problem: 503, the log is not read in time.
     """
     if found := look():
         return found
-    # Another gateway may have answered who published it.
+    # Another gateway may have answered the publisher.
     await gate.reader.definitions_caught_up()
     return look()
 
 
 def missing(shelf: Shelf, claims: Claims, name: str, what: str) -> Problem:
-    """404, and for who sees the whole tenant in which project of it there is one."""
+    """404; for a caller with a token of the whole tenant it names the projects that have such a definition."""
     projects = [] if claims.wide is None else lies_in(shelf, claims.actor.tenant, name)
     if not projects:
-        # Only what may be a name is said again.
+        # Only a text that can be a name is repeated in the answer.
         return not_found(f"{what} {name}: {LISTED[what]}" if is_client_id(name) else what)
     shown = ", ".join(projects[:PROJECTS_SHOWN])
     hint = f"--project {projects[0]}, Placet-Project: {projects[0]}"

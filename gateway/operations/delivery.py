@@ -1,4 +1,4 @@
-"""Sensitive values on their way out: to the attempt that the log names, for a short while, until they are erased."""
+"""Delivery of sensitive values: to the attempt that the log names, for a short time, until they are erased."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Secrets = list[dict[str, Any]]
 
 
 async def secrets_of_call(gate: Gate, actor: Actor, row: CallRow) -> Secrets:
-    """The sensitive values of a call, as they are delivered.
+    """Return the sensitive values of a call, as they are delivered.
 
     Raises:
-        Problem: 403 not_authorised, they are not for this token; 409 expired, they were erased or never there;
+        Problem: 403 not_authorised, this token may not read them; 409 expired, they were erased or never existed;
             503, the vault cannot be used now.
     """
     arguments = json_value(row["arguments"])
@@ -45,9 +45,9 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: CallRow) -> Secrets:
 
 
 def consumption(gate: Gate, actor: Actor, ask: Ask, subject: Subject, attempt_id: str) -> Plan:
-    """A consumption; its answer is the call, with its sensitive values for the attempt that the log names.
+    """Plan a consumption; the answer is the call, with its sensitive values for the attempt that the log names.
 
-    Whether it has any is seen only then: before, another gateway may have read an edit that this one has not.
+    Whether the call has any is known only then: before, another gateway may have read an edit that this one has not.
     """
 
     def render(call: CallRow, outcome: Outcome) -> Reply:
@@ -56,7 +56,7 @@ def consumption(gate: Gate, actor: Actor, ask: Ask, subject: Subject, attempt_id
 
     async def deliver(call: CallRow, outcome: Outcome) -> Reply:
         check_has(call, attempt_id, gate.live.time.now_ms, Refusal.ALREADY_CONSUMED)
-        # While a call stands consumed, nothing has happened to it since.
+        # While a call has the status consumed, nothing has happened to it since.
         if gate.live.time.now_ms() >= call["updated_at_ms"] + SECRETS_LEASE_MS:
             raise Problem(Refusal.EXPIRED, "they were delivered, and the time in which to ask again is over")
         secrets = await secrets_of_call(gate, actor, call)
@@ -69,14 +69,14 @@ def consumption(gate: Gate, actor: Actor, ask: Ask, subject: Subject, attempt_id
 
 
 def plan_take(gate: Gate, claims: Claims, subject: Subject, given: Given) -> Plan:
-    """Have the answer to an env_var request handed over, to one attempt.
+    """Deliver the answer to an env_var request, to one attempt.
 
-    Each repeat is a command of its own, so that the decider sees when it came.
+    Each repeat is a separate command, so that the decider sees when it arrived.
 
     Raises:
-        Missing: the request is not at hand.
-        Unprepared: the values must still be there.
-        Problem: the token or the body speaks against it.
+        Missing: the request is not cached.
+        Unprepared: the values must still exist.
+        Problem: the token does not permit it, or the body is invalid.
     """
     actor = claims.actor
     row: HoldRow = gate.row(subject)
@@ -101,11 +101,11 @@ def plan_take(gate: Gate, claims: Claims, subject: Subject, given: Given) -> Pla
 
 
 def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: str | None) -> Plan:
-    """Erase the sensitive values of a call or a request: recorded first, then done.
+    """Erase the sensitive values of a call or a request: the erasure is recorded first, then done.
 
     Raises:
-        Missing: it is not at hand.
-        Problem: the token or the body speaks against it.
+        Missing: the call or request is not cached.
+        Problem: the token does not permit it, or the body is invalid.
     """
     actor = claims.actor
     row = gate.row(subject)

@@ -31,7 +31,7 @@ _VERBS = {verb.name: verb for verb in VERBS}
 
 
 def subject_of(actor: Actor, execution_id: str) -> Subject:
-    """An execution of the actor's project."""
+    """The subject of an execution in the actor's project."""
     return Subject("execution", actor.tenant, actor.project, execution_id, execution_id)
 
 
@@ -39,13 +39,13 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
     """Open an execution.
 
     Args:
-        gate: what is needed.
-        claims: of who asks.
+        gate: the services of the gateway.
+        claims: the caller's.
         given: the parsed body, `bodies.StartExecution`.
         key: its idempotency key.
 
     Raises:
-        Problem: the body or what the token permits speaks against it.
+        Problem: the body is invalid, or the token does not permit it.
     """
     body = read_body(bodies.StartExecution, given())
     actor = claims.actor
@@ -70,11 +70,11 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
 def plan_change(
     gate: Gate, claims: Claims, execution_id: str, verb: str, given: Given, key: str | None
 ) -> Plan:
-    """Do to an execution what one of its verbs says.
+    """Plan one of the verbs for an execution.
 
     Raises:
-        Missing: the execution is not at hand.
-        Problem: the token or the body speaks against it.
+        Missing: the execution is not cached.
+        Problem: the token does not permit it, or the body is invalid.
     """
     actor = claims.actor
     row: ExecutionRow = gate.row(subject_of(actor, execution_id))
@@ -89,7 +89,7 @@ def plan_change(
 
 
 def plan_finish(gate: Gate, claims: Claims, execution_id: str, given: Given, key: str | None) -> Plan:
-    """End an execution, as the WebSocket says it; errors as `plan_change`."""
+    """End an execution by the WebSocket's message; errors as `plan_change`."""
     body = read_body(bodies.FinishExecution, given())
     if body.outcome == "completed":
         if body.reason:
@@ -104,27 +104,27 @@ def plan_finish(gate: Gate, claims: Claims, execution_id: str, given: Given, key
 
 
 def agent_of(gate: Gate, actor: Actor, execution_id: str) -> str:
-    """The agent of an execution, also of one that is just being opened here.
+    """Return the agent of an execution, also of one that this gateway is just opening.
 
     Raises:
-        Missing: the execution is not at hand.
+        Missing: the execution is not cached.
     """
     subject = subject_of(actor, execution_id)
     row: ExecutionRow | None = gate.reader.at_hand(subject)
     if row is not None:
         return str(row["agent"])
     agent = gate.live.starting.get(subject.key)
-    # Anybody may have asked to open it, also where it is another agent's long since.
+    # Any caller may have requested to open it, even if it has long belonged to another agent.
     return agent if agent is not None and acts_for(actor, agent) else str(gate.row(subject)["agent"])
 
 
 def made_id(actor: Actor, route: str, key: str | None) -> str:
-    """An id made by the server: the same for the same idempotency key, else a fresh one."""
+    """Return an id made by the server: the same for the same idempotency key, else a fresh one."""
     return derived_id(actor.tenant, actor.subject, route, key) if key else fresh_id()
 
 
 def fresh_id() -> str:
-    """A random id."""
+    """Return a random id."""
     return str(uuid.uuid4())
 
 
@@ -133,7 +133,7 @@ def _plan(
 ) -> Plan:
     def render(shown: ExecutionRow, outcome: Outcome) -> Reply:
         if outcome.old and status == OPENED and not name.keyed and shown["lifecycle"] in CLOSED:
-            # The same words, but not a repeat of the same request: an id is never used again.
+            # The body is the same, but this is not a repeat of the same request: an id is never reused.
             raise Problem(Refusal.EXECUTION_CLOSED, f"the execution is {shown['lifecycle']}")
         repeated = outcome.refused is not None
         return gate.json(execution_json(shown), 200 if repeated else status)

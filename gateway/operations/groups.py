@@ -1,4 +1,4 @@
-"""Open holds that are alike, as groups: forty of one kind are looked at as one kind, and still decided one by one."""
+"""Groups of open holds that are alike: forty of one kind are reviewed as one kind, and still decided one by one."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from projections.tables.holds import HoldRow
 from schemas.canonical import canonical, parse_strict
 
 HOLDS_MAX = 1_000
-# Of larger arguments the shape is made each time.
+# For larger arguments the shape is computed each time.
 REMEMBERED_MAX_CHARS = 8_192
 SHAPE_MAX_CHARS = 500
 
 
 def groups_of(rows: Iterable[HoldRow]) -> list[dict[str, Any]]:
-    """The groups of open holds, the largest first.
+    """Return the groups of open holds, the largest first.
 
     Args:
-        rows: the holds', longest open first.
+        rows: the rows of the holds, longest open first.
     """
     found: dict[tuple[Any, ...], list[HoldRow]] = {}
     for row in rows:
@@ -32,7 +32,7 @@ def groups_of(rows: Iterable[HoldRow]) -> list[dict[str, Any]]:
 
 
 def _alike(row: HoldRow) -> tuple[object, ...]:
-    """What a group has in common, beside the shape of the arguments."""
+    """The fields that are equal within a group, besides the shape of the arguments."""
     return (
         row["agent"],
         row["tool"],
@@ -70,7 +70,7 @@ def _group(shape: str, alike: list[HoldRow]) -> dict[str, Any]:
 
 
 def shape_of(arguments: str) -> str:
-    """What arguments have in common that differ only in their values: names and kinds, as canonical JSON."""
+    """Return what arguments that differ only in their values have in common: names and kinds, as canonical JSON."""
     return _remembered_shape(arguments) if len(arguments) <= REMEMBERED_MAX_CHARS else _shape_text(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Holds: claimed, handed on, extended and decided."""
+"""Holds: claimed, delegated, extended and decided."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _VERBS = {verb.name: verb for verb in VERBS}
 
 
 def subject_of(actor: Actor, hold_id: str) -> Subject:
-    """A hold of the actor's project."""
+    """The subject of a hold in the actor's project."""
     return Subject("hold", actor.tenant, actor.project, "", hold_id)
 
 
 def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Given, key: str | None) -> Plan:
-    """Do to a hold what one of its verbs says.
+    """Plan one of the verbs for a hold.
 
     Raises:
-        Missing: the hold is not at hand.
-        Problem: the token or the body speaks against it.
+        Missing: the hold is not cached.
+        Problem: the token does not permit it, or the body is invalid.
     """
     actor = claims.actor
     row: HoldRow = gate.row(subject_of(actor, hold_id))
@@ -62,11 +62,11 @@ def plan_change(gate: Gate, claims: Claims, hold_id: str, verb: str, given: Give
 
 
 def plan_decision(gate: Gate, claims: Claims, hold_id: str, given: Given, key: str | None) -> Plan:
-    """Decide a hold; the same word of the same person is the same decision, also without a key.
+    """Decide a hold; the same decision sent again by the same person is one decision, also without a key.
 
     Raises:
-        Missing: the hold is not at hand.
-        Problem: the token or the body speaks against it.
+        Missing: the hold is not cached.
+        Problem: the token does not permit it, or the body is invalid.
     """
     actor = claims.actor
     row: HoldRow = gate.row(subject_of(actor, hold_id))
@@ -77,11 +77,11 @@ def plan_decision(gate: Gate, claims: Claims, hold_id: str, given: Given, key: s
 
 
 def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany, key: str | None) -> Plan:
-    """Decide one hold of a bulk: only a call of low risk, on the digest that was seen.
+    """Decide one hold of a bulk: only a call of low risk, with the digest that the person saw.
 
     Raises:
-        Missing: the hold is not at hand.
-        Problem: the token speaks against it, or the risk is not low.
+        Missing: the hold is not cached.
+        Problem: the token does not permit it, or the risk is not low.
     """
     actor = claims.actor
     row: HoldRow = gate.row(subject_of(actor, item.hold_id))
@@ -117,7 +117,7 @@ def _plan_decision(
 
 
 def _sensitive(gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold) -> list[Marked]:
-    """What a decision gives that nobody else may read."""
+    """Return the sensitive values in a decision, which no other person may read."""
     if row["kind"] == "env_var" and row["request_id"]:
         if body.edited_arguments is not None:
             raise Problem(Refusal.INVALID, "a request has no arguments: answer with the variables (respond)")
@@ -167,7 +167,7 @@ def _remember(body: bodies.DecideHold) -> str | None:
 
 
 def decision_reply(gate: Gate, row: HoldRow, outcome: Outcome) -> Reply:
-    """The answer to a decision: resolved, or recorded while the quorum is not met."""
+    """Answer a decision: resolved, or recorded while the quorum is not met."""
     decision_id: str | None
     if outcome.decision_id:
         decision_id, status = outcome.decision_id, "resolved" if outcome.resolves else "recorded"
@@ -186,7 +186,7 @@ def decision_reply(gate: Gate, row: HoldRow, outcome: Outcome) -> Reply:
 
 
 def _next_hold_json(opened: HoldOpened, counted: int) -> dict[str, Any]:
-    # From the fact itself: who edited may not be one of those who may read the hold that asks others.
+    # Taken from the event itself: the editor may not be permitted to read the hold that others must decide.
     return {
         "hold_id": opened.hold_id,
         "digest": opened.digest,
@@ -215,6 +215,6 @@ def reply_item(hold_id: str, reply: Reply) -> dict[str, Any]:
 
 
 def _check_person(actor: Actor) -> None:
-    # Whom a hold asks, by a role, a name or a delegation, is the decider's to say; that it is a person is not.
+    # The decider checks whether this person may decide, by role, name or delegation; here, only that it is a person.
     if actor.agent is not None:
         raise Problem(Refusal.NOT_AUTHORISED, "an agent's token cannot decide")

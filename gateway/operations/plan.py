@@ -1,11 +1,11 @@
-"""A request on its way to an answer, the same for REST and the WebSocket, and for whatever is asked.
+"""The steps from a request to its answer, the same for REST, the WebSocket and every operation.
 
-1. It is planned from the rows at hand. Where one is missing, `Missing` says which: it is fetched, and planned again.
-   Where something must be done first that takes its time, `Unprepared` does it and gives the plan.
-2. The plan says what to ask the decider, and it is asked.
-3. The plan says what the answer looks like: at once where it can be told from what is at hand, else in time.
+1. A plan is made from the cached rows. If a row is missing, `Missing` names it: it is fetched, and the plan is made
+   again. If something slow must be done first, `Unprepared` does it and returns the plan.
+2. The plan contains the command for the decider, and the command is sent.
+3. The plan says how to answer: at once if the cached rows are enough, else in time.
 
-`perform` does all of it. A door that must not wait between its messages (a socket) takes the same steps one by one:
+`perform` does all of it. A caller that must not wait between its messages (a socket) takes the same steps one by one:
 `begun`, `at_once` and `in_time`.
 """
 
@@ -40,7 +40,7 @@ from schemas.topics import Topics
 ANSWER_TIMEOUT_S = 10.0
 FETCHES_MAX = 8
 
-# The parsed body, read only when it is its turn: that a thing does not exist or may not be touched comes first.
+# The parsed body, read only after the checks that come first: that the resource exists and may be changed.
 Given = Callable[[], dict[str, Any]]
 
 
@@ -52,7 +52,7 @@ class Reply(NamedTuple):
 
 
 class Missing(Exception):
-    """A row that is needed is not at hand."""
+    """A row that is needed is not cached."""
 
     def __init__(self, subject: Subject) -> None:
         super().__init__(str(subject))
@@ -60,10 +60,10 @@ class Missing(Exception):
 
 
 class Unprepared(Exception):
-    """Something must be done first that takes its time; then there is a plan.
+    """Something slow must be done first; then there is a plan.
 
     Attributes:
-        prepare: does it, and gives the plan. It needs no further row.
+        prepare: does it, and returns the plan. It needs no further row.
     """
 
     def __init__(self, prepare: Callable[[], Awaitable[Plan]]) -> None:
@@ -72,19 +72,19 @@ class Unprepared(Exception):
 
 
 class Plan(NamedTuple):
-    """What to ask, and how to answer.
+    """The command to send, and how to answer.
 
     Attributes:
         ask: the command.
-        subject: what the answer shows, fetched if it is not at hand; None where the outcome says it all.
-        render: the answer to an accepted command, from the row of `subject`; from None where there is none.
-        unanswered: the answer when nobody has answered in time; None: 503 unavailable.
-        refused: what a refusal of the decider is told as, where not as it stands.
+        subject: the resource that the answer shows, fetched if it is not cached; None if the outcome is enough.
+        render: makes the answer to an accepted command from the row of `subject`; from None if there is no subject.
+        unanswered: makes the answer if the decider has not answered in time; None: 503 unavailable.
+        refused: changes a refusal of the decider before it is answered; None: it is answered unchanged.
         timeout_s: how long to wait for the decider.
-        deliver: the answer in place of `render`, where it takes its time.
-        delivers: for which rows it does; None: for all.
-        is_early: whether the subject's row does not say yet what was asked, and soon will by itself: the answer waits
-            for that, at most `timeout_s`.
+        deliver: makes the answer in place of `render`, if that takes time.
+        delivers: the rows for which `deliver` is used; None: all.
+        is_early: True while the subject's row does not yet show the result of the command but soon will by itself:
+            the answer waits for that, at most `timeout_s`.
     """
 
     ask: Ask
@@ -98,26 +98,26 @@ class Plan(NamedTuple):
     delivers: Callable[[Row], bool] | None = None
 
     def delivered(self, row: Row | None) -> Callable[[Row, Outcome], Awaitable[Reply]] | None:
-        """What makes the answer of a row, where it takes its time."""
+        """Return the slow function that makes the answer for a row; None if `render` makes it."""
         return self.deliver if self.delivers is None or self.delivers(row) else None
 
     def refusal(self, outcome: Outcome) -> Problem | None:
-        """What a refused command is told as; None where it was accepted or done before."""
+        """Return the problem for a refused command; None if it was accepted or done before."""
         problem = refusal_of(outcome)
         return problem if problem is None or self.refused is None else self.refused(problem)
 
     def waits(self, row: Row | None) -> bool:
-        """Whether it is too early for the answer."""
+        """Return True if it is too early for the answer."""
         return self.is_early is not None and row is not None and self.is_early(row)
 
 
 Make = Callable[[], Plan]
-# Likewise, where what comes first takes its time; it fetches by itself what it needs.
+# The same, if the first steps take time; it fetches the rows that it needs itself.
 Making = Callable[[], Plan | Awaitable[Plan]]
 
 
 class Gate(NamedTuple):
-    """What every operation needs."""
+    """The services that every operation needs."""
 
     live: Live
     asker: Asker
@@ -135,10 +135,10 @@ class Gate(NamedTuple):
     undecided: Undecided
 
     def row(self, subject: Subject) -> Row:
-        """The row of a subject.
+        """Return the row of a subject.
 
         Raises:
-            Missing: it is not at hand.
+            Missing: it is not cached.
         """
         row = self.reader.at_hand(subject)
         if row is None:
@@ -155,30 +155,30 @@ class Gate(NamedTuple):
         anew: bool = False,
         dwell_ms: int | None = None,
     ) -> Ask:
-        """A command for an execution of the actor's project; `anew` and `dwell_ms` as of `Ask`."""
+        """Return a command for an execution of the actor's project; `anew` and `dwell_ms` as in `Ask`."""
         key = execution_key(actor.tenant, actor.project, execution_id)
         return Ask(body, actor, key, self.topics.commands, self.partitions, name, anew, dwell_ms)
 
     def json(self, resource: dict[str, Any], status: int = 200) -> Reply:
-        """A resource as an answer, with the cursor of where this gateway stands."""
+        """Return a resource as an answer, with the cursor of this gateway's position."""
         resource["cursor"] = self.live.position.cursor()
         return Reply(status, orjson.dumps(resource))
 
     async def perform(self, make: Making) -> Reply:
-        """Plan, ask, wait, and answer; errors as `perform`."""
+        """Plan, send, wait and answer; errors as `perform`."""
         return await perform(self, make)
 
 
 def definition_ask(gate: Gate, address: bytes, body: Any, actor: Actor, name: Any) -> Ask:
-    """A command about what is published, at its address among the definitions."""
+    """Return a command about a definition, at its address in the definitions topic."""
     return Ask(body, actor, address, gate.topics.definition_commands, 1, name)
 
 
 def begun(gate: Gate, make: Make) -> Plan | Callable[[], Awaitable[Plan]]:
-    """The plan, where it can be made without waiting; else what waits and gives it, with the errors of `planned`.
+    """Return the plan if it can be made without waiting, else the slow function that makes it (errors as `planned`).
 
     Raises:
-        Problem: whatever speaks against the request.
+        Problem: the request is refused.
     """
     try:
         return make()
@@ -189,10 +189,10 @@ def begun(gate: Gate, make: Make) -> Plan | Callable[[], Awaitable[Plan]]:
 
 
 async def planned(gate: Gate, make: Making) -> Plan:
-    """Plan, fetching what is missing.
+    """Make the plan, and fetch the rows that are missing.
 
     Raises:
-        Problem: whatever speaks against the request; 404 where what is missing does not exist.
+        Problem: the request is refused; 404 if the missing row does not exist.
     """
     for _ in range(FETCHES_MAX):
         try:
@@ -206,10 +206,10 @@ async def planned(gate: Gate, make: Making) -> Plan:
 
 
 async def perform(gate: Gate, make: Making) -> Reply:
-    """Plan, ask, wait, and answer.
+    """Plan, send, wait and answer.
 
     Raises:
-        Problem: a refusal, or nobody has answered in time.
+        Problem: the command is refused, or the decider has not answered in time.
     """
     plan = await planned(gate, make)
     outcome = await gate.asker.answer(plan.ask, plan.timeout_s)
@@ -221,20 +221,20 @@ async def perform(gate: Gate, make: Making) -> Reply:
 
 
 def row_of(gate: Gate, plan: Plan) -> Row | None:
-    """The row that the answer shows, as it stands now; None where it is not at hand, or there is none to show."""
+    """Return the row that the answer shows, as it is now; None if it is not cached, or the answer shows no row."""
     return None if plan.subject is None else gate.reader.at_hand(plan.subject)
 
 
 def at_once(plan: Plan, outcome: Outcome, row: Row | None) -> Reply | None:
-    """The answer to an accepted command; None where it is still to be fetched, made or waited for (`in_time`).
+    """Return the answer to an accepted command; None if it must be fetched, made or waited for (`in_time`).
 
     Args:
-        plan: what was asked.
-        outcome: what became of it.
-        row: as it stands now (`row_of`).
+        plan: the plan.
+        outcome: the outcome of its command.
+        row: the row as it is now (`row_of`).
 
     Raises:
-        Problem: what was asked for is over already.
+        Problem: the requested state is already over.
     """
     if plan.subject is not None and (row is None or plan.waits(row)):
         return None
@@ -242,10 +242,10 @@ def at_once(plan: Plan, outcome: Outcome, row: Row | None) -> Reply | None:
 
 
 async def in_time(gate: Gate, plan: Plan, outcome: Outcome) -> Reply:
-    """The answer, where it takes its time: its row is fetched if it is not at hand.
+    """Return an answer that takes time: its row is fetched if it is not cached.
 
     Raises:
-        Problem: a refusal, or the row cannot be had now.
+        Problem: a refusal, or the row cannot be read now.
     """
     row = None
     if plan.subject is not None:
@@ -266,7 +266,7 @@ async def _no_longer_early(gate: Gate, plan: Plan, subject: Subject) -> Row | No
 
 
 def refusal_of(outcome: Outcome) -> Problem | None:
-    """The problem that a refused command is answered with; None where it was accepted or done before."""
+    """Return the problem for a refused command; None if it was accepted or done before."""
     refused = outcome.refused
     if refused is None or refused.code is Refusal.DUPLICATE:
         return None
@@ -281,13 +281,13 @@ def refusal_of(outcome: Outcome) -> Problem | None:
 
 
 def _misfit(detail: str) -> dict[str, str]:
-    """Where arguments do not fit their tool's schema, and why; the decider says both in one sentence."""
+    """The path and message of arguments that do not fit their tool's schema; the decider sends both as one text."""
     path, _, message = detail.partition(": ")
     return {"path": f"arguments{path.removeprefix('$')}", "code": "schema", "message": message}
 
 
 def ask_again(detail: str) -> Callable[[], Reply]:
-    """In place of an answer when nobody has answered in time: 503, which says what to do."""
+    """Return a function that answers 503 with what to do, used if the decider has not answered in time."""
 
     def refuse() -> Reply:
         raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
@@ -296,10 +296,10 @@ def ask_again(detail: str) -> Callable[[], Reply]:
 
 
 def unanswered(plan: Plan) -> Reply:
-    """The answer when nobody has answered in time.
+    """Return the answer if the decider has not answered in time.
 
     Raises:
-        Problem: 503; the command may stand in the log and still be decided.
+        Problem: 503; the command may be in the log and still be decided.
     """
     if plan.unanswered is not None:
         return plan.unanswered()
@@ -311,5 +311,5 @@ def unanswered(plan: Plan) -> Reply:
 
 
 def never(row: object, outcome: Outcome) -> Reply:
-    """In place of `render` where a plan has `deliver`."""
+    """Placeholder for `render` in a plan that has `deliver`."""
     raise AssertionError("this plan is answered by `deliver`")

@@ -1,4 +1,4 @@
-"""Policies: looked at, published and retired. What is doubtful about one is told and changes nothing."""
+"""Policies: checked, published and retired. Doubtful parts of a policy are reported as warnings, nothing more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.ids import definition_key, is_client_id
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
-# More of what is in force is not compared: the warnings are help, and must not keep anybody from publishing.
+# Policies in force beyond this size are not compared: warnings are a help, and must not prevent publishing.
 BESIDE_MAX_CHARS = 4 * 1024 * 1024
 ERRORS_MAX = 100
 
@@ -31,14 +31,14 @@ async def plan_policy(gate: Gate, claims: Claims, name: str, document: Document,
     """Publish a policy document.
 
     Args:
-        gate: what is needed.
-        claims: of who asks; needs the role operator.
-        name: the policy's name, which the document must say too.
-        document: YAML text, or parsed JSON; read after the roles were looked at.
+        gate: the services of the gateway.
+        claims: the caller's; it needs the role operator.
+        name: the policy's name, which must also be the name in the document.
+        document: YAML text, or parsed JSON; read after the roles were checked.
         key: its idempotency key.
 
     Raises:
-        Problem: the token or the document speaks against it, or it cannot be looked at now.
+        Problem: the token does not permit it, the document is invalid, or it cannot be checked now.
     """
     check_role(claims.publisher, "operator")
     read, warnings = await _read(gate, claims, name, document(), publishes=True)
@@ -49,16 +49,16 @@ async def plan_policy(gate: Gate, claims: Claims, name: str, document: Document,
 
 
 async def check_policy(gate: Gate, claims: Claims, name: str, document: Document) -> Reply:
-    """Say what is wrong or doubtful about a document and what it would change; publish nothing.
+    """Report the errors and warnings of a document and what it would change; publish nothing.
 
     Args:
-        gate: what is needed.
-        claims: of who asks; may read the project.
-        name: under which it would be published.
+        gate: the services of the gateway.
+        claims: the caller's; it must be permitted to read the project.
+        name: the name that it would be published under.
         document: as for `plan_policy`.
 
     Raises:
-        Problem: 403, the actor may not read the project; or it cannot be looked at now.
+        Problem: 403, the actor may not read the project; or the document cannot be checked now.
     """
     check_reads(claims.actor)
     read, warnings = await _read(gate, claims, name, document(), publishes=False)
@@ -75,17 +75,17 @@ async def check_policy(gate: Gate, claims: Claims, name: str, document: Document
 
 
 def plan_retirement(gate: Gate, claims: Claims, name: str, given: Given, key: str | None) -> Plan:
-    """Take a policy out of force: 200 when no partition judges by it any more, 202 with those that still do.
+    """Take a policy out of force: 200 when no partition uses it any more, 202 with the partitions that still do.
 
     Args:
-        gate: what is needed.
-        claims: of who asks; needs the role operator, in the policy's project or in the whole tenant.
+        gate: the services of the gateway.
+        claims: the caller's; it needs the role operator, in the policy's project or in the whole tenant.
         name: the policy's.
         given: the body.
         key: its idempotency key.
 
     Raises:
-        Problem: the token, the name or the body speaks against it.
+        Problem: the token does not permit it, or the name or the body is invalid.
     """
     actor, project = claims.publisher, claims.definitions_project
     check_role(actor, "operator")
@@ -112,7 +112,7 @@ def plan_retirement(gate: Gate, claims: Claims, name: str, given: Given, key: st
 async def _read(
     gate: Gate, claims: Claims, name: str, given: Any, *, publishes: bool
 ) -> tuple[PolicyRead, list[dict[str, Any]]]:
-    """What the engine says of a document beside what is published; and its warnings, with what was not compared."""
+    """Check a document beside the published ones; return the result and its warnings, also about skipped policies."""
     tenant, project = claims.actor.tenant, claims.definitions_project
     known = gate.live.definitions
     rows: list[dict[str, Any]] = []
@@ -134,7 +134,7 @@ async def _read(
 
 
 def _own(gate: Gate, claims: Claims, name: str) -> Published | None:
-    """The newest version under a name of the very project, or of the tenant, that is published for."""
+    """Return the newest version under a name in exactly the project, or the tenant, that the caller publishes for."""
     place = (claims.actor.tenant, claims.definitions_project, name)
     versions = gate.live.definitions.policies.get(place)
     return versions[-1] if versions else None

@@ -1,4 +1,4 @@
-"""Requests: an agent asks a person. A request is a hold; this is the agent's side of it."""
+"""Requests: an agent's questions to a person. A request is a hold; this is the agent's side of it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ ROUTE = "/v1/requests"
 
 
 def subject_of(actor: Actor, execution_id: str, request_id: str) -> Subject:
-    """A request of the actor's project."""
+    """The subject of a request in the actor's project."""
     hold_id = derived_id("hold", actor.tenant, actor.project, execution_id, "request", request_id)
     return Subject("request", actor.tenant, actor.project, "", hold_id)
 
 
 async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: str | None) -> Subject:
-    """The request that is meant: its id is unique in its execution, and not in the project.
+    """Find a request by its id, which is unique in its execution but not in the project.
 
     Args:
-        gate: what operations need.
-        actor: who asks; without an execution only what it may see counts.
-        request_id: as the execution named it.
-        execution_id: which execution; None where the caller does not say.
+        gate: the services of the gateway.
+        actor: the caller; without an execution, only requests that it may see count.
+        request_id: the id that the execution gave it.
+        execution_id: its execution; None if the caller does not name one.
 
     Raises:
         Problem: 404 not_found; 409 id_reused, several executions have a request of this id; 503 unavailable.
@@ -58,10 +58,10 @@ async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: 
 
 
 async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
-    """Ask a person something; where no execution is named, one is opened for it first.
+    """Ask a person something; if no execution is named, one is opened for the request first.
 
     Raises:
-        Problem: the token or the body speaks against it, or the execution could not be opened.
+        Problem: the token does not permit it, the body is invalid, or the execution could not be opened.
     """
     body = read_body(bodies.RequestHumanInput, given())
     if body.kind == "env_var" and ("default" in body.model_fields_set or body.options):
@@ -73,7 +73,7 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
     request_id = body.request_id or made_id(actor, ROUTE, key)
     execution_id = body.execution_id
     if execution_id is None:
-        # Each agent has its own: nobody takes another's by choosing the id first.
+        # Each agent has an execution of its own: no agent can take another's by choosing the id first.
         asking = body.agent or actor.agent or ""
         execution_id = derived_id("execution", actor.tenant, actor.project, "request", request_id, asking)
         start = {"execution_id": execution_id, "request": body.question}
@@ -82,7 +82,7 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
         try:
             await gate.perform(lambda: plan_start(gate, claims, lambda: start, None))
         except Problem as problem:
-            # Where the execution's id is made of the key, another body under that key began it.
+            # If the execution's id is made from the key, an earlier request with that key had another body.
             is_made = key is not None and body.request_id is None
             raise reused() if is_made and problem.code is Refusal.ID_REUSED else problem from None
     where = execution_id

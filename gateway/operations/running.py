@@ -1,4 +1,4 @@
-"""Which attempt has a call: only that one may run it, and only until its lease or the call has ended."""
+"""Checks that an attempt holds a call: only that attempt may run it, and only until its lease or the call ends."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ ENDED = frozenset({"succeeded", "failed"})
 
 
 def check_has(call: CallRow, attempt_id: str, now_ms: Callable[[], int], ended: Refusal) -> None:
-    """Refuse where an attempt does not have a call, or not any more.
+    """Refuse an attempt that does not hold a call, or holds it no longer.
 
     Args:
-        call: as it stands now; what was answered to the attempt may be older.
-        attempt_id: of who would run it.
-        now_ms: the log's time, which leases end by.
-        ended: what is said of a call that has its result.
+        call: the call as it is now; the answer that the attempt received may be older.
+        attempt_id: the attempt's.
+        now_ms: the log's time, by which leases end.
+        ended: the refusal for a call that has its result.
 
     Raises:
-        Problem: 409, with the code of what is true; 503, the log's time is not known.
+        Problem: 409, with the code of the actual state; 503, the log's time is not known.
     """
     status = call["status"]
     if status == "consumed" and call["attempt_id"] != attempt_id:
@@ -39,6 +39,6 @@ def check_has(call: CallRow, attempt_id: str, now_ms: Callable[[], int], ended: 
 
 
 def _over_ms(call: CallRow) -> int:
-    """Until when the attempt that consumed is believed to run; before there were leases, its run deadline."""
+    """The time until which the consuming attempt may run: its run deadline or, if earlier, the end of its lease."""
     ends: list[int] = [at for at in (call["lease_until_ms"], call["run_deadline_at_ms"]) if at is not None]
     return min(ends)

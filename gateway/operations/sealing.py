@@ -1,4 +1,4 @@
-"""Sensitive values on their way in: found by what is published, checked, and replaced before anything is sent."""
+"""Sealing of sensitive values: found by the published definition, checked, and replaced before anything is sent."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from schemas.sensitive import (
     misfit_of,
 )
 
-# How often the same call is looked for; a run seldom makes one more often.
+# How many occurrences of one call are tried; a run seldom makes the same call more often.
 OCCURRENCES_MAX = 256
 
 
 def owner_of(actor: Actor, execution_id: str, kind: str, subject_id: str) -> Owner:
-    """Whose sealed values they are; `kind` is call or request."""
+    """Return the owner of sealed values; `kind` is call or request."""
     return Owner(actor.tenant, actor.project, execution_id, kind, subject_id)
 
 
 def marked_arguments(gate: Gate, actor: Actor, tool: str, arguments: Any) -> list[Marked]:
-    """The values of arguments that the tool's newest definition marks as sensitive, as they were given."""
+    """Return the values of arguments that the tool's newest definition marks as sensitive, as they were given."""
     schema = _schema_of(gate, actor, tool)
     return [] if schema is None else marked_values(schema, arguments)
 
 
 def arguments_to_seal(gate: Gate, actor: Actor, tool: str, arguments: Any, kept: Any = None) -> list[Marked]:
-    """The values of a proposal's or an edit's arguments that are to be sealed.
+    """Return the values in the arguments of a proposal or an edit that must be sealed.
 
     Args:
-        gate: what is needed.
-        actor: in whose project the tool is called.
-        tool: whose newest definition marks them.
+        gate: the services of the gateway.
+        actor: the caller, in whose project the tool is called.
+        tool: the tool whose newest definition marks sensitive values.
         arguments: as given.
         kept: as `to_seal`.
 
     Raises:
-        Problem: as `to_seal`; also where what is marked cannot stand: it would be sent as it is.
+        Problem: as `to_seal`; also if a value's type hides a marked place below it, which would be sent unsealed.
     """
     schema = _schema_of(gate, actor, tool)
     if schema is None:
@@ -67,20 +67,20 @@ def arguments_to_seal(gate: Gate, actor: Actor, tool: str, arguments: Any, kept:
 
 
 def _schema_of(gate: Gate, actor: Actor, tool: str) -> Any:
-    """The schema of a tool's newest definition; None where it marks nothing."""
+    """Return the schema of a tool's newest definition; None if it marks nothing."""
     versions = gate.live.definitions.tool_versions(actor.tenant, actor.project, tool)
     return _marked_schema(versions[-1].document) if versions else None
 
 
 def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:
-    """The values that are to be sealed: all but those that stand sealed at the same place already.
+    """Return the values that must be sealed: all except those that are already sealed at the same place.
 
     Args:
-        marked: as given.
-        kept: the arguments that an edit began with; None for a proposal.
+        marked: the marked values, as given.
+        kept: the arguments that an edit started from; None for a proposal.
 
     Raises:
-        Problem: 422 invalid_arguments: a handle that is none of its place, or a value that does not fit.
+        Problem: 422 invalid_arguments: a handle that does not belong at its place, or a value that does not fit.
     """
     found = []
     for one in marked:
@@ -95,7 +95,7 @@ def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:
 
 
 def check_call_id(execution_id: str, tool: str, arguments: Any, call_id: str) -> None:
-    """Refuse an id that the SDK has made of the sensitive values too: whoever sees it could try guesses on it.
+    """Refuse an id that the SDK has also made from sensitive values: a reader of the id could test guesses on it.
 
     Raises:
         Problem: 422 invalid.
@@ -111,10 +111,10 @@ def check_call_id(execution_id: str, tool: str, arguments: Any, call_id: str) ->
 
 
 def variables_to_seal(row: HoldRow, value: Any) -> list[Marked]:
-    """The values of an answer to an env_var request, every one of which is sealed.
+    """Return the values of an answer to an env_var request, every one of which is sealed.
 
     Raises:
-        Problem: 422 invalid_arguments: it is no object of exactly the variables asked for, each a text.
+        Problem: 422 invalid_arguments: the answer is not an object of exactly the requested variables, each a text.
     """
     schema = json_value(row["input_schema"])
     names = set(schema.get("required", ()))
@@ -124,19 +124,19 @@ def variables_to_seal(row: HoldRow, value: Any) -> list[Marked]:
 
 
 def misfit(detail: str) -> Problem:
-    """The refusal of sensitive values; it says where and why, and never what."""
+    """Return the refusal of sensitive values; it contains the path and the reason, and never the value."""
     path, _, message = detail.partition(": ")
     entry = {"path": f"arguments{path.removeprefix('$')}", "code": "schema", "message": message}
     return Problem(Refusal.INVALID_ARGUMENTS, detail, errors=[entry])
 
 
 def marked_paths(gate: Gate, actor: Actor, tool: str, arguments: Any) -> list[Path]:
-    """Where arguments are sensitive by the tool's newest definition."""
+    """Return the paths in the arguments that the tool's newest definition marks as sensitive."""
     return [one.path for one in marked_arguments(gate, actor, tool, arguments)]
 
 
 @lru_cache(maxsize=1024)
 def _marked_schema(definition: str) -> Any:
-    """The input schema of a tool's definition (canonical JSON); None where it marks nothing."""
+    """Return the input schema of a tool's definition (canonical JSON); None if it marks nothing."""
     schema = parse_strict(definition).get("inputSchema")
     return schema if has_marks(schema) else None

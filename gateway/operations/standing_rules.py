@@ -1,4 +1,4 @@
-"""Standing rules: activated by a second person, suspended and revoked by anybody who may decide."""
+"""Standing rules: activated by a second person, suspended and revoked by anyone who can decide."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from schemas.standing_rule import RULE_KIND
 from schemas.token import Claims
 
 Used = Callable[[StandingRuleRow], Awaitable[int | None]]
-# The decider of the definitions makes a rule that was asked for within so long, where it runs.
+# A running decider of the definitions makes a requested rule within this time.
 MADE_WAIT_S = 2.0
 _VERBS = {verb.name: verb for verb in VERBS}
 
 
 async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> StandingRuleRow:
-    """The row of a rule of the actor's project.
+    """Return the row of a rule in the actor's project.
 
     Raises:
-        Problem: 404 not_found; 503, what the broker has is not read in time, or the rule is being made.
+        Problem: 404 not_found; 503, the log is not read to its end in time, or the rule is being made.
     """
     definitions, name = gate.live.definitions, (actor.tenant, rule_id)
     asked = (actor.tenant, actor.project, rule_id)
     if name not in definitions.standing:
         await gate.reader.all_caught_up()
-        # Its id is in the answer to the decision; it comes into the log of definitions a moment later.
+        # The answer to the decision contains the rule's id; the rule is appended to the definitions a moment later.
         if not await gate.live.until(lambda: asked not in definitions.asked, MADE_WAIT_S):
             raise Problem(Refusal.UNAVAILABLE, "this rule is being made: ask again", retry_after=1)
     row: StandingRuleRow | None = definitions.standing.get(name)
@@ -46,19 +46,19 @@ async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> StandingRuleRow:
 async def plan_change(
     gate: Gate, claims: Claims, rule_id: str, change: str, given: Given, key: str | None, used: Used
 ) -> Plan:
-    """Activate, suspend or revoke a rule: 200 when every partition judges by it, 202 with those that do not yet.
+    """Activate, suspend or revoke a rule: 200 when every partition has adopted it, 202 with those that have not yet.
 
     Args:
-        gate: what is needed.
-        claims: of who asks; the decider looks at what they may.
+        gate: the services of the gateway.
+        claims: the caller's; the decider checks their permissions.
         rule_id: the rule.
         change: the name of one of the verbs.
         given: the body.
         key: its idempotency key.
-        used: asks how many of its uses were given, to be shown.
+        used: returns how many uses of the rule were given out, for the answer.
 
     Raises:
-        Problem: the token or the body speaks against it, there is no such rule, or it cannot be looked at now.
+        Problem: the token does not permit it, the body is invalid, the rule does not exist, or it cannot be read now.
     """
     actor = claims.actor
     if actor.agent is not None:

@@ -1,4 +1,4 @@
-"""The view of a hold: the very text that the log names, rebuilt from its row."""
+"""The view of a hold: exactly the text whose digest is in the log, rebuilt from the hold's row."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ AT_DECISION = "decision"
 async def view_reply(
     gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRow, at: str | None
 ) -> Reply:
-    """The view of a hold as an answer.
+    """Answer with the view of a hold.
 
     Args:
-        gate: what is needed.
-        actor: who looks.
+        gate: the services of the gateway.
+        actor: the caller.
         row: the hold's.
         execution: its execution's.
-        at: `decision` for what whoever decided was shown, with the decisions; None for what is shown now.
+        at: `decision` for the view that each decision was made on, with the decisions; None for the view shown now.
 
     Raises:
-        Problem: 404, nobody has decided it; 503, what was rebuilt is not what the log names.
+        Problem: 404, the hold has no decision; 503, the rebuilt view is not the one that the log names.
     """
     if at == AT_DECISION and not votes_of(row):
         row = await gate.reader.caught_up(Subject("hold", actor.tenant, actor.project, "", row["hold_id"]))
@@ -47,10 +47,10 @@ async def view_reply(
 
 
 async def view_of(gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRow) -> View:
-    """The view of a hold, made anew; arguments as `view_reply`.
+    """Rebuild the view of a hold; arguments as `view_reply`.
 
     Raises:
-        Problem: 503, what was rebuilt is not what the log names.
+        Problem: 503, the rebuilt view is not the one that the log names.
     """
     view = await gate.work.done(owner_of(actor), lambda: view_of_row(row, execution))
     if row["view_digest"] and view.digest != row["view_digest"]:
@@ -61,7 +61,7 @@ async def view_of(gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRo
 
 
 def view_json(row: HoldRow, view: View, seen: list[dict[str, Any]]) -> dict[str, Any]:
-    """The view of the outward interface."""
+    """A view as the API shows it."""
     return {
         "hold_id": row["hold_id"],
         "version": view.version,

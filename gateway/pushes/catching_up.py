@@ -1,13 +1,13 @@
-"""Catching up: what a reader missed since its cursor, read from the log, until the messages in memory go on.
+"""Catching up: the messages that a reader missed since its cursor, read from the log, until memory can continue.
 
 For a reader whose cursor is older than this gateway's memory, or of another gateway:
-1. its live channels rest, so that everything comes to it in one order and every cursor means what was given before;
-2. the cursor's lanes are read from Kafka, apart from the tail, and each command makes the very messages that it made
-   when it was new: rows are folded from the history that the views have of an execution up to that place;
-3. what is in memory follows; with its last message, in the same turn of the event loop, the reader is live.
+1. its live channels pause, so that all messages reach it in one order and every cursor means what was sent before;
+2. the cursor's lanes are read from Kafka, independently of the tail, and each command makes exactly the messages that
+   it made when it was new: its rows are folded from the views' history of the execution up to that offset;
+3. the messages in memory follow; with the last of them, in the same turn of the event loop, the reader is live.
 
-Many that catch up share a few turns. A turn ends after so many bytes or seconds and the next in line has its own;
-work is done in slices, with a rest after each that is longer than the slice, so that others are served meanwhile.
+Readers that catch up share a small number of turns. A turn ends after a number of bytes or seconds, and the next
+reader gets one; the work is done in slices, each followed by a longer rest, so that others are served meanwhile.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ TURN_BYTES = 8 * 1024 * 1024
 TURN_S = 2.0
 SLICE_S = 0.002
 REST_OF_SLICE = 2.0
-# What took longer was waited for.
+# Longer work was mostly waiting.
 WORKED_MAX_S = 0.01
 WAITING_MAX = 256
 WAITING_OF_ONE_MAX = 8
-# After so long a reader is further behind than it can come back: what is new goes faster than it reads.
+# A reader that takes longer than this can never catch up: new events arrive faster than it reads.
 WHOLE_S = 900.0
 AHEAD_S = 10.0
 RETRY_S = 1.0
 MEMORY_GROUPS = 2_000
-# So few are given in one turn of the event loop, with which the reader is live.
+# The maximum number of groups that are sent in one turn of the event loop, with which the reader becomes live.
 JOIN_GROUPS = 50
 
 Chunk = tuple[int, list[RawRecord]]
@@ -65,26 +65,26 @@ class Past(Protocol):
     """The log, lane by lane."""
 
     async def bounds(self, lanes: Sequence[int]) -> dict[int, Bounds]:
-        """Per lane, the first offset that is there and the one after the last."""
+        """Return, per lane, the first available offset and the one after the last."""
         ...
 
     def read(self, places: Mapping[int, int]) -> AsyncGenerator[Chunk]:
-        """Records of lanes from offsets on, until closed."""
+        """Yield records of lanes from offsets on, until closed."""
         ...
 
 
 class Returning(Receiver, Protocol):
-    """A reader that comes back.
+    """A reader that catches up.
 
-    `catching` are the channels that it is being given from the past; it takes out those that it does not want any
-    more. While it catches up `behind` is the cursor of what it was given last.
+    `catching` are the channels that it is receiving from the past; it removes those that it no longer wants. While it
+    catches up, `behind` is the cursor of the last message that it was sent.
     """
 
     catching: set[str]
 
     @property
     def has_room(self) -> bool:
-        """Whether a whole command's messages find room in its queue."""
+        """True if its queue has room for the messages of a whole command."""
         ...
 
     async def drained(self) -> None:
@@ -94,7 +94,7 @@ class Returning(Receiver, Protocol):
 
 @dataclass(slots=True)
 class CatchUps:
-    """Everybody who catches up at this gateway."""
+    """All readers that catch up at this gateway."""
 
     live: Live
     hub: Hub
@@ -107,10 +107,10 @@ class CatchUps:
 
     @contextmanager
     def _place(self, receiver: Receiver) -> Iterator[None]:
-        """A place among those who catch up.
+        """Take a place among the readers that catch up.
 
         Raises:
-            Problem: there are too many, of this subject or in all.
+            Problem: there are too many, of this subject or in total.
         """
         who = (receiver.actor.tenant, receiver.actor.subject)
         if self._waiting[who] >= WAITING_OF_ONE_MAX:
@@ -126,12 +126,12 @@ class CatchUps:
                 del self._waiting[who]
 
     async def run(self, receiver: Returning, channels: set[str], cursor: str, vector: Vector) -> None:
-        """Give a reader what it missed on some channels since its cursor, then what comes.
+        """Send a reader what it missed on some channels since its cursor, then make it live.
 
-        Where that cannot be had any more it is told to look anew.
+        If that is no longer possible, it is told to subscribe anew.
 
         Raises:
-            Problem: too many catch up, of this subject or in all.
+            Problem: too many readers are catching up, of this subject or in total.
         """
         with self._place(receiver):
             await self._run(receiver, channels, cursor, vector)
@@ -153,7 +153,7 @@ class CatchUps:
 
 @dataclass(slots=True)
 class _CatchUp:
-    """One reader on its way. `handled` is, per lane, the offset up to which everything was given."""
+    """One reader that catches up. `handled` is, per lane, the offset up to which everything was sent."""
 
     all: CatchUps
     receiver: Returning
@@ -180,8 +180,8 @@ class _CatchUp:
         self._rows = PastRows(self.all.rows)
 
     async def run(self) -> None:
-        """Go on until the reader is live, or wants nothing any more."""
-        # A cursor of another gateway may be a moment ahead of this one.
+        """Continue until the reader is live, or wants no channel any more."""
+        # A cursor of another gateway may be slightly ahead of this gateway.
         await self.all.live.reached(self.vector, AHEAD_S)
         while self.receiver.catching:
             await self.receiver.drained()
@@ -189,13 +189,13 @@ class _CatchUp:
             if self.is_inside and self.vector.lane not in lanes:
                 self._give_rest_of_command()
             elif lanes:
-                # A cursor can be inside of one command only: what is left of it comes before all else.
+                # A cursor can be inside of one command only: the rest of that command comes before everything else.
                 await self._turn([self.vector.lane] if self.is_inside else lanes)
             elif await self._from_memory():
                 return
 
     def _unread(self) -> list[int]:
-        """The lanes of which something is neither given nor in memory."""
+        """Return the lanes with messages that were not sent yet and are not in memory."""
         ring, vector, found = self.all.live.ring, self.vector, []
         for lane, handled in enumerate(self.handled):
             if lane not in self._known and ring.connects(lane, vector.offsets[lane], vector.marks[lane]):
@@ -216,7 +216,7 @@ class _CatchUp:
             except LogError as error:
                 logger.info("a reader waits for its past: %s", error)
         if self._unread():
-            # Whoever waits has its turn; and Kafka, where it was away, time to come back.
+            # Other waiting readers get their turn; and Kafka, if it was unreachable, gets time to recover.
             await asyncio.sleep(0 if self.receiver.has_room else RETRY_S / 10)
 
     async def _begin(self, lanes: list[int]) -> None:
@@ -227,7 +227,7 @@ class _CatchUp:
             self._lanes[lane] = reader
 
     def _place(self) -> Vector:
-        """Where the reader stands, on the lanes that are not read yet."""
+        """Return the reader's position, on the lanes that are not read yet."""
         given = self.vector.given if self.is_inside else ALL_GIVEN
         return Vector(tuple(self.position.offsets), tuple(self.position.marks), self.vector.lane, given)
 
@@ -247,7 +247,7 @@ class _CatchUp:
                     return
 
     async def _take(self, lane: int, raw: RawRecord) -> bool:
-        """Take a record; False where the lane is read as far as memory does not have it."""
+        """Take a record; return False when the lane is read up to where memory begins."""
         reader, gone = self._lanes[lane], self.all.live.ring.gone_through[lane]
         if raw.offset <= max(gone, reader.place) and (passed := reader.take(raw)) is not None:
             await self._give_passed(passed)
@@ -276,7 +276,7 @@ class _CatchUp:
             self._stand_at(self.position.cursor())
 
     async def _from_memory(self) -> bool:
-        """Give what is in memory; True once the reader is live."""
+        """Send what is in memory; return True once the reader is live."""
         while True:
             after = Vector(tuple(self.handled), self.vector.marks)
             groups = list(islice(self.all.live.ring.since(after), MEMORY_GROUPS))
@@ -301,7 +301,7 @@ class _CatchUp:
     def _give_live(self, group: Group, given: int = 0) -> None:
         self.position.advance(group.lane, group.last_offset, group.mark)
         self.handled[group.lane] = group.last_offset
-        # Should memory lose this lane once more, it is read from here.
+        # If memory loses this lane again, it is read from here.
         self._lanes.pop(group.lane, None)
         if self._wants(group.key) and project_of(group) is not None:
             self._give(group, given, self._channels_of(group))
@@ -314,14 +314,14 @@ class _CatchUp:
             raise PastGone(f"the rows of {group.key.decode()} are not at hand")
         for index, push in enumerate(pushes, 1):
             if index > given and self._is_for(push, channels):
-                # What was missed may be over: whoever wants the grant's token asks for the call.
+                # The call may be over by now: to get the grant's token, the reader requests the call.
                 cursor = self.position.cursor_within(group.lane, index, len(pushes))
                 self._stand_at(cursor)
                 self.receiver.push(frame(push, cursor))
                 self.given += 1
 
     def _stand_at(self, cursor: str) -> None:
-        # Who was told to look anew lost what waited for it: no cursor covers that.
+        # A reader that was told to subscribe anew has lost the messages that were waiting: no cursor covers them.
         if self.receiver.catching:
             self.receiver.behind = cursor
 
@@ -332,7 +332,7 @@ class _CatchUp:
         return bool(wanted)
 
     def _channels_of(self, group: Group) -> set[str]:
-        """The channels that are wanted of a group: those that were live before only from where they rest."""
+        """Return the wanted channels of a group; those that were live before count only from where they paused."""
         is_after = group.last_offset > self.rested_at.offsets[group.lane]
         wanted = self.fresh | self._old if is_after else self.fresh
         return wanted & self.receiver.catching

@@ -1,4 +1,4 @@
-"""Fan-out: each message is written once and put into the queue of every socket that wants it."""
+"""Fan-out: each message is serialized once and put into the queue of every socket that wants it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Project = tuple[str, str]
 
 
 class Receiver(Protocol):
-    """A socket or stream as the hub sees it."""
+    """A socket or stream, as the hub uses it."""
 
     channels: set[str]
-    # While it catches up: the cursor of what it was given last, which every message to it has until then.
-    # Without this and without channels a message has no cursor: nobody knows what its reader missed before.
+    # While it catches up: the cursor of the last message it was sent, which all messages to it carry until then.
+    # Without this and without channels a message has no cursor: what its reader missed before is unknown.
     behind: str | None
 
     @property
     def actor(self) -> Actor:
-        """Who reads."""
+        """The reader."""
         ...
 
     def push(self, message: bytes) -> None:
-        """Queue a message; never blocks, and never raises where the reader is slow."""
+        """Queue a message; never blocks, and never raises if the reader is slow."""
         ...
 
     def resync(self) -> None:
@@ -42,26 +42,26 @@ class Receiver(Protocol):
 
 
 def no_token(row: CallRow) -> str | None:
-    """Nobody is given a grant's token."""
+    """Return no token."""
     return None
 
 
 @dataclass(slots=True)
 class Hub:
-    """Who wants what, by project and channel.
+    """The receivers by project and channel.
 
-    `token_of` makes a released call's token. It is in the messages of those only who may consume the grant.
+    `token_of` makes the token of a released call. Only messages to receivers who may consume the grant contain it.
     """
 
     token_of: Callable[[CallRow], str | None] = no_token
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
     _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)
-    # Those of the channel of holds who may not read their project: they are told of what asks them.
+    # Receivers of the channel of holds who may not read their project: they get only the holds of `sees_hold`.
     _asked: set[Receiver] = field(default_factory=set)
 
     def subscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:
-        """Give a receiver the messages of channels of its own project from now on."""
+        """Send a receiver the messages of channels of its own project from now on."""
         wanted = self._by_project.setdefault(_project(receiver), {})
         for channel in channels:
             wanted.setdefault(channel, set()).add(receiver)
@@ -70,7 +70,7 @@ class Hub:
                 self._asked.add(receiver)
 
     def unsubscribe(self, receiver: Receiver, channels: Iterable[str]) -> None:
-        """Give it no more of these channels."""
+        """Stop sending a receiver the messages of channels."""
         wanted = self._by_project.get(_project(receiver), {})
         for channel in list(channels):
             receiver.channels.discard(channel)
@@ -81,12 +81,12 @@ class Hub:
             self._by_project.pop(_project(receiver), None)
 
     def expect_decision(self, receiver: Receiver, subject: CallSubject) -> None:
-        """Give a receiver the decision of a call, once, without a subscription."""
+        """Send a receiver the decision on a call, once, without a subscription."""
         self._proposers.setdefault(subject, set()).add(receiver)
         self._expected.setdefault(receiver, set()).add(subject)
 
     def forget(self, receiver: Receiver) -> None:
-        """The receiver is gone: nothing more goes to it."""
+        """Remove a receiver that is gone: no more messages are sent to it."""
         self.unsubscribe(receiver, receiver.channels)
         self._asked.discard(receiver)
         for subject in self._expected.pop(receiver, set()):
@@ -96,7 +96,7 @@ class Hub:
                 del self._proposers[subject]
 
     def publish(self, group: Group, live: Live) -> None:
-        """Give a group's messages to whoever wants them."""
+        """Send a group's messages to the receivers that want them."""
         wanted = self._wanted(group)
         if wanted is None and not self._has_proposer(group):
             return
@@ -109,7 +109,7 @@ class Hub:
             self._resync_unserved(group, wanted, pushes)
 
     def _give(self, push: Push, receivers: set[Receiver], cursor: str) -> None:
-        """One message for all who read it, and another with the grant's token for those who may consume it."""
+        """Send one message to all readers, and another with the grant's token to those who may consume it."""
         if apart := {one for one in receivers if one.behind is not None or not one.channels}:
             self._give_apart(push, apart)
             receivers = receivers - apart
@@ -126,9 +126,9 @@ class Hub:
                 receiver.push(message)
 
     def _give_apart(self, push: Push, receivers: set[Receiver]) -> None:
-        """One message each: a cursor ahead of what a receiver was given would let it miss the rest.
+        """Send each receiver a message of its own: with a cursor ahead of what it was sent, it would miss the rest.
 
-        Who has no subscription on this connection may have missed anything before: it gets no cursor.
+        A receiver without a subscription may have missed messages before this connection: its message has no cursor.
         """
         for receiver in receivers:
             is_trusted = (
@@ -159,26 +159,26 @@ class Hub:
         if push.call is not None and push.row is not None:
             for receiver in self._proposers.pop(push.call, set()):
                 self._expected[receiver].discard(push.call)
-                # Whoever was refused may have asked about another agent's call.
+                # A proposer that was refused may have named another agent's call.
                 if reads_project(receiver.actor) or acts_for(receiver.actor, push.row["agent"]):
                     receivers.add(receiver)
         return receivers
 
     def _resync_unserved(self, group: Group, wanted: dict[str, set[Receiver]], pushes: list[Push]) -> None:
-        """A row that is not at hand makes no message: whoever wanted it is told to look anew."""
+        """If a row is not cached, there is no message: the receivers that wanted it are told to subscribe anew."""
         for channel in unserved(group, wanted, pushes):
             for receiver in list(wanted[channel]):
                 receiver.resync()
 
 
 def unserved(group: Group, wanted: Collection[str], pushes: Sequence[Push]) -> list[str]:
-    """The wanted channels that a group is about without making a message for them."""
+    """Return the wanted channels that a group concerns but has no message for."""
     served = {channel for push in pushes for channel in push.channels}
     return [channel for channel in concerns(group) if channel in wanted and channel not in served]
 
 
 def project_of(group: Group) -> Project | None:
-    """The tenant and project of a group's events; None for records of the log itself and of rules' uses."""
+    """Return a group's tenant and project; None for records of the log itself and of the uses of rules."""
     if group.lane == DEFINITIONS_LANE or group.key.startswith(LOG_KEYS):
         return None
     if split_rule_uses_key(group.key) is not None:

@@ -1,7 +1,7 @@
-"""What the sockets are told of one command's events: which messages, for which channels.
+"""The messages to sockets about one command's events, and their channels.
 
-The messages of a command say how things stand after all of its events, so one decision is one message about its
-hold and one about its call.
+The messages of a command show the state after all of its events, so one decision makes one message about its hold
+and one about its call.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ CallSubject = tuple[bytes, str]
 
 
 class Push(NamedTuple):
-    """A message before it is written.
+    """A message before it is serialized.
 
-    `call` is set where the message says that a pending call was decided: whoever proposed it gets it unasked.
-    `row` is the call's, where the message is about one, and `hold` the hold's.
+    `call` is set if the message says that a pending call was decided: its proposer gets it without a subscription.
+    `row` is the call's, if the message is about one, and `hold` the hold's.
     """
 
     type: str
@@ -55,7 +55,7 @@ class Push(NamedTuple):
 
 
 def pushes_of(group: Group) -> list[Push]:
-    """The messages of one command's events, always the same ones in the same order."""
+    """Return the messages of one command's events, always the same ones in the same order."""
     return [
         *(_event(fact.event) for fact in group.facts),
         *_holds(group),
@@ -65,7 +65,7 @@ def pushes_of(group: Group) -> list[Push]:
 
 
 def concerns(group: Group) -> Iterator[str]:
-    """The channels of executions and calls that a group changes something of, but whose rows are not at hand."""
+    """Yield the channels of executions and calls that a group changes, but whose rows are not cached."""
     execution_id = group.key.decode().rpartition("/")[2]
     for fact in group.facts:
         if type(fact.event.body) in _CHANGES_NOTHING:
@@ -78,7 +78,7 @@ def concerns(group: Group) -> Iterator[str]:
 
 
 def frame(push: Push, cursor: str | None, token: str | None = None) -> bytes:
-    """A message as it is sent; `token` is the grant's, for a reader who may consume it."""
+    """Serialize a message; `token` is the grant's, for a reader who may consume it."""
     where = {} if cursor is None else {"cursor": cursor}
     message = {"type": push.type, **where, **push.resource()}
     if token is not None:
@@ -87,7 +87,7 @@ def frame(push: Push, cursor: str | None, token: str | None = None) -> bytes:
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    """An event as it is served: its body's JSON texts stay texts."""
+    """An event as the API shows it: JSON texts in its body stay texts."""
     return {
         "event_id": event.meta.event_id,
         "event_type": SUBJECTS[type(event.body)].rpartition(".")[2],

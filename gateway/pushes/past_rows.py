@@ -1,4 +1,4 @@
-"""Rows of executions as they stood at earlier places, for the messages of then."""
+"""Rows of executions as they were at earlier offsets, for the messages of that time."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from projections.queries.history import ExecutionState
 from schemas.events.executions import ExecutionStarted
 
 KNOWN_MAX = 1_000
-# The views are a moment behind the log; a reader does not wait for those that stand still.
+# The views are slightly behind the log; if they do not advance at all, the reader stops waiting.
 VIEWS_WITHIN_S = 10.0
 PAUSE_S = 0.05
 
-# An execution's state after its events before an offset; None where the views have not read so far.
+# An execution's state after its events before an offset; None if the views have not read that far.
 RowsAt = Callable[[bytes, int, int], Awaitable[ExecutionState | None]]
 
 
 @dataclass(slots=True)
 class PastRows:
-    """The rows of the executions that were met lately, folded on with each of their commands."""
+    """The rows of recently seen executions, into which the events of each of their commands are folded."""
 
     before: RowsAt
     _cache: Cache = field(default_factory=Cache)
     _known: set[bytes] = field(default_factory=set)
 
     async def fill(self, group: Group) -> None:
-        """Put into a group's facts the rows as they stood after each of its events.
+        """Add to a group's facts the rows as they were after each of its events.
 
         Raises:
-            PastGone: they cannot be had.
+            PastGone: the rows are not available.
         """
         if len(self._known) >= KNOWN_MAX:
             self._cache, self._known = Cache(), set()

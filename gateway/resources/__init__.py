@@ -1,7 +1,7 @@
-"""What clients get, as models: the words of the published documents, and what tests check answers against.
+"""Answers as models: the schemas of the published documents, which tests check answers against.
 
-Answers are written straight from the rows (`projections.folds`); these models say what they look like. Fields
-may be added, so clients ignore those that they do not know.
+Answers are serialized directly from the rows (`projections.folds`); these models describe them. Fields may be added,
+so clients must ignore unknown fields.
 """
 
 from gateway.resources.base import FieldError, Page, Problem, Resource

@@ -1,4 +1,4 @@
-"""What every resource is made of, what an error says, and a page of a list."""
+"""The base of every resource, errors, and a page of a list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from schemas.refusals import Refusal
 
 T = TypeVar("T")
-# Marks, in the documents, a resource that also has what somebody else put into it.
+# Marks, in the documents, a resource that also contains members from the document that a client published.
 OPEN = "x-has-others-members"
 
 
@@ -20,7 +20,7 @@ class Resource(BaseModel):
 
 
 class FieldError(Resource):
-    """One thing that is wrong with a body, and where."""
+    """One error in a body, with its path."""
 
     path: str
     code: str

@@ -25,7 +25,7 @@ CallStatus = Literal[
     "failed",
     "outcome_unknown",
 ]
-# `waiting_correction` is kept for a wait that no event opens yet; clients know the word already.
+# `waiting_correction` is reserved for a wait that no event opens yet; clients already have the word.
 ExecutionState = Literal[
     "running",
     "paused",
@@ -40,7 +40,7 @@ ExecutionState = Literal[
 
 
 class Risk(Resource):
-    """How much a call could do."""
+    """The risk of a call: how much harm it could do."""
 
     score: float
     level: RiskLevel
@@ -49,7 +49,7 @@ class Risk(Resource):
 
 
 class Verdict(Resource):
-    """What the policy said of a call."""
+    """The policy's verdict on a call."""
 
     effect: Effect
     rules: list[str]
@@ -61,7 +61,7 @@ class Verdict(Resource):
 
 
 class Decision(Resource):
-    """A person's word."""
+    """A person's decision."""
 
     decision_id: str
     decision: DecisionWord
@@ -71,10 +71,11 @@ class Decision(Resource):
 
 
 class Grant(Resource):
-    """The leave to run exactly one digest, once.
+    """The permission to run exactly one digest, once.
 
-    `token` is the signed grant, for a tool server: only while the call is released, only for who may consume it,
-    and not in lists. `rule_id` is the standing rule that released the call in a person's place.
+    `token` is the signed grant, for a tool server: it is present only while the call is released, only for callers
+    who may consume the grant, and not in lists. `rule_id` is the standing rule that released the call in a person's
+    place.
     """
 
     digest: str
@@ -98,13 +99,13 @@ class JsonWebKey(BaseModel):
 
 
 class JsonWebKeySet(BaseModel):
-    """The keys that sign grants (RFC 7517); those of the past stay, so that their grants can be verified."""
+    """The keys that sign grants (RFC 7517); former keys stay, so that their grants can be verified."""
 
     keys: list[JsonWebKey]
 
 
 class Edit(Resource):
-    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision` of those before."""
+    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision` from the earlier ones."""
 
     revision: int
     decision_id: str
@@ -115,14 +116,14 @@ class Edit(Resource):
 
 
 class ToolCall(Resource):
-    """A tool call as it stands.
+    """A tool call as it is now.
 
-    `denied_because` is the cause of a denial, `rollback` names the calls that the agent
-    should undo after its rejection, newest first: they stay as they are. At `run_deadline_at` a consumed
-    call without a result waits for a person.
-    `edits` are what people changed of its arguments, oldest first. While an attempt runs it, it says so before
-    `lease_until` (`POST …/heartbeat`); else its outcome counts as unknown. A sensitive argument is `{handle,
-    commitment}`; `secrets` has its value, in the answer to a consumption only.
+    `denied_because` is the cause of a denial. `rollback` names the calls that the agent should undo after this call's
+    rejection, newest first; their status does not change. A consumed call that has no result by `run_deadline_at`
+    waits for a person. `edits` are people's changes of its arguments, oldest first. An attempt that runs the call
+    must send a heartbeat (`POST …/heartbeat`) before `lease_until`; else the call's outcome counts as unknown. A
+    sensitive argument is shown as `{handle, commitment}`; `secrets` has its value, only in the answer to a
+    consumption.
     """
 
     tenant: str

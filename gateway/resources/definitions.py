@@ -1,4 +1,4 @@
-"""What is published: tools, policies, principals. `project` is whose it is, `*` for the whole tenant's."""
+"""Published definitions: tools, policies, principals. `project` is the owner, `*` for the whole tenant."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.resources.base import OPEN, FieldError, Resource
 class Published(Resource):
     """A published version; `pending` are the partitions that have not adopted it yet.
 
-    `warnings` are what is doubtful about a policy, and how it and the policies in force shadow each other.
-    `unchanged`: the version said the same already, so that none was added.
+    `warnings` are the doubtful parts of a policy, and how it and the policies in force shadow each other.
+    `unchanged`: the newest version had the same content, so no version was added.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Published(Resource):
 
 
 class Tool(Resource):
-    """A published tool: its MCP definition, and its version. One that an older Placet published may have more."""
+    """A published tool: its MCP definition and version. One published by an older Placet can have more fields."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={OPEN: True})
 
@@ -64,7 +64,7 @@ class Principal(Resource):
 
 
 class PolicyVersion(Resource):
-    """A published version of a policy. Only the newest is in force, and only until somebody retires it."""
+    """A published version of a policy. Only the newest version is in force, and only until it is retired."""
 
     name: str
     project: str
@@ -79,21 +79,21 @@ class PolicyVersion(Resource):
 
 
 class RetiredPolicy(PolicyVersion):
-    """A policy that is in force no more; `pending` are the partitions that still judge by it."""
+    """A policy that is no longer in force; `pending` are the partitions that still use it."""
 
     adopted: bool
     pending: list[int]
 
 
 class ChangedPolicyRule(Resource):
-    """A rule that both versions have; `fields` are the names of what differs."""
+    """A rule that both versions have; `fields` are the names of the fields that differ."""
 
     rule: str
     fields: list[str]
 
 
 class PolicyDifference(Resource):
-    """What a document would change; `reordered` are rules that would stand before one that they stand after now."""
+    """The changes that a document would make; `reordered` are rules that would precede one that they now follow."""
 
     added: list[str]
     removed: list[str]
@@ -103,7 +103,7 @@ class PolicyDifference(Resource):
 
 
 class PolicyCheck(Resource):
-    """What is wrong or doubtful about a document, and what it would change of the version in force, if any."""
+    """The errors and warnings of a document, and its differences from the version in force, if there is one."""
 
     name: str
     project: str

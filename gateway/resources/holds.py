@@ -1,4 +1,4 @@
-"""Holds, the votes on them, and the requests that they answer."""
+"""Holds, the votes on them, and the requests of agents."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
 
 
 class Vote(Resource):
-    """One person's word on a hold, on the digest that it names, and what it says to have seen.
+    """One person's vote on a hold, on the digest that it names, and the view that the person states to have seen.
 
-    `roles` are those that it was given by; `dwell_ms` is how long this gateway had the view on show. `scope` and
-    `remember` are what it asks to be remembered for: whoever approves after it agrees to exactly that, or to `once`.
+    `roles` are the roles by which the person voted; `dwell_ms` is how long this gateway had shown the view. `scope`
+    and `remember` are what the vote requests to be remembered: a later approval agrees to exactly that, or to `once`.
     """
 
     decision_id: str
@@ -38,7 +38,7 @@ class Vote(Resource):
 
 
 class Redaction(Resource):
-    """A sensitive value that is not shown: where it would stand, and what the log has of it."""
+    """A sensitive value that is not shown: its path, and its handle and commitment in the log."""
 
     path: str
     handle: str
@@ -46,7 +46,7 @@ class Redaction(Resource):
 
 
 class Difference(Resource):
-    """What an edit made of one value, both as they are shown; null where there is none."""
+    """An edit's change of one value, both values as they are shown; null if there is none."""
 
     path: str
     before: str | None
@@ -54,7 +54,7 @@ class Difference(Resource):
 
 
 class LikeHold(Resource):
-    """One of a group, with the digests that a decision names."""
+    """A hold of a group, with the digests that a decision names."""
 
     hold_id: str
     digest: str
@@ -62,7 +62,7 @@ class LikeHold(Resource):
 
 
 class Requirement(Resource):
-    """What some of several rules ask for, beside `quorum`: so many of those who have a role or are named."""
+    """A requirement of one or more rules, besides `quorum`: this many approvals by the roles or the reviewers."""
 
     rules: list[str]
     roles: list[str]
@@ -71,12 +71,12 @@ class Requirement(Resource):
 
 
 class Hold(Resource):
-    """Something that waits, or waited, for a person; `request` is what the run was started for.
+    """A call or request that waits, or waited, for a person; `request` is what the run was started for.
 
-    `call_id` and `revision` are of the call that waits, `request_id` of a question. `escalate_at` is when more people
-    are asked, `assignee` whom it was handed to, `response` the answer to a question.
-    `assignee_known` is in the answer to a delegation only: false where principals are published, and the name is
-    neither one of them nor an account of one.
+    `call_id` and `revision` are those of the waiting call, `request_id` that of a question. At `escalate_at` the hold
+    is escalated to more people; `assignee` is the subject it was delegated to, `response` the answer to a question.
+    `assignee_known` is only in the answer to a delegation: false if principals are published, and the name is neither
+    one of them nor an account of one.
     """
 
     tenant: str
@@ -136,10 +136,10 @@ class Hold(Resource):
 
 
 class HoldView(Resource):
-    """What a person is shown of a hold: `text` is to be printed as it is, and `view_digest` names its bytes.
+    """The view of a hold: `text` must be shown unchanged, and `view_digest` is the digest of its bytes.
 
-    `view_digest` is null where an earlier version opened the hold. `diff` is there where a person edited the call.
-    `seen` are the votes, with what each says to have seen.
+    `view_digest` is null if an earlier version opened the hold. `diff` is present if a person edited the call.
+    `seen` are the votes, each with the view that it states to have seen.
     """
 
     hold_id: str
@@ -156,7 +156,7 @@ class HoldView(Resource):
 
 
 class HoldGroup(Resource):
-    """Open holds that are alike; `holds` are the longest open, 1,000 at most, and `shape` that of their arguments."""
+    """Open holds that are alike; `holds` are the longest open, at most 1,000; `shape` is that of their arguments."""
 
     agent: str | None
     tool: str | None
@@ -173,9 +173,9 @@ class HoldGroup(Resource):
 
 
 class NextHold(Resource):
-    """The hold that an edit opened, where its editor's word is not enough: who may decide it, as of a `Hold`.
+    """The hold that an edit opened because the editor's decision is not enough; who may decide it, as in a `Hold`.
 
-    `counted` is how many of its votes it has already: 1 where the editor's word is the first.
+    `counted` is the number of votes that it already has: 1 if the editor's decision counts as the first.
     """
 
     hold_id: str
@@ -190,7 +190,7 @@ class NextHold(Resource):
 
 
 class AskedRule(Resource):
-    """The standing rule that an approval asks for; with `four_eyes` it waits until another person activates it."""
+    """The standing rule that an approval requests; with `four_eyes` it waits until another person activates it."""
 
     rule_id: str
     four_eyes: bool
@@ -199,9 +199,9 @@ class AskedRule(Resource):
 class Recorded(Resource):
     """The answer to a decision: `recorded` while the quorum is not met.
 
-    `edited_digest` is that of what an edit put in place of the hold's arguments, as the log has it, else null.
-    `next_hold` is there where an edit is not released and waits for others, `rule` where the decision has a standing
-    rule made.
+    `edited_digest` is the digest of the arguments that an edit put in place of the hold's, as in the log, else null.
+    `next_hold` is present if an edit is not released and waits for others, `rule` if the decision requests a standing
+    rule.
     """
 
     status: Literal["resolved", "recorded"]
@@ -214,7 +214,7 @@ class Recorded(Resource):
 
 
 class BulkAnswer(Resource):
-    """One answer for each decision of a bulk: as of a single decision, or a refusal."""
+    """One answer for each decision of the bulk: that of a single decision, or a refusal."""
 
     items: list[dict[str, Any]]
     next_cursor: str | None
@@ -222,7 +222,7 @@ class BulkAnswer(Resource):
 
 
 class HumanRequest(Resource):
-    """A question to a person; `response` is the answer once there is one, `feedback` what the person said besides."""
+    """A question to a person; `response` is the answer once there is one, `feedback` the person's comment."""
 
     request_id: str
     hold_id: str

@@ -1,4 +1,4 @@
-"""The audit trees' answers (docs/audit.md): heads, leaves, proofs."""
+"""Answers about the audit trees (docs/audit.md): heads, leaves, proofs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.resources.base import Resource
 
 
 class AuditTree(Resource):
-    """Up to where one tree was when its head was signed; `root` is hex."""
+    """The state of one tree when its head was signed; `root` is hex."""
 
     topic: str
     partition: int
@@ -20,7 +20,7 @@ class AuditTree(Resource):
 
 
 class AuditHead(Resource):
-    """A signed head of all trees of a tenant. What is signed is its canonical JSON without `signature`."""
+    """A signed head of all trees of a tenant. The signature covers its canonical JSON without `signature`."""
 
     at: str
     kid: str
@@ -46,9 +46,9 @@ class AuditKeys(Resource):
 
 
 class AuditRecord(Resource):
-    """A record of the log as its leaf is made of it; `key`, `value` and the headers' values are base64.
+    """A record of the log in the form from which its leaf is made; `key`, `value` and the headers' values are base64.
 
-    A header is its name and its value.
+    A header is a pair of its name and its value.
     """
 
     topic: str
@@ -60,7 +60,7 @@ class AuditRecord(Resource):
 
 
 class AuditLeaf(Resource):
-    """A leaf of a tree; `record` is null where it is of another project."""
+    """A leaf of a tree; `record` is null if it belongs to another project."""
 
     index: int
     offset: int
@@ -91,7 +91,7 @@ class AuditTreeConsistency(Resource):
 
 
 class AuditConsistency(Resource):
-    """Two heads, and that the trees of the first are the beginnings of the second's."""
+    """Two heads, and proofs that the trees of the first are prefixes of the second's."""
 
     first: AuditHead
     second: AuditHead

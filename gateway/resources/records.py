@@ -1,4 +1,4 @@
-"""What the log has to say afterwards: events, the audit trail, agents, reviewers, dead letters."""
+"""Records and statistics from the log: events, the audit trail, agents, reviewers, dead letters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.resources.base import Resource
 
 
 class Event(Resource):
-    """A recorded fact."""
+    """A recorded event."""
 
     event_id: str
     type: str
@@ -24,7 +24,7 @@ class Event(Resource):
 
 
 class AuditRow(Resource):
-    """Who exercised authority, over what, and what came of it."""
+    """An act of authority: the subject, the object, and the result."""
 
     event_id: str
     at: datetime
@@ -43,7 +43,7 @@ class AuditRow(Resource):
 
 
 class AgentTool(Resource):
-    """What an agent did with a tool."""
+    """An agent's activity with a tool."""
 
     tool: str
     proposed: int
@@ -62,14 +62,14 @@ class AgentTool(Resource):
 
 
 class Agent(Resource):
-    """An agent and what it did, by tool."""
+    """An agent's activity, by tool."""
 
     agent: str
     tools: list[AgentTool]
 
 
 class ToolTrust(Resource):
-    """How often an agent's calls of a tool came to which end, and what people said of them."""
+    """The number of an agent's calls of a tool by outcome, and of people's decisions on them."""
 
     tool: str
     successes: int
@@ -82,9 +82,9 @@ class ToolTrust(Resource):
 
 
 class AgentTrust(Resource):
-    """The statistics of docs/trust.md, each partition of the log counted `through` an offset.
+    """The statistics of docs/trust.md; `through` is, per partition of the log, the last offset that is counted.
 
-    `complete` is false while this gateway is still reading them: then they may say less than is known.
+    `complete` is false while this gateway is still reading them: then the numbers may be too low.
     """
 
     agent: str
@@ -95,7 +95,7 @@ class AgentTrust(Resource):
 
 
 class Reviewer(Resource):
-    """A person who decided holds, and how often which way."""
+    """A person who decided holds, with the number of decisions of each kind."""
 
     reviewer: str
     approved: int
@@ -107,9 +107,9 @@ class Reviewer(Resource):
 
 
 class DeadLetter(Resource):
-    """A record that could not be read or believed, and where in the log it stands.
+    """A record that could not be read or verified, and its position in the log.
 
-    `key` and `detail` are null where the record is another tenant's.
+    `key` and `detail` are null if the record belongs to another tenant.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Sensitive values as they are handed over, and the data keys that they are sealed under."""
+"""Sensitive values as they are delivered, and the data keys that they are sealed under."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from gateway.resources.base import Resource
 
 
 class DeliveredSecret(Resource):
-    """A sensitive value: `path` (JSON pointer) says where it belongs.
+    """A sensitive value; `path` (JSON pointer) is its place in the arguments or the answer.
 
-    SHA-256 of the nonce's bytes and then the value's canonical JSON is the commitment that stands there.
+    SHA-256 of the nonce's bytes followed by the value's canonical JSON is the commitment at that place.
     """
 
     path: str
@@ -29,7 +29,7 @@ class DeliveredSecrets(Resource):
 
 
 class Erased(Resource):
-    """Sensitive values that nobody can have any more; `erased` is how many there were."""
+    """The erasure of sensitive values, which can no longer be read; `erased` is their number."""
 
     call_id: str | None
     request_id: str | None
@@ -40,7 +40,7 @@ class Erased(Resource):
 class DataKey(Resource):
     """A key that sensitive values are sealed under; `wrapped_by` names the master key.
 
-    `project` is whose values, `*` for the tenant's: one that was made before each project had its own.
+    `project` is the project of the values, `*` for the tenant: a key from before each project had its own.
     """
 
     name: str

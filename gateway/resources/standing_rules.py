@@ -10,7 +10,7 @@ from schemas.standing_rule import Evidence, RiskMax, Terms
 
 
 class StandingRule(Resource):
-    """A standing rule as it stands. `uses` is its limit and `used` the uses given so far, both null without one."""
+    """A standing rule as it is now. `uses` is its limit, `used` the uses given out; both are null without a limit."""
 
     rule_id: str
     status: Literal["proposed", "active", "suspended", "revoked", "refused"]

@@ -11,12 +11,12 @@ from gateway.resources.base import OPEN, Resource
 
 
 class Component(Resource):
-    """A part of the installation and how it was at a moment.
+    """A part of the installation and its state at a moment.
 
-    `state` is starting, ready, stalled (it lives and cannot do its work), silent (no heartbeat for some seconds),
-    stopping or unreachable. `pid` is null where it is no process of ours. It, `host`, `address` and the words of
-    `reason` are shown to an admin of the installation's own tenant alone. `partitions`, of Kafka alone, is how many
-    the events of executions have.
+    `state` is starting, ready, stalled (alive but unable to work), silent (no heartbeat for some seconds), stopping
+    or unreachable. `pid` is null if it is not a Placet process. `pid`, `host`, `address` and the text of `reason` are
+    shown only to an admin of the installation's own tenant. `partitions` is only given for Kafka: the number of
+    partitions of the executions.
     """
 
     name: str
@@ -32,13 +32,13 @@ class Component(Resource):
 
 
 class Health(Resource):
-    """Whether the process lives."""
+    """The liveness of the process."""
 
     status: str
 
 
 class Readiness(Resource):
-    """Whether the installation decides; what keeps it from that, and what else is wrong."""
+    """The readiness of the installation to decide: the problems that prevent decisions, and other warnings."""
 
     status: str
     problems: list[str]
@@ -73,7 +73,7 @@ class JsonSchema(Resource):
 
 
 class RegistryError(Resource):
-    """An error as a schema registry says it."""
+    """An error in the form of a schema registry."""
 
     error_code: int
     message: str

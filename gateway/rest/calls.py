@@ -57,8 +57,8 @@ AtDoor = Annotated[Door, Depends(door_of)]
 async def propose(door: AtDoor, execution_id: str) -> Response:
     """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person.
 
-    The verdict takes milliseconds and is always waited for, up to 5 s. `wait` is for the person: without it a held
-    call is answered after 5 s, with `wait=0` as soon as it is held.
+    The verdict takes milliseconds, and the request always waits for it, up to 5 s. `wait` is the time to wait for the
+    person: without it a held call is answered after 5 s, with `wait=0` as soon as it is held.
     """
     given = await door.given()
     wait_s = door.seconds(WAIT_OF_PROPOSAL)
@@ -71,7 +71,7 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
         return response
     row = await _decided(door, subject, wait_s)
     if row is not None and row["status"] == "consumed" and plan.ask.anew:
-        # Whose leave that is, and whether it still is one, the decider says.
+        # The decider says whose permission to run that is, and whether it is still valid.
         return await door.perform(lambda: plan)
     return response if row is None else answer(call_reply(gate, row, door.actor))
 
@@ -82,9 +82,9 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     **operation({200: r.Page[r.ToolCall]}, 404, parameters=(CURSOR, AFTER)),
 )
 async def list_calls(door: AtDoor, execution_id: str) -> Response:
-    """All calls of an execution, in the order in which they were proposed; without the grants' tokens.
+    """List all calls of an execution in the order in which they were proposed, without the tokens of their grants.
 
-    They are one page, unless they are so large that a page is cut.
+    The list is one page, unless the calls are so large that the page is cut.
     """
     await door.settle_after()
     actor = door.actor
@@ -108,7 +108,7 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
     **operation({200: r.ToolCall, 202: r.ToolCall}, 404, parameters=(WAIT, AFTER)),
 )
 async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
-    """A call as it stands; with `wait`, once it is decided."""
+    """Get a call as it is now; with `wait`, as soon as it is decided."""
     wait_s = door.seconds(WAIT)
     await door.settle_after()
     subject = subject_of(door.actor, execution_id, call_id)
@@ -144,7 +144,7 @@ for _verb in VERBS:
 
 
 async def _decided(door: Door, subject: Subject, wait_s: float) -> CallRow | None:
-    """The call once it is decided, or as it stands after `wait_s`; None where it is not there at all."""
+    """Return the call once it is decided, or as it is after `wait_s`; None if there is no such call."""
     reader = door.gate.reader
 
     def is_decided() -> bool:

@@ -1,4 +1,4 @@
-"""/v1/tools and /v1/principals: what is published."""
+"""/v1/tools and /v1/principals: the published definitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
     **operation({200: r.Published, 202: r.Published}, 409, body=ToolDefinition, named="name", writes=True),
 )
 async def put_tool(door: AtDoor, name: str) -> Response:
-    """Publish a tool: 200 when every partition judges by it, 202 with those that do not yet."""
+    """Publish a tool: 200 when every partition has adopted it, 202 with the partitions that have not yet."""
     given = await door.given()
     return await door.perform(lambda: plan_tool(door.gate, door.claims, name, given, door.key))
 
@@ -38,7 +38,7 @@ async def put_tool(door: AtDoor, name: str) -> Response:
     **operation({200: r.Page[r.Tool]}, parameters=(CURSOR, AFTER)),
 )
 async def list_tools(door: AtDoor) -> Response:
-    """Every tool of the project and of its tenant at its newest version."""
+    """List the newest version of every tool of the project and of its tenant."""
     check_reads_tools(door.actor)
     await door.settle_after()
     tools = _newest(door, door.gate.live.definitions.tools)
@@ -51,7 +51,7 @@ async def list_tools(door: AtDoor) -> Response:
     **operation({200: r.Tool}, 404, parameters=(AFTER,)),
 )
 async def get_tool(door: AtDoor, name: str) -> Response:
-    """A tool at its newest version: the project's own, else the tenant's."""
+    """Get the newest version of a tool: the project's own, else the tenant's."""
     check_reads_tools(door.actor)
     await door.settle_after()
     tools, project = door.gate.live.definitions.tool_versions, door.claims.definitions_project
@@ -73,7 +73,7 @@ async def get_tool(door: AtDoor, name: str) -> Response:
     ),
 )
 async def put_principal(door: AtDoor, name: str) -> Response:
-    """Publish a person or service, its accounts and roles: 200 when every partition judges by it."""
+    """Publish a person or service with its accounts and roles: 200 when every partition has adopted it."""
     given = await door.given()
     return await door.perform(lambda: plan_principal(door.gate, door.claims, name, given, door.key))
 
@@ -84,7 +84,7 @@ async def put_principal(door: AtDoor, name: str) -> Response:
     **operation({200: r.Page[r.Principal]}, parameters=(CURSOR, AFTER)),
 )
 async def list_principals(door: AtDoor) -> Response:
-    """Every principal of the project and of its tenant at its newest version."""
+    """List the newest version of every principal of the project and of its tenant."""
     check_reads(door.actor)
     await door.settle_after()
     principals = _newest(door, door.gate.live.definitions.principals)

@@ -1,7 +1,7 @@
-"""What the OpenAPI document says of a route, declared on the route; FastAPI makes the document of it.
+"""The description of a route in the OpenAPI document, declared on the route; FastAPI makes the document from it.
 
-A body and the parameters are read by our own strict readers, after it is known who asks; so they are declared for the
-document only.
+Our own strict readers read bodies and parameters, after the caller is authenticated; so these are declared only for
+the document.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ HEADERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string"},
     },
 }
-# Which of them a refusal has, by its status.
+# The header of a refusal, by its status.
 HEADERS_OF = {
     401: "WWW-Authenticate",
     415: "Accept-Encoding",
     429: "Retry-After",
     503: "Retry-After",
 }
-# Whatever is asked with a token may be refused so, and whatever has a body besides.
+# The refusals that any request with a token can get, and those that any request with a body can get in addition.
 ANY, WITH_BODY = (401, 403, 422, 429, 503), (400, 413)
 
-# The models of all bodies that routes take, by name: the document's components are made of them.
+# The models of all bodies that routes take, by name: the document's components are made from them.
 _BODIES: dict[str, type[BaseModel]] = {}
-# Of those that the path names: which field.
+# For bodies whose name is in the path: the field with the name.
 _NAMED: dict[str, str] = {}
 
 
 def bodies() -> Mapping[str, type[BaseModel]]:
-    """The models of the bodies that the routes declared, by name."""
+    """Return the models of the bodies that the routes declared, by name."""
     return _BODIES
 
 
 def named_by_path() -> Mapping[str, str]:
-    """The field of a body, by the name of its model, that counts as the name in the path where it is left out."""
+    """Return, by the name of a body's model, the field that may be left out because the path contains it."""
     return _NAMED
 
 
@@ -72,7 +72,7 @@ def _component(model: type[BaseModel]) -> dict[str, Any]:
 def refusals(
     *statuses: int, description: str = "A refusal (RFC 9457)", model: type[BaseModel] = r.Problem
 ) -> Answers:
-    """Answers that are problem documents, with the headers that each has."""
+    """Return answers that are problem documents, each with its headers."""
     content = {PROBLEM: {"schema": _component(model)}}
     found: Answers = {}
     for status in sorted(statuses):
@@ -83,12 +83,12 @@ def refusals(
     return found
 
 
-# What any request may be told of its head (`gateway.server.heads`).
+# The refusals of any request because of its head (`gateway.server.heads`).
 ANY_HEAD: Answers = {
     **refusals(400, description="A header stands twice"),
     **refusals(401, description="A token is in the URL"),
 }
-# And of any body, by the same.
+# The refusal of any body, by the same module.
 _ANY_BODY = refusals(415, description="The body has a Content-Encoding", model=BodyProblem)
 
 
@@ -102,17 +102,17 @@ def operation(
     media_types: Sequence[str] = ("application/json",),
     writes: bool = False,
 ) -> Declared:
-    """What a route says that takes a token.
+    """Declare a route that takes a token.
 
     Args:
-        models: what it answers, by the status; what the document says of it where that is no model.
-        problems: the refusals that it may give, beside those of `ANY` and `WITH_BODY`.
+        models: the answers, by status: a model, or the entry in the document if the answer has no model.
+        problems: the statuses of its refusals, in addition to those of `ANY` and `WITH_BODY`.
         body: the model of its body; its schema is added to the document's components.
-        named: the field of the body that the path gives where it is left out.
-        any_value: what the route does with a body that does not fit the model, where it answers that too.
-        parameters: of its query and headers, beside those of every route.
-        media_types: what the body may be sent as.
-        writes: whether it takes an Idempotency-Key.
+        named: the field of the body that the path gives if the body leaves it out.
+        any_value: what the route does with a body that does not fit the model, if it answers that too.
+        parameters: its query parameters and headers, in addition to those of every route.
+        media_types: the media types that the body can have.
+        writes: True if it takes an Idempotency-Key.
     """
     answers: Answers = {
         status: model if isinstance(model, dict) else _of_model(model) for status, model in models.items()
@@ -134,20 +134,20 @@ def open_operation(
     parameters: Sequence[Parameter] = (),
     media_types: Sequence[str] = ("application/json",),
 ) -> Declared:
-    """What a route says that anybody may ask; the arguments are as of `operation`."""
+    """Declare a route that needs no token; arguments as `operation`."""
     asked = {} if body is None else _request_body(body, "", "", media_types)
     return _declared(answers or {}, parameters, asked, [])
 
 
 def change(model: type[BaseModel], body: type[BaseModel], parameters: Sequence[Parameter] = ()) -> Declared:
-    """What a route says that asks the decider to change one thing: its answer, its refusals, its body."""
+    """Declare a route that sends the decider one change: its answer, its refusals, its body."""
     return operation({200: model}, 404, 409, body=body, parameters=parameters, writes=True)
 
 
 def verb_route(
     router: APIRouter, subject: str, verb: Words[Any], said: Declared
 ) -> Callable[[Handler], Handler]:
-    """The route of what may be done to a subject: `POST {subject}/{verb}`, and what the document says of it."""
+    """Declare the route of an action on a subject, `POST {subject}/{verb}`, with its description in the document."""
     return router.post(
         f"{subject}/{verb.name}",
         name=verb.name,
@@ -158,7 +158,7 @@ def verb_route(
 
 
 def parameter_json(parameter: Parameter) -> dict[str, Any]:
-    """A parameter of an operation."""
+    """A parameter as the OpenAPI document describes it."""
     return {
         "in": parameter.where,
         "name": parameter.name,

@@ -1,4 +1,4 @@
-"""/openapi.json and /asyncapi.json: the published interface, as the application has them."""
+"""/openapi.json and /asyncapi.json: the published interface, as the application state holds it."""
 
 from __future__ import annotations
 

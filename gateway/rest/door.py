@@ -1,4 +1,4 @@
-"""One HTTP request at the door: who asks, what was sent, and the answer; the same for every route."""
+"""One authenticated HTTP request: its caller, its content and its answer; the same for every route."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from schemas.refusals import Refusal
 from schemas.token import Claims
 
 T = TypeVar("T")
-# Where the middleware finds in a request's state who asked.
+# The key in a request's state under which the middleware finds the caller.
 OWNER = "owner"
 _SECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,3})?")
 AFTER_WAIT_S = 3.0
 VIEWS_LOOK_S = 0.05
-# A page ends here, well below what may wait for one subject: a larger one could never be sent.
+# A page ends at this size, well below what may wait for one subject: a larger one could never be sent.
 PAGE_BYTES = 8 * 1024 * 1024
 
 
 class Door(NamedTuple):
-    """A request whose sender is known."""
+    """A request whose sender is authenticated."""
 
     request: Request
     gateway: Served
@@ -52,17 +52,17 @@ class Door(NamedTuple):
 
     @property
     def claims(self) -> Claims:
-        """What its token says."""
+        """The claims of its token."""
         return self.admission.claims
 
     @property
     def actor(self) -> Actor:
-        """Who asks."""
+        """The caller."""
         return self.claims.actor
 
     @property
     def gate(self) -> Gate:
-        """What operations need.
+        """The services that operations need.
 
         Raises:
             Problem: 503, the gateway is still starting.
@@ -73,59 +73,59 @@ class Door(NamedTuple):
 
     @property
     def key(self) -> str | None:
-        """The idempotency key, None where there is none.
+        """The idempotency key; None if there is none.
 
         Raises:
-            Problem: 422, it is no such key.
+            Problem: 422, the key is malformed.
         """
         key = self.request.headers.get(IDEMPOTENCY_KEY.name)
         return None if key is None else idempotency_key(key, IDEMPOTENCY_KEY.name)
 
     def query(self, name: str) -> str | None:
-        """A query parameter; None where it is missing."""
+        """Return a query parameter; None if it is missing."""
         return self.request.query_params.get(name)
 
     def one_of(self, word: Word) -> str | None:
-        """A query parameter that is one of some words; None where it is missing.
+        """Return a query parameter that must be one of some words; None if it is missing.
 
         Raises:
-            Problem: 422, it is another.
+            Problem: 422, it is none of them.
         """
         return word_in(self.request, word)
 
     def seconds(self, parameter: Seconds) -> float:
-        """A query parameter in seconds.
+        """Return a query parameter in seconds.
 
         Raises:
-            Problem: 422, not a number from 0 to its most.
+            Problem: 422, it is not a number from 0 to the parameter's maximum.
         """
         text = self.query(parameter.name)
         if text is None:
             return parameter.default
-        # Python reads more as a number than clients write: 1_0, digits of other scripts, white space, nan.
+        # Python accepts more forms of a number than clients write: 1_0, digits of other scripts, white space, nan.
         if _SECONDS.fullmatch(text) is None or float(text) > parameter.most:
             raise Problem(Refusal.INVALID, f"{parameter.name} must be seconds from 0 to {parameter.most}")
         return float(text)
 
     def limit(self) -> int | None:
-        """The query parameter `limit`.
+        """Return the query parameter `limit`.
 
         Raises:
-            Problem: 422, not a number that it takes.
+            Problem: 422, it is not a number in its range.
         """
         return self.number(LIMIT)
 
     def number(self, parameter: Number) -> int | None:
-        """A query parameter that is a whole number; None where it is missing.
+        """Return a query parameter that is a whole number; None if it is missing.
 
         Raises:
-            Problem: 422, not a number that it takes.
+            Problem: 422, it is not a number in the parameter's range.
         """
         text = self.query(parameter.name)
         if text is None:
             return None
         least, most = parameter.least, parameter.most
-        # So many digits at most are read at all.
+        # A text with more digits than the maximum is not parsed.
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
         if not is_number or not least <= int(text) <= most:
             detail = f"{parameter.name} must be a whole number from {least} to {most}"
@@ -133,32 +133,32 @@ class Door(NamedTuple):
         return int(text)
 
     async def given(self) -> Given:
-        """The body, read now and parsed when it is asked for."""
+        """Read the body now; it is parsed when the result is called."""
         raw = await read_raw(self.request)
         if raw is None:
             return _too_large
         return await self.taken_in(raw, parse_object)
 
     async def taken_in(self, raw: bytes, read: Callable[[bytes], T]) -> Callable[[], T]:
-        """Take a body in, at the caller's cost: what gives its value, or raises its refusal."""
+        """Take a body in, at the caller's cost; return a function that returns its value or raises its refusal."""
         return await taken_in(self.gateway.work, owner_of(self.actor), raw, read)
 
     async def perform(self, make: Making) -> Response:
-        """Plan, ask the decider, and answer, at the caller's cost.
+        """Plan, send the command to the decider, and answer, at the caller's cost.
 
         Raises:
-            Problem: a refusal, or nobody has answered in time.
+            Problem: a refusal, or the decider has not answered in time.
         """
         return answer(await self.priced(self.gate.perform(make)))
 
     async def settle_after(self) -> Vector | None:
-        """Wait until this gateway has read what `?after=` names.
+        """Wait until this gateway has read the log up to the cursor in `?after=`.
 
         Returns:
-            What it names; None where nothing is asked for.
+            The cursor's offsets; None if there is no such parameter.
 
         Raises:
-            Problem: 422, no cursor of ours; 503, it is not there in time.
+            Problem: 422, it is not a cursor of this service; 503, the gateway has not read that far in time.
         """
         text = self.query("after")
         if text is None:
@@ -173,7 +173,7 @@ class Door(NamedTuple):
         return vector
 
     async def settle_views_after(self) -> None:
-        """Wait until the views have read what `?after=` names; errors as `settle_after`."""
+        """Wait until the views have read the log up to the cursor in `?after=`; errors as `settle_after`."""
         vector = await self.settle_after()
         until_s = time.monotonic() + AFTER_WAIT_S
         while vector is not None:
@@ -185,10 +185,10 @@ class Door(NamedTuple):
             await asyncio.sleep(VIEWS_LOOK_S)
 
     async def ask_views(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
-        """Ask the views in one moment, in the caller's turn and at its cost.
+        """Query the views at one moment, in the caller's turn and at its cost.
 
         Raises:
-            Problem: 503, they cannot be read, or have not answered what the caller asked before.
+            Problem: 503, the views cannot be read, or have not answered the caller's earlier queries.
         """
         try:
             async with asyncio.timeout(ANSWER_S):
@@ -198,10 +198,10 @@ class Door(NamedTuple):
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
 
     async def paged(self, ask: Callable[[Moment], Page], item: Callable[[Any], dict[str, Any]]) -> Response:
-        """A page of the views, no older than `?after=`, as a list answer.
+        """Answer with a page of the views, no older than `?after=`, as a list.
 
         Raises:
-            Problem: 422, the page's cursor or `after` is none of ours; 503, the views cannot be read.
+            Problem: 422, the page's cursor or `after` is invalid; 503, the views cannot be read.
         """
         await self.settle_views_after()
         try:
@@ -211,21 +211,21 @@ class Door(NamedTuple):
         return await self.page(page, item)
 
     async def page(self, page: Page, item: Callable[[Any], dict[str, Any]]) -> Response:
-        """A page of rows as a list answer."""
+        """Answer with a page of rows as a list."""
         return await self.listed(page.rows, item, page.next_cursor, page.cursor_after)
 
     async def listed_after(
         self, items: Iterable[T], item: Callable[[T], dict[str, Any]], order: Callable[[T], Mark]
     ) -> Response:
-        """A page of what is at hand, from `?cursor=` on; it ends at so many bytes.
+        """Answer with a page of a list in memory, from `?cursor=` on; the page ends at `PAGE_BYTES`.
 
         Args:
-            items: all of the list, in its order.
-            item: how one is shown.
-            order: what they are ordered by; see `items_after`.
+            items: the whole list, in its order.
+            item: makes the JSON of an item.
+            order: the sort key of an item; see `items_after`.
 
         Raises:
-            Problem: 422, the cursor is none of this list.
+            Problem: 422, the cursor is not of this list.
         """
         try:
             rest = items_after(items, order, self.query("cursor"))
@@ -240,13 +240,13 @@ class Door(NamedTuple):
         next_cursor: str | None = None,
         cursor_after: Callable[[T], str] | None = None,
     ) -> Response:
-        """A list answer, written in slices that let others through.
+        """Answer with a list, written in slices between which other requests are served.
 
         Args:
-            rows: what it lists.
-            item: how a row is shown.
+            rows: the rows to list.
+            item: makes the JSON of a row.
             next_cursor: where the next page begins.
-            cursor_after: where it begins if this one ends with a row: at so many bytes it does.
+            cursor_after: where it begins if this page ends early with a row, which happens at `PAGE_BYTES`.
         """
         work, owner = self.gateway.work, owner_of(self.actor)
         cursor = self.gate.live.position.cursor()
@@ -268,16 +268,16 @@ class Door(NamedTuple):
         return answer(Reply(200, b'{"items":[' + b",".join(items) + tail))
 
     async def done(self, work: Callable[[], T]) -> T:
-        """What takes long, on a thread and in the caller's turn; where it raises, so does this."""
+        """Run slow work on a thread, in the caller's turn; its exceptions are raised here."""
         return await self.gateway.work.done(owner_of(self.actor), work)
 
     async def priced(self, work: Coroutine[Any, Any, T]) -> T:
-        """What may keep the loop for long, at the caller's cost."""
+        """Run work that may occupy the event loop for long, at the caller's cost."""
         return await self.gateway.work.priced(owner_of(self.actor), work)
 
 
 def _have_reached(positions: Positions, vector: Vector) -> bool:
-    """Whether views whose positions are next offsets have read the last offsets of a vector."""
+    """Return True if views whose positions are next offsets have read the last offsets of a vector."""
     definitions, *executions = vector.offsets
     return positions.definitions > definitions and all(
         positions.executions.get(partition, 0) > last for partition, last in enumerate(executions)
@@ -285,10 +285,10 @@ def _have_reached(positions: Positions, vector: Vector) -> bool:
 
 
 def word_in(request: Request, word: Word) -> str | None:
-    """A request's query parameter that is one of some words; None where it is missing.
+    """Return a request's query parameter that must be one of some words; None if it is missing.
 
     Raises:
-        Problem: 422, it is another, empty or there twice.
+        Problem: 422, it is none of them, empty or given twice.
     """
     _check_said_once(request, word.name)
     found = request.query_params.get(word.name)
@@ -300,17 +300,17 @@ def word_in(request: Request, word: Word) -> str | None:
 
 
 def still_reading() -> Problem:
-    """The answer of a gateway that does not know yet what the log says."""
+    """The answer of a gateway that has not read the log yet."""
     return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
 
 
 async def door_of(request: Request) -> Door:
-    """Who asks, and through which gateway.
+    """Authenticate a request.
 
     Raises:
-        Problem: 401 unauthenticated; 429 quota, the subject asks too often; 503 unavailable, whether the token is
-            good, or which roles its subject has, cannot be told now; 422 invalid, a parameter that is not taken here,
-            is empty or stands there twice.
+        Problem: 401 unauthenticated; 429 quota, the subject sends too many requests; 503 unavailable, the token or
+            the roles of its subject cannot be checked now; 422 invalid, a parameter is unknown to this route, empty
+            or given twice.
     """
     door = await door_for(request, request.headers)
     _check_parameters(request)
@@ -320,7 +320,7 @@ async def door_of(request: Request) -> Door:
 def _check_parameters(request: Request) -> None:
     if not request.query_params:
         return
-    # Left out, a misspelt filter or another project's name would be answered with what was not asked for.
+    # If they were ignored, a misspelt filter or another project's name would get an answer to a different question.
     declared = (request.scope["route"].openapi_extra or {}).get("parameters", ())
     taken = [one["name"] for one in declared if one["in"] == "query"]
     unknown = next((name for name in request.query_params if name not in taken), None)
@@ -332,7 +332,7 @@ def _check_parameters(request: Request) -> None:
 
 
 def _check_said_once(request: Request, name: str) -> None:
-    """Refuse what would be answered with all, or by one of two values: an unset variable in a script, two filters."""
+    """Refuse parameters that are empty (an unset variable in a script) or given twice (only one would be used)."""
     values = request.query_params.getlist(name)
     if len(values) > 1:
         raise Problem(Refusal.INVALID, f"{name} is given {len(values)} times: give it once")
@@ -341,12 +341,12 @@ def _check_said_once(request: Request, name: str) -> None:
 
 
 async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
-    """Likewise, by the token in what stands for the request's headers; errors as `door_of`."""
+    """Authenticate by the token in `headers`, which stand for the request's headers; errors as `door_of`."""
     gateway: Served = request.app.state.gateway
     admission = await gateway.authenticator.of_headers(headers)
     greet(request.scope)
     if not gateway.caught_up:
-        # Principals that were not read yet may have taken the roles that the token claims.
+        # Principals that were not read yet may have removed the roles that the token claims.
         raise still_reading()
     actor = admission.claims.actor
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
@@ -361,7 +361,7 @@ async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
 
 
 async def read_raw(request: Request, most: int = BODY_MAX_BYTES) -> bytes | None:
-    """A request's body; None where it is over so many bytes, 1 MiB by default: no more of it is read."""
+    """Read a request's body; None if it is over `most` bytes, 1 MiB by default: then no more of it is read."""
     if int(request.headers.get("content-length") or 0) > most:
         return None
     parts: list[bytes] = []
@@ -380,7 +380,7 @@ def answer(reply: Reply) -> Response:
 
 
 def listed(gate: Gate, items: list[dict[str, Any]], next_cursor: str | None = None) -> Reply:
-    """Items as a list answer."""
+    """Return items as a list answer."""
     return gate.json({"items": items, "next_cursor": next_cursor})
 
 

@@ -37,7 +37,7 @@ AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was the
     **operation({200: r.Execution, 201: r.Execution}, 409, body=b.StartExecution, writes=True),
 )
 async def start(door: AtDoor) -> Response:
-    """Open an execution; the same body again answers 200 with it as it stands."""
+    """Open an execution; the same body again answers 200 with the execution as it is now."""
     given = await door.given()
     return await door.perform(lambda: plan_start(door.gate, door.claims, given, door.key))
 
@@ -48,7 +48,7 @@ async def start(door: AtDoor) -> Response:
     **operation({200: r.Page[r.Execution]}, parameters=(STATE, AGENT, CURSOR, LIMIT, AFTER)),
 )
 async def list_executions(door: AtDoor) -> Response:
-    """Executions, newest first; an agent's token sees its own."""
+    """List executions, newest first; an agent's token sees its own."""
     actor = door.actor
     agent = door.query("agent")
     if not reads_project(actor):
@@ -73,7 +73,7 @@ async def list_executions(door: AtDoor) -> Response:
     **operation({200: r.Execution}, 404, parameters=(AT, AFTER)),
 )
 async def get_execution(door: AtDoor, execution_id: str) -> Response:
-    """An execution now, or as it was."""
+    """Get an execution as it is now, or as it was at a time or version."""
     await door.settle_after()
     row: ExecutionRow = await door.gate.reader.read(subject_of(door.actor, execution_id))
     check_sees(door.actor, row["agent"])
@@ -100,7 +100,7 @@ async def get_execution(door: AtDoor, execution_id: str) -> Response:
     **operation({200: r.Page[r.Event]}, 404, parameters=(CURSOR, LIMIT, AFTER)),
 )
 async def list_events(door: AtDoor, execution_id: str) -> Response:
-    """What happened in an execution, in order."""
+    """List the events of an execution, in order."""
     await door.settle_after()
     row: ExecutionRow = await door.gate.reader.read(subject_of(door.actor, execution_id))
     check_sees(door.actor, row["agent"])

@@ -1,4 +1,4 @@
-"""Requests that nobody vouches for are slowed down where they keep failing: by address, and for strangers only."""
+"""Unauthenticated requests are refused when too many have failed: per address, and only without a valid token."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gateway.shares.rates import Buckets
 from gateway.sockets.close import NOT_AUTHENTICATED
 from schemas.refusals import Refusal
 
-# Tokens that are not believed, a second, of one address; so many seconds' worth may come at once.
+# Tokens that fail verification, per second and address; the failures of this many seconds can come at once.
 FAILURES_PER_S = 50.0
 FAILURES_BURST_S = 4.0
 
 
 class Guessing:
-    """Middleware: an address whose strangers were refused too often is refused before anything is looked at.
+    """Middleware: an address with too many failed authentications is refused before anything else is checked.
 
-    Connections that have shown a believed token are not concerned, whatever their address.
+    Connections that have presented a valid token are not affected, whatever their address.
     """
 
     def __init__(self, app: ASGIApp, failures: Buckets) -> None:
@@ -30,7 +30,7 @@ class Guessing:
 
         Args:
             app: the application.
-            failures: how often an address may fail.
+            failures: how often an address can fail.
         """
         self.app = app
         self.failures = failures
@@ -50,7 +50,7 @@ class Guessing:
         async def watched(message: Message) -> None:
             was_refused = message.get("status") == 401 or message.get("code") == NOT_AUTHENTICATED
             if was_refused and visitor.is_known:
-                # Its next request has to vouch for it again.
+                # Its next request must authenticate it again.
                 visitor.doubted()
             elif was_refused:
                 self.failures.charge(address, time.monotonic(), 1.0)

@@ -1,15 +1,15 @@
-"""HEAD, wherever GET is (RFC 9110, section 9.3.2): the status and headers of GET, without its body."""
+"""HEAD for every route that has GET (RFC 9110, section 9.3.2): the status and headers of GET, without its body."""
 
 from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Where a route that must know it finds in a request's state that nobody sees its answer's body.
+# The key in a request's state that tells a route that the body of its answer is not sent.
 WITHOUT_BODY = "without_body"
 
 
 class HeadAsGet:
-    """Middleware: asks the application for GET, and ends the answer after its head."""
+    """Middleware: calls the application with GET, and ends the answer after its head."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Wrap an application."""
@@ -29,7 +29,7 @@ class HeadAsGet:
             await send(message)
             if message["type"] == "http.response.start":
                 has_ended = True
-                # At once: a stream learns from its end that nobody reads it, and does not begin.
+                # At once: the end of the answer shows a stream that it has no reader, so it does not begin.
                 await send({"type": "http.response.body", "body": b""})
 
         scope.setdefault("state", {})[WITHOUT_BODY] = True
@@ -37,5 +37,5 @@ class HeadAsGet:
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether the body of a request's answer is sent, by its ASGI scope."""
+    """Return True if the body of a request's answer is sent, by the request's ASGI scope."""
     return not scope.get("state", {}).get(WITHOUT_BODY, False)

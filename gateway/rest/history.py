@@ -1,4 +1,4 @@
-"""An execution's past, as the views have it: never older than what this gateway has read."""
+"""An execution's past as the views have it, never older than what this gateway has read."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Moment(NamedTuple):
 
 
 def read_moment(text: str) -> Moment:
-    """The moment that a query names.
+    """Return the moment that a query parameter names.
 
     Raises:
-        Problem: 422, neither an RFC 3339 time with a zone nor a version.
+        Problem: 422, it is neither an RFC 3339 time with a zone nor a version.
     """
     if text.isascii() and text.isdigit() and len(text) < 16:
         return Moment(version=int(text))
@@ -45,10 +45,10 @@ def read_moment(text: str) -> Moment:
 
 
 def read_time(text: str, name: str, otherwise: str = "") -> int:
-    """The time (ms) of a query parameter, which the error names.
+    """Return the time (ms) of a query parameter; errors contain the parameter's name.
 
     Raises:
-        Problem: 422, it is no RFC 3339 time with a zone.
+        Problem: 422, it is not an RFC 3339 time with a zone.
     """
     try:
         return epoch_ms(text.replace(" ", "+"))
@@ -57,10 +57,10 @@ def read_time(text: str, name: str, otherwise: str = "") -> int:
 
 
 async def event_page(door: Door, execution_id: str) -> Response:
-    """A page of an execution's events by the query's cursor and limit.
+    """Answer with a page of an execution's events, by the query's cursor and limit.
 
     Raises:
-        Problem: 422, a wrong cursor; 503, the views are behind for too long.
+        Problem: 422, the cursor is invalid; 503, the views are behind for too long.
     """
     after = _after_offset(door.query("cursor"))
     count = bounded(door.limit())
@@ -81,7 +81,7 @@ def _offset_of(row: EventRow) -> str:
 
 
 async def read_execution(door: Door, execution_id: str, ask: Callable[[ViewMoment], T]) -> T:
-    """Ask the views about an execution, once they have all of it that this gateway has read.
+    """Query the views about an execution, once they have everything of it that this gateway has read.
 
     Raises:
         Problem: 503, the views are behind for too long, or cannot be read.

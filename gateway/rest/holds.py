@@ -1,4 +1,4 @@
-"""/v1/holds: what waits for a person."""
+"""/v1/holds: the calls and requests that wait for a person."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FILTERS = (
     DECIDABLE,
     Parameter("prefix", "Only those whose id begins so."),
 )
-# Of how many of the project's pages one page of somebody who may see few of them is made.
+# If the caller may see few of the project's holds, one page is made from at most this many of the project's pages.
 PAGES_MAX = 4
 ORDER = ("opened_at_ms", "hold_id")
 
@@ -63,7 +63,11 @@ ORDER = ("opened_at_ms", "hold_id")
     **operation({200: r.Page[r.Hold]}, parameters=(*FILTERS, CURSOR, LIMIT, AFTER)),
 )
 async def list_holds(door: AtDoor) -> Response:
-    """Holds, longest open first: an agent's token sees its agent's, who may not read all those that ask them."""
+    """List holds, longest open first.
+
+    An agent's token sees its own agent's holds. A token that may not read the whole project sees the holds that its
+    subject may decide or has decided.
+    """
     limit = bounded(door.limit())
     filters, status = _filters(door), door.one_of(STATUS)
     await (door.settle_after() if _is_of_open(door, status) else door.settle_views_after())
@@ -80,7 +84,7 @@ async def list_holds(door: AtDoor) -> Response:
     **operation({200: r.BulkAnswer}, body=b.DecideHolds, writes=True),
 )
 async def decide_many(door: AtDoor) -> Response:
-    """Decide several holds of low risk: one answer an item, in order."""
+    """Decide several holds of low risk: one answer for each item, in order."""
     given = await door.given()
     gate = door.gate
     bulk = read_body(b.DecideHolds, given())
@@ -101,12 +105,12 @@ async def decide_many(door: AtDoor) -> Response:
     **operation({200: r.Hold}, 404, parameters=(AFTER,)),
 )
 async def get_hold(door: AtDoor, hold_id: str) -> Response:
-    """One hold."""
+    """Get a hold."""
     await door.settle_after()
     row: HoldRow = await door.gate.reader.read(subject_of(door.actor, hold_id))
     check_sees_hold(door.gate.live, row, door.actor)
     if row["request"] is None:
-        # Its run was not at hand when it opened.
+        # Its execution was not cached when the hold opened.
         run: ExecutionRow = await door.gate.reader.read(
             executions.subject_of(door.actor, row["execution_id"])
         )
@@ -116,7 +120,7 @@ async def get_hold(door: AtDoor, hold_id: str) -> Response:
 
 @router.post("/{hold_id}/decision", operation_id="decideHold", **change(r.Recorded, b.DecideHold))
 async def decide(door: AtDoor, hold_id: str) -> Response:
-    """Approve, edit, reject or respond, on exactly the digest that was seen."""
+    """Approve, edit, reject or respond, with exactly the digest that the reviewer saw."""
     given = await door.given()
     return await door.perform(lambda: plan_decision(door.gate, door.claims, hold_id, given, door.key))
 
@@ -156,7 +160,7 @@ def _filters(door: Door) -> dict[str, str | None]:
 
 
 def _is_of_open(door: Door, status: str | None) -> bool:
-    """Whether the gateway's own memory answers: it has the open holds alone."""
+    """Return True if the gateway answers from its own memory, which has only the open holds."""
     return status == "open" or bool(door.query("decidable"))
 
 
@@ -194,7 +198,7 @@ async def _read_page(
 async def _seen_page(
     door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
 ) -> Page:
-    """The next page of the holds that the actor may see: those among a bounded number of the project's."""
+    """Return the next page of the holds that the actor may see, from a bounded number of the project's pages."""
     live, actor = door.gate.live, door.actor
     seen: list[HoldRow] = []
     for _ in range(PAGES_MAX):
@@ -209,7 +213,7 @@ async def _seen_page(
 
 
 def _open_page(rows: list[HoldRow], filters: dict[str, str | None], cursor: str | None, limit: int) -> Page:
-    """A page of the open holds from the live cache, in the order and with the cursors of the views."""
+    """Return a page of the open holds from the live cache, in the order and with the cursors of the views."""
     mark = read_cursor(cursor)
     found = [row for row in rows if _fits(row, filters) and (mark is None or _place(row) > mark)]
     found.sort(key=_place)

@@ -1,4 +1,4 @@
-"""/v1/audit/impact: what rested on a grant, a rule or a person's word."""
+"""/v1/audit/impact: the calls that ran because of a grant, a rule or a person's decision."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ REVIEWER = Parameter("reviewer", "A subject, or a principal with all of its acco
     **operation({200: r.Page[r.ToolCall]}, 404, parameters=(GRANT, RULE, REVIEWER, CURSOR, LIMIT, AFTER)),
 )
 async def list_impact(door: AtDoor) -> Response:
-    """The calls that were let run because of one grant, one rule or one person, oldest first.
+    """List the calls that were released because of one grant, one rule or one person, oldest first.
 
-    A person's are also those that were decided by whom they had handed the hold on to. 404 for a name that nothing
-    here ever bore.
+    The calls of a person include those decided by a subject to whom that person had delegated the hold. 404 if the
+    name was never used here.
     """
     check_role(door.actor, "analyst", "operator")
     asked = {name: value for name in ("grant", "rule", "reviewer") if (value := door.query(name)) is not None}
@@ -49,7 +49,7 @@ async def list_impact(door: AtDoor) -> Response:
 
 def _effects(door: Door, moment: Moment, kind: str, name: str) -> Page:
     page, is_known = _found(door, moment, kind, name)
-    # That nothing rested on a misspelt name would be a false comfort.
+    # For a misspelt name, an empty list would be false reassurance.
     if not page.rows and not is_known():
         raise not_found(f"{_SAID[kind]}: nothing here ever bore this name")
     return page

@@ -1,8 +1,8 @@
-"""/holds/{id}: the page that a notification's link opens. It shows a hold to who may see it, and decides nothing.
+"""/holds/{id}: the page that a notification's link opens. It shows a hold to readers who may see it; it is read-only.
 
-What is there before anybody has signed in is the same for every id. The token goes into a form and with it, by POST,
-to this gateway; it is kept nowhere, so that there is no cookie that another page could use. The page has no script,
-no style and nothing of another host, and everything in it is text.
+Before sign-in the page is the same for every id. The token is entered in a form and sent with it, by POST, to this
+gateway; it is not stored, so there is no cookie that another page could use. The page has no script, no style and
+nothing from another host, and all of its content is text.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ SHOWN = """<dl>
 
 @router.get("/{hold_id}")
 async def sign_in(hold_id: str) -> Response:
-    """The form; it is the same whether there is such a hold or not, and for what can be no hold's id."""
+    """Show the form; it is the same for an existing hold, an unknown one and an id that no hold can have."""
     return _page(_form(""))
 
 
 @router.post("/{hold_id}")
 async def show(request: Request, hold_id: str) -> Response:
-    """The hold, for the token in the form."""
+    """Show the hold, for the token in the form."""
     try:
         token = await _token_of(request)
         door = await door_for(request, {"authorization": f"Bearer {token}"})
@@ -141,5 +141,5 @@ def _page(body: str, status: int = 200) -> Response:
 
 
 def _text(value: str) -> str:
-    """Text as HTML; half of a character becomes a question mark."""
+    """Escape text for HTML; a lone surrogate becomes a question mark."""
     return escape(str(value).encode("utf-8", "replace").decode())

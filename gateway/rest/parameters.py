@@ -1,4 +1,4 @@
-"""Parameters of requests, each declared once: the door checks by it, and the OpenAPI document says what it says."""
+"""Request parameters, each declared once: the gateway checks by it, and the OpenAPI document describes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NUMBER_MAX = 2**53 - 1
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter that takes any text; in the query none that is empty."""
+    """A parameter that takes any text; in the query the text must not be empty."""
 
     name: str
     description: str
@@ -28,7 +28,7 @@ class Parameter:
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it takes, as JSON Schema."""
+        """Its values, as JSON Schema."""
         return {"type": "string", "minLength": 1} if self.where == "query" else {"type": "string"}
 
 
@@ -38,20 +38,20 @@ class Time(Parameter):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it takes."""
+        """Its values, as JSON Schema."""
         return {"type": "string", "format": "date-time"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Parameter):
-    """A text of so many characters, which matches the pattern if there is one."""
+    """A text of limited length, which matches the pattern if there is one."""
 
     most: int | None = None
     pattern: str | None = None
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it takes."""
+        """Its values, as JSON Schema."""
         bounds = {
             "minLength": None if self.most is None else 1,
             "maxLength": self.most,
@@ -68,7 +68,7 @@ class Word(Parameter):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it takes."""
+        """Its values, as JSON Schema."""
         return {"type": "string", "enum": list(self.words)}
 
 
@@ -81,20 +81,20 @@ class Number(Parameter):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it takes."""
+        """Its values, as JSON Schema."""
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seconds(Parameter):
-    """So many seconds; `default` where it is left out."""
+    """A number of seconds; `default` if it is left out."""
 
     most: int
     default: int = 0
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """What it takes."""
+        """Its values, as JSON Schema."""
         return {"type": "number", "minimum": 0, "maximum": self.most, "default": self.default}
 
 

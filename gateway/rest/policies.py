@@ -1,4 +1,4 @@
-"""/v1/policies and /v1/rules: what is published, what is in force, and what a document would change."""
+"""/v1/policies and /v1/rules: published policies, those in force, and what a document would change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1", tags=["definitions"])
 AtDoor = Annotated[Door, Depends(door_of)]
 STATUS = Word("status", "in_force where it is missing.", words=("in_force", "retired", "all"))
 VERSION = Number("version", "Which version; the newest where it is missing.")
-# A rule of a policy, and its place in it.
+# A rule of a policy: the policy, the rule's index and the rule.
 Rule = tuple[Published, int, dict[str, Any]]
 DOCUMENT = ("application/json", "application/yaml")
 
@@ -44,9 +44,9 @@ DOCUMENT = ("application/json", "application/yaml")
     ),
 )
 async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
-    """Publish a policy, as YAML text or JSON: 200 when every partition judges by it.
+    """Publish a policy, as YAML text or JSON: 200 when every partition has adopted it.
 
-    `warnings` are what is doubtful about it, and how it and the policies in force shadow each other.
+    `warnings` lists its doubtful parts, and how it and the policies in force shadow each other.
     """
     document = await _document(door, request)
     return await door.perform(lambda: plan_policy(door.gate, door.claims, name, document, door.key))
@@ -63,7 +63,7 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
     ),
 )
 async def check(door: AtDoor, name: str, request: Request) -> Response:
-    """Every error and warning of a document beside what is in force, and what it would change."""
+    """Check a document beside the policies in force: list every error and warning, and what it would change."""
     document = await _document(door, request)
     return answer(await door.priced(check_policy(door.gate, door.claims, name, document)))
 
@@ -74,7 +74,7 @@ async def check(door: AtDoor, name: str, request: Request) -> Response:
     **operation({200: r.RetiredPolicy, 202: r.RetiredPolicy}, 404, 409, body=b.RetirePolicy, writes=True),
 )
 async def retire(door: AtDoor, name: str) -> Response:
-    """Take a policy out of force: 200 when no partition judges by it any more. Publishing it puts it back."""
+    """Take a policy out of force: 200 when no partition uses it any more. Publishing it again puts it back."""
     given = await door.given()
     return await door.perform(lambda: plan_retirement(door.gate, door.claims, name, given, door.key))
 
@@ -85,7 +85,7 @@ async def retire(door: AtDoor, name: str) -> Response:
     **operation({200: r.Page[r.PolicyVersion]}, parameters=(STATUS, CURSOR, AFTER)),
 )
 async def list_policies(door: AtDoor) -> Response:
-    """Every policy of the project and of its tenant at its newest version, without what was retired."""
+    """List the newest version of every policy of the project and of its tenant, without retired policies."""
     check_reads(door.actor)
     await door.settle_after()
     status = door.one_of(STATUS) or "in_force"
@@ -100,7 +100,7 @@ async def list_policies(door: AtDoor) -> Response:
     **operation({200: r.PolicyVersion}, 404, parameters=(VERSION, AFTER)),
 )
 async def get_policy(door: AtDoor, name: str) -> Response:
-    """A policy at its newest version, or at a given one: the project's own, else the tenant's."""
+    """Get the newest or a given version of a policy: the project's own, else the tenant's."""
     check_reads(door.actor)
     await door.settle_after()
     version = door.number(VERSION)
@@ -121,7 +121,7 @@ async def get_policy(door: AtDoor, name: str) -> Response:
     **operation({200: r.Page[r.PolicyVersion]}, 404, parameters=(CURSOR, AFTER)),
 )
 async def list_versions(door: AtDoor, name: str) -> Response:
-    """All versions of a policy, newest first: of the project's own, else of the tenant's."""
+    """List all versions of a policy, newest first: the project's own, else the tenant's."""
     check_reads(door.actor)
     await door.settle_after()
     versions = await looked_up(door.gate, lambda: _versions(door, name))
@@ -136,7 +136,7 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     **operation({200: r.Page[Any]}, parameters=(CURSOR,)),
 )
 async def list_rules(door: AtDoor) -> Response:
-    """The rules of every policy in force, in the order of their policies."""
+    """List the rules of every policy in force, in the order of the policies."""
     check_reads(door.actor)
     policies = in_force(
         door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project
@@ -166,7 +166,7 @@ def _rule_json(found: Rule) -> dict[str, Any]:
 
 
 async def _document(door: Door, request: Request) -> Any:
-    """What a request's body says, read now; what is wrong with it is raised when it is asked for."""
+    """Read the request's body now; the result parses it, and raises what is wrong with it."""
     raw = await read_raw(request)
     is_text = "yaml" in request.headers.get("content-type", "")
     if raw is not None and not is_text:

@@ -1,4 +1,4 @@
-"""/v1/audit/…: signed heads, proofs and raw records, for whoever verifies without believing this server."""
+"""/v1/audit/…: signed heads, proofs and raw records, for verification without trust in this server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NUMBER_DIGITS = 18
     **operation({200: r.AuditHeadAnswer}, 404),
 )
 async def get_head(door: AtDoor) -> Response:
-    """The newest signed head of the tenant's audit trees."""
+    """Get the newest signed head of the tenant's audit trees."""
     head = _reads(door).newest(door.actor.tenant)
     if head is None:
         raise not_found("audit head yet")
@@ -54,7 +54,7 @@ async def get_head(door: AtDoor) -> Response:
     **operation({200: r.Page[r.AuditHead]}, parameters=(CURSOR, LIMIT)),
 )
 async def list_heads(door: AtDoor) -> Response:
-    """The tenant's heads, oldest first; the cursor is the number of the last one seen."""
+    """List the tenant's heads, oldest first; the cursor is the number of the last one seen."""
     reads, count = _reads(door), bounded(door.limit())
     after = _cursor(door, 0)
     heads = await asyncio.to_thread(reads.heads_after, door.actor.tenant, after, count + 1)
@@ -64,7 +64,7 @@ async def list_heads(door: AtDoor) -> Response:
 
 @router.get("/keys", operation_id="listAuditKeys", **operation({200: r.AuditKeys}))
 async def list_keys(door: AtDoor) -> Response:
-    """The public keys (Ed25519) that sign heads, by key id. Whoever verifies keeps them from an earlier day."""
+    """List the public keys (Ed25519) that sign heads, by key id. A verifier keeps a copy from an earlier day."""
     return answer(door.gate.json({"keys": _reads(door).keys()}))
 
 
@@ -74,9 +74,9 @@ async def list_keys(door: AtDoor) -> Response:
     **operation({200: r.Page[r.AuditLeaf]}, parameters=(TOPIC, PARTITION, CURSOR, LIMIT)),
 )
 async def list_records(door: AtDoor) -> Response:
-    """The leaves of one tree in order, with the records where they are of the token's project, or definitions.
+    """List the leaves of one tree in order, with the records of the token's project and of the tenant's definitions.
 
-    The cursor is the index of the last leaf seen. A page may be shorter than its limit and not the last.
+    The cursor is the index of the last leaf seen. A page can be shorter than its limit without being the last.
     """
     reads, tree, count = _reads(door), _tree(door), bounded(door.limit())
     after = _cursor(door, -1)
@@ -108,7 +108,7 @@ async def list_records(door: AtDoor) -> Response:
     **operation({200: r.AuditConsistency}, 404, parameters=(SINCE_HEAD,)),
 )
 async def get_consistency(door: AtDoor) -> Response:
-    """That the trees of an earlier head are the beginnings of the newest head's (RFC 9162, section 2.1.4)."""
+    """Prove that the trees of an earlier head are prefixes of the newest head's (RFC 9162, section 2.1.4)."""
     reads, tenant = _reads(door), door.actor.tenant
     number = door.number(SINCE_HEAD)
     old = next(iter(reads.heads_after(tenant, number - 1, 1)), None) if number else None
@@ -126,9 +126,9 @@ async def get_consistency(door: AtDoor) -> Response:
     **operation({200: r.AuditProof}, 404),
 )
 async def get_proof(door: AtDoor, event_id: str) -> Response:
-    """That the event of an audit entry is in the log that the newest head was signed for.
+    """Prove that the event of an audit entry is in the log that the newest head was signed for.
 
-    An event that is newer than the newest head is answered with 503 and Retry-After: a head is signed soon.
+    For an event that is newer than the newest head, the answer is 503 with Retry-After: the next head is signed soon.
     """
     reads, actor = _reads(door), door.actor
     head = reads.newest(actor.tenant)
@@ -193,13 +193,13 @@ def _consistency(moment: Moment, tenant: str, old: Head, new: Head) -> list[dict
 
 
 def _tree(door: Door) -> TreeKey:
-    # The word is there, as it is needed: what it is not is refused.
+    # The parameter is required and checked, so the word is one of ROLES.
     topic = ROLES[door.one_of(TOPIC) or ""]
     return TreeKey(door.actor.tenant, topic, door.number(PARTITION) or 0)
 
 
 def _may_see(door: Door, key: bytes) -> bool:
-    """Of one project only its own tokens see what is in it; what is the tenant's is for all of its projects."""
+    """Return True if the caller may see a record: its own project's, or one that belongs to the whole tenant."""
     actor = door.actor
     if door.query("topic") != "definitions":
         return key.startswith(f"{actor.tenant}/{actor.project}/".encode())
@@ -212,7 +212,7 @@ def _may_see(door: Door, key: bytes) -> bool:
 
 
 def _cursor(door: Door, first: int) -> int:
-    """The number that the last page ended with; `first` where there was none."""
+    """Return the number that the last page ended with; `first` for the first page."""
     text = door.query(CURSOR.name)
     if text is None:
         return first

@@ -1,4 +1,4 @@
-"""/v1/audit, /v1/agents, /v1/reviewers and /v1/dead-letters: what the log has to say afterwards."""
+"""/v1/audit, /v1/agents, /v1/reviewers and /v1/dead-letters: records and statistics from the log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SINCE = Time("since", "Only from this RFC 3339 time on.")
     **operation({200: r.Page[r.AuditRow]}, parameters=(SUBJECT, SINCE, CURSOR, LIMIT, AFTER)),
 )
 async def list_audit(door: AtDoor) -> Response:
-    """Who exercised authority, oldest first."""
+    """List the acts of authority with the subjects that took them, oldest first."""
     check_role(door.actor, "analyst", "operator")
     actor, limit, since_ms = door.actor, door.limit(), _since_ms(door)
     subject, cursor = door.query("subject"), door.query("cursor")
@@ -62,7 +62,7 @@ async def list_audit(door: AtDoor) -> Response:
 
 @router.get("/agents", operation_id="listAgents", **operation({200: r.Page[r.Agent]}))
 async def list_agents(door: AtDoor) -> Response:
-    """Every agent and what it did, by tool."""
+    """List every agent with its activity, by tool."""
     check_reads(door.actor)
     actor = door.actor
     rows, _ = await door.ask_views(lambda now: lists.agents(now, actor.tenant, actor.project))
@@ -76,7 +76,7 @@ async def list_agents(door: AtDoor) -> Response:
     **operation({200: r.AgentTrust}, 404),
 )
 async def get_trust(door: AtDoor, agent: str) -> Response:
-    """What is counted of an agent of the project, for each tool that it used."""
+    """Get the trust statistics of an agent of the project, for each tool that it used."""
     check_reads(door.actor)
     actor, trust = door.actor, door.gateway.trust
     rows, _ = await door.ask_views(lambda now: lists.agent_evidence(now, actor.tenant, actor.project, agent))
@@ -94,7 +94,7 @@ async def get_trust(door: AtDoor, agent: str) -> Response:
     **operation({200: r.Page[r.Reviewer]}, parameters=(SINCE,)),
 )
 async def list_reviewers(door: AtDoor) -> Response:
-    """Who decided holds, and how often which way; of the last 30 days where `since` is left out."""
+    """List the reviewers with the number of their decisions of each kind; without `since`, of the last 30 days."""
     check_reads(door.actor)
     actor, since_ms = door.actor, _since_ms(door)
     if since_ms is None:
@@ -109,11 +109,11 @@ async def list_reviewers(door: AtDoor) -> Response:
     **operation({200: r.Page[r.DeadLetter]}, parameters=(SCOPE, CURSOR, LIMIT, AFTER)),
 )
 async def list_dead_letters(door: AtDoor) -> Response:
-    """Records that could not be read or believed, newest first.
+    """List the records that could not be read or verified, newest first.
 
     An operator sees those of the project; with a token of the whole tenant also those whose key names the tenant and
-    no project. The installation's admin sees all with `scope=installation`, so that none is seen by nobody; of
-    another tenant's only where it stands and why.
+    no project. The installation's admin sees all with `scope=installation`, so that every record is visible to
+    someone; of other tenants' records only the position and the reason are shown.
     """
     actor, cursor, limit = door.actor, door.query("cursor"), door.limit()
     if door.one_of(SCOPE) == INSTALLATION:

@@ -1,7 +1,7 @@
-"""The schema registry's read API, as Confluent's clients ask it, and the policy document's JSON Schema.
+"""The schema registry's read API, in the form that Confluent's clients use, and the policy document's JSON Schema.
 
-The schemas are the published contract of the log; they hold nothing of a tenant and need no token. What writes is
-answered only where it would change nothing: a client that registers what it sends finds the id of a shipped schema.
+The schemas are the published contract of the log; they contain no data of a tenant and need no token. A write is
+accepted only if it changes nothing: a client that registers the schema it uses gets the id of a shipped schema.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ router = APIRouter(tags=["registry"])
 ERROR = {"model": r.RegistryError, "description": "A registry's error"}
 REFUSALS: dict[int | str, dict[str, Any]] = {404: ERROR, 422: ERROR}
 ID_MAX_DIGITS = 9
-# The longest schema here has 4 KB; what strangers send is parsed no further.
+# The longest schema here has 4 KB; larger unauthenticated bodies are not parsed.
 LOOKED_UP_MAX_BYTES = 64 * 1024
 NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_SCHEMA, BAD_VERSION, READ_ONLY = (
     40401,
@@ -68,7 +68,7 @@ COMPATIBILITY = "FULL_TRANSITIVE"
     **open_operation(),
 )
 async def subjects() -> Response:
-    """The subjects."""
+    """List the subjects."""
     return _answer(sorted(builtin().by_subject))
 
 
@@ -80,7 +80,7 @@ async def subjects() -> Response:
     **open_operation(REFUSALS),
 )
 async def versions(subject: str) -> Response:
-    """The versions of a subject."""
+    """List the versions of a subject."""
     entries = builtin().by_subject.get(subject)
     if entries is None:
         return _no_subject()
@@ -95,7 +95,7 @@ async def versions(subject: str) -> Response:
     **open_operation(REFUSALS),
 )
 async def version_of(subject: str, version: str) -> Response:
-    """One version of a subject; `latest` is its newest."""
+    """Get one version of a subject; `latest` is its newest."""
     entries = builtin().by_subject.get(subject)
     if entries is None:
         return _no_subject()
@@ -115,7 +115,7 @@ async def version_of(subject: str, version: str) -> Response:
     **open_operation(REFUSALS),
 )
 async def schema_of(schema_id: str) -> Response:
-    """The schema of an id."""
+    """Get the schema with an id."""
     is_id = schema_id.isascii() and schema_id.isdigit() and len(schema_id) <= ID_MAX_DIGITS
     entry = builtin().by_id.get(int(schema_id)) if is_id else None
     return _error(404, NO_SCHEMA, "Schema not found.") if entry is None else _answer({"schema": entry.text})
@@ -129,7 +129,7 @@ async def schema_of(schema_id: str) -> Response:
     **open_operation(REFUSALS, body=AvroSchema, media_types=MEDIA_TYPES),
 )
 async def find(request: Request, subject: str) -> Response:
-    """The version of a subject that a schema is; the schema's spelling and its `doc` do not matter."""
+    """Find the version of a subject that equals a schema; the schema's formatting and its `doc` do not matter."""
     found = await _looked_up(request, subject)
     return found if isinstance(found, Response) else _answer(_version_json(found))
 
@@ -142,7 +142,7 @@ async def find(request: Request, subject: str) -> Response:
     **open_operation(REFUSALS, body=AvroSchema, media_types=MEDIA_TYPES),
 )
 async def register(request: Request, subject: str) -> Response:
-    """The id of a schema that is there already; nothing can be added (42205)."""
+    """Get the id of a schema that already exists; none can be added (42205)."""
     found = await _looked_up(request, subject)
     if isinstance(found, SchemaEntry):
         return _answer({"id": found.schema_id})
@@ -159,7 +159,7 @@ async def register(request: Request, subject: str) -> Response:
     **open_operation(),
 )
 async def config() -> Response:
-    """How every version of a subject goes with every other."""
+    """Get the compatibility of every version of a subject with every other."""
     return _answer({"compatibilityLevel": COMPATIBILITY})
 
 
@@ -171,7 +171,7 @@ async def config() -> Response:
     **open_operation(REFUSALS),
 )
 async def config_of(subject: str) -> Response:
-    """The same for a subject."""
+    """Get the compatibility for a subject."""
     known = subject in builtin().by_subject
     return _answer({"compatibilityLevel": COMPATIBILITY}) if known else _no_subject()
 
@@ -184,7 +184,7 @@ async def config_of(subject: str) -> Response:
     **open_operation(),
 )
 async def mode() -> Response:
-    """That nothing can be registered."""
+    """Get the registry's mode: nothing can be registered."""
     return _answer({"mode": "READONLY"})
 
 
@@ -196,7 +196,7 @@ async def mode() -> Response:
     **open_operation(REFUSALS),
 )
 async def mode_of(subject: str) -> Response:
-    """The same for a subject."""
+    """Get the mode for a subject."""
     return _answer({"mode": "READONLY"}) if subject in builtin().by_subject else _no_subject()
 
 
@@ -208,7 +208,7 @@ async def mode_of(subject: str) -> Response:
     **open_operation(),
 )
 async def types() -> Response:
-    """The kinds of schemas served."""
+    """List the schema types that the registry serves."""
     return _answer(["AVRO"])
 
 
@@ -220,12 +220,12 @@ async def types() -> Response:
     **open_operation(),
 )
 async def policy_schema() -> Response:
-    """The JSON Schema of the policy document."""
+    """Get the JSON Schema of the policy document."""
     return SchemaResponse(policy_json_schema())
 
 
 async def _looked_up(request: Request, subject: str) -> SchemaEntry | Response:
-    """The version of a subject that the schema in the body is; or the registry's error."""
+    """Return the version of a subject that equals the schema in the body, or the registry's error."""
     entries = builtin().by_subject.get(subject)
     if entries is None:
         return _no_subject()
@@ -234,7 +234,7 @@ async def _looked_up(request: Request, subject: str) -> SchemaEntry | Response:
         asked = _undocumented(json.loads(json.loads(body or b"")["schema"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return _error(422, BAD_SCHEMA, "The body must be JSON with an Avro schema, as text, in `schema`.")
-    # The newest first: versions may differ in what does not count here.
+    # The newest first: versions can differ in parts that are not compared here.
     for entry in reversed(entries):
         if _undocumented(entry.schema) == asked:
             return entry
@@ -242,7 +242,7 @@ async def _looked_up(request: Request, subject: str) -> SchemaEntry | Response:
 
 
 def _undocumented(schema: Any) -> Any:
-    """A schema without what says nothing of its values; a name with its namespace is one text."""
+    """Return a schema without the parts that do not describe its values; a name is merged with its namespace."""
     if isinstance(schema, list):
         return [_undocumented(part) for part in schema]
     if not isinstance(schema, dict):

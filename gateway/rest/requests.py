@@ -1,4 +1,4 @@
-"""/v1/requests: an agent asks a person."""
+"""/v1/requests: an agent's questions to a person."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
     **operation({200: r.HumanRequest, 201: r.HumanRequest}, 404, 409, body=b.RequestHumanInput, writes=True),
 )
 async def ask(door: AtDoor) -> Response:
-    """Ask a person something; a request is a hold, and answering the one answers the other."""
+    """Ask a person something. A request is a hold: to decide the hold is to answer the request."""
     given = await door.given()
     return await door.perform(lambda: plan_request(door.gate, door.claims, given, door.key))
 
@@ -39,7 +39,7 @@ async def ask(door: AtDoor) -> Response:
     **operation({200: r.HumanRequest}, 404, 409, parameters=(EXECUTION, WAIT, AFTER)),
 )
 async def get_request(door: AtDoor, request_id: str) -> Response:
-    """A request as it stands; with `wait`, once it is answered."""
+    """Get a request as it is now; with `wait`, as soon as it is answered."""
     wait_s = door.seconds(WAIT)
     await door.settle_after()
     gate = door.gate

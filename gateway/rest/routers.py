@@ -1,4 +1,4 @@
-"""The routers of REST, in the order in which routes are looked for and documented."""
+"""The routers of the REST API, in the order in which routes are matched and documented."""
 
 from __future__ import annotations
 

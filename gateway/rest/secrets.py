@@ -1,4 +1,4 @@
-"""Sensitive values: taken once, erased; and the data keys of a tenant."""
+"""Sensitive values: delivered once, and erased; and the data keys of a tenant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AtDoor = Annotated[Door, Depends(door_of)]
     **change(r.DeliveredSecrets, b.TakeSecrets, parameters=(EXECUTION,)),
 )
 async def take(door: AtDoor, request_id: str) -> Response:
-    """Have the answer to an env_var request handed over; the same attempt may ask again for five minutes."""
+    """Deliver the answer to an env_var request; the same attempt can repeat the request for five minutes."""
     given = await door.given()
     subject = await find_request(door.gate, door.actor, request_id, door.query(EXECUTION.name))
     return await door.perform(lambda: plan_take(door.gate, door.claims, subject, given))
@@ -63,7 +63,7 @@ async def erase_of_call(door: AtDoor, execution_id: str, call_id: str) -> Respon
     **operation({200: r.Page[r.DataKey]}),
 )
 async def list_data_keys(door: AtDoor) -> Response:
-    """The data keys of the project, oldest first; new values are sealed under its last."""
+    """List the data keys of the project, oldest first; new values are sealed under the last one."""
     return answer(listed(door.gate, await list_keys(door.gate, door.claims)))
 
 
@@ -73,7 +73,7 @@ async def list_data_keys(door: AtDoor) -> Response:
     **change(r.DataKey, b.DestroyDataKey),
 )
 async def destroy_data_key(door: AtDoor, name: str) -> Response:
-    """Destroy a data key: everything that was sealed under it is erased, in every copy of the vault."""
+    """Destroy a data key: everything that was sealed under it becomes unreadable, in every copy of the vault."""
     given = await door.given()
     return await door.perform(lambda: plan_destruction(door.gate, door.claims, name, given, door.key))
 

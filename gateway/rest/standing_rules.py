@@ -1,4 +1,4 @@
-"""/v1/standing-rules: what was decided once and is remembered, and who may still use it."""
+"""/v1/standing-rules: remembered decisions, and changes of their status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STATUS = Word(
     **operation({200: r.Page[r.StandingRule]}, parameters=(STATUS, CURSOR, AFTER)),
 )
 async def list_rules(door: AtDoor) -> Response:
-    """Every standing rule of the project, the newest first, with the uses that were given so far."""
+    """List every standing rule of the project, newest first, with the uses given out so far."""
     check_reads(door.actor)
     await door.settle_views_after()
     status = door.one_of(STATUS)
@@ -62,7 +62,7 @@ async def list_rules(door: AtDoor) -> Response:
     **operation({200: r.StandingRule}, 404, parameters=(AFTER,)),
 )
 async def get_rule(door: AtDoor, rule_id: str) -> Response:
-    """One standing rule: what it covers, on what evidence, and how often it was used."""
+    """Get a standing rule: what it covers, on what evidence, and how often it was used."""
     check_reads(door.actor)
     await door.settle_views_after()
     row = await rule_row(door.gate, door.actor, rule_id)

@@ -1,4 +1,4 @@
-"""/v1/events/stream: the messages of the sockets as server-sent events."""
+"""/v1/events/stream: the messages of the WebSocket as server-sent events."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ CHANNELS = Parameter("channels", "Channels by comma, as of the WebSocket; events
     ),
 )
 async def stream(door: AtDoor) -> Response:
-    """The messages of some channels, as they come; `Last-Event-ID` goes on from a cursor."""
+    """Stream the messages of some channels as they are published; `Last-Event-ID` continues from a cursor."""
     return await stream_events(door)
 
 
 async def stream_events(door: Door) -> StreamingResponse:
-    """The messages of the channels in the query, from the cursor of `Last-Event-ID` or `cursor` on.
+    """Stream the messages of the channels in the query, from the cursor of `Last-Event-ID` or `cursor` on.
 
     Raises:
-        Problem: a channel or cursor that there is not, or that this reader may not have; 429, the subject has
-            as many sockets and streams open as it may.
+        Problem: a channel or cursor does not exist, or this reader may not use it; 429, the subject has the maximum
+            number of sockets and streams open.
     """
     gateway = door.gateway
     channels = (door.query("channels") or "events").split(",")

@@ -27,7 +27,7 @@ PART = Word(
 
 @router.get("/healthz", operation_id="getHealth", response_model=r.Health, **open_operation())
 async def healthz() -> Response:
-    """The process lives."""
+    """Report that the process is alive."""
     return JSONResponse({"status": "ok"})
 
 
@@ -41,10 +41,10 @@ async def healthz() -> Response:
     ),
 )
 async def readyz(request: Request) -> Response:
-    """The installation decides: this gateway serves, Kafka answers, every partition has a decider, views are written.
+    """Report whether the installation can decide: gateway, Kafka, a decider for every partition, and the projector.
 
-    What is wrong and keeps nobody from deciding (the trust processor, the notifier, one of several processes) is
-    among the warnings. With `part=gateway` only this gateway counts.
+    Faults that do not prevent decisions (the trust processor, the notifier, one of several processes) are `warnings`.
+    With `part=gateway` only this gateway counts.
     """
     gateway: Gateway = request.app.state.gateway
     if word_in(request, PART) == GATEWAY:
@@ -69,7 +69,7 @@ async def readyz(request: Request) -> Response:
     ),
 )
 async def metrics(request: Request) -> Response:
-    """Prometheus metrics. They are the installation's and name no tenant."""
+    """Get the Prometheus metrics. They are those of the installation and name no tenant."""
     gateway: Gateway = request.app.state.gateway
     found = gateway.metrics
     if gateway.started:
@@ -89,10 +89,10 @@ async def metrics(request: Request) -> Response:
     **operation({200: r.Page[r.Component]}),
 )
 async def components(door: AtDoor) -> Response:
-    """The parts of the installation: the brokers as they answer now, the processes by their heartbeats.
+    """List the parts of the installation: the brokers as they answer now, the processes by their heartbeats.
 
-    Where they are (`pid`, `host`, `address`, and `reason`, which names them) is shown to an admin of the
-    installation's own tenant; it is null or empty for others.
+    Their location (`pid`, `host`, `address`, and `reason`, which contains it) is shown to an admin of the
+    installation's own tenant; for other callers it is null or empty.
     """
     check_reads(door.actor)
     gateway = door.gateway

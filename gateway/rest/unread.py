@@ -1,4 +1,4 @@
-"""Large answers that wait for their readers are bounded for each subject, and end when nobody reads them."""
+"""Large answers that wait for their readers are limited for each subject, and end if they are not read."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from gateway.shares.budget import Budget
 from gateway.shares.work import Owner
 from schemas.refusals import Refusal
 
-# Smaller answers are bounded by how often a subject may ask.
+# Smaller answers are limited by the rate of the subject's requests.
 LARGE_BYTES = 64 * 1024
 RETRY_AFTER_S = 1
 
 
 class Unread:
-    """Middleware: counts an answer of known length for its subject until the client's side has taken it."""
+    """Middleware: counts an answer of known length against its subject until the client has taken it."""
 
     def __init__(self, app: ASGIApp, budget: Budget, stall_s: float) -> None:
         """Wrap an application.
 
         Args:
             app: the application.
-            budget: how much may wait.
-            stall_s: how long a client may take nothing before its connection ends.
+            budget: how many bytes may wait.
+            stall_s: how long a client may take no bytes before its connection is closed.
         """
         self.app = app
         self.budget = budget
@@ -69,7 +69,7 @@ class Unread:
         if self.budget.ever_has_room(size):
             detail = "too many answers of this subject wait unread: read them first"
             return Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
-        # Waiting would not help. Pages end before they are so large; this is a list that has none.
+        # Waiting would not help. Pages end below this size; this answer is a list without pages.
         detail = (
             f"the answer has {size:,} bytes, more than may wait for one subject: ask for fewer with limit or a "
             "filter where the route takes one, or for each by its name"
@@ -88,7 +88,7 @@ class Unread:
 
 
 def _length(message: Message) -> int:
-    """The length that an answer's head says; 0 where it says none."""
+    """Return the length in an answer's head; 0 if it has none."""
     if message["type"] != "http.response.start":
         return 0
     return next((int(value) for name, value in message.get("headers", ()) if name == b"content-length"), 0)

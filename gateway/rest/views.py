@@ -1,4 +1,4 @@
-"""/v1/holds/groups and /v1/holds/{id}/view: what waits, as a person is to see it."""
+"""/v1/holds/groups and /v1/holds/{id}/view: holds as a person must see them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AGENT = Parameter("agent", "Only of this agent.")
     **operation({200: Page[HoldGroup]}, parameters=(AGENT, AFTER)),
 )
 async def group_holds(door: AtDoor) -> Response:
-    """Open holds that are alike, as groups: same agent, tool, rules, risk and shape of arguments."""
+    """Group the open holds that are alike: same agent, tool, rules, risk and shape of arguments."""
     if door.actor.agent is not None:
         check_reads(door.actor)
     await door.settle_after()
@@ -58,7 +58,7 @@ async def group_holds(door: AtDoor) -> Response:
     **operation({200: HoldView}, 404, parameters=(AT, AFTER)),
 )
 async def view_hold(door: AtDoor, hold_id: str) -> Response:
-    """What a person is shown of a hold: one fixed text, to be printed as it is."""
+    """Get the view of a hold: one fixed text, to be shown unchanged."""
     at = door.one_of(AT)
     await door.settle_after()
     reader = door.gate.reader

@@ -1,4 +1,4 @@
-"""Requests that wait (`wait=`): for as long as they ask, and while their sender is let in."""
+"""Requests that wait (`wait=`): for the requested time, while their sender is authenticated."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from schemas.refusals import Refusal
 
 
 async def wait_until(door: Door, subject: Hashable, done: Callable[[], bool], wait_s: float) -> None:
-    """Wait until something holds that can only come true when a subject changes; at most `wait_s`.
+    """Wait until a condition holds that can become true only when a subject changes; at most `wait_s`.
 
     Raises:
-        Problem: at the end of the wait, and every `LOOK_AGAIN_S` before it: 401, the token is believed no longer;
-            503, its subject has other roles now: ask again with them.
+        Problem: at the end of the wait, and every `LOOK_AGAIN_S` before it: 401, the token is no longer valid;
+            503, its subject now has other roles: the request must be repeated with them.
     """
     watch, until_s = door.gate.live.watch, time.monotonic() + wait_s
     left_s = wait_s

@@ -1,4 +1,4 @@
-"""/.well-known: what anybody may read, to verify by himself what this installation has signed."""
+"""/.well-known: public keys, so that anyone can verify the signatures of this installation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.refusals import Refusal
 logger = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/.well-known", tags=["documents"])
-# Short: whoever keeps them longer cannot verify what a new key signed.
+# Short: with keys cached for longer, signatures of a new key could not be verified.
 CACHE = {"Cache-Control": "public, max-age=60"}
 
 
@@ -29,12 +29,12 @@ CACHE = {"Cache-Control": "public, max-age=60"}
     **open_operation(refusals(503)),
 )
 async def jwks(request: Request) -> Response:
-    """The public keys that sign grants: a tool server verifies with them, without asking again."""
+    """Get the public keys that sign grants: a tool server verifies grants with them, without a further request."""
     gateway: Served = request.app.state.gateway
     try:
         return JSONResponse(gateway.grants.jwks(), headers=CACHE)
     except KeysUnreadable as error:
-        # Which file it is concerns the operator, not everybody.
+        # The name of the file is for the operator only.
         logger.error("the keys of grants cannot be shown: %s", error)
         raise Problem(
             Refusal.UNAVAILABLE, "the keys cannot be read: ask the operator", retry_after=60

@@ -1,4 +1,4 @@
-"""How much a connection may send and hold back, in bytes and seconds."""
+"""The limits of a connection, in bytes and seconds."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one connection may do, and how many may be open that nobody has vouched for with a token.
+    """The limits of one connection, and of the number of open connections that have not presented a valid token.
 
     Attributes:
         line_bytes: length of a request's target; beyond it 414.
         head_bytes: length of the request line and the headers with their line ends, without blanks; beyond it 431.
         headers: number of headers; beyond it 431.
-        head_s: from a connection's or a head's first moment to the head's end; beyond it 408.
-        idle_s: from an answer's end to the next request's first byte. Longer than common clients and proxies keep a
-            connection that is not used (httpx 5 s, nginx and AWS's balancers 60 s): one that the server ends just as
-            a request is sent on it resets that request.
+        head_s: from the first moment of a connection or head to the head's end; beyond it 408.
+        idle_s: from an answer's end to the next request's first byte. Longer than common clients and proxies keep an
+            unused connection (httpx 5 s, nginx and AWS's balancers 60 s): if the server closes a connection just when
+            a request is sent on it, that request is reset.
         body_s: from the head's end to the body's end; beyond it 408.
-        framing_bytes: what the chunks of a body may cost beside as many bytes as they carry; beyond it 400.
-        linger_bytes: of a refused body that are still read, so that the answer arrives and no reset.
+        framing_bytes: overhead of a body's chunks, beyond as many bytes as they carry; beyond it 400.
+        linger_bytes: bytes of a refused body that are still read, so that the answer arrives instead of a reset.
         linger_s: how long they are read.
         stall_s: how long a client may read nothing of what was written for it.
-        pipelined: requests on one connection that wait for their turn; one that sends more is cut off.
-        first_bytes: of a WebSocket before its token is believed; a longer message is closed with 1009.
-        first_controls: pings and pongs of a WebSocket before its token is believed; with more it is cut off.
-        fragments: parts of one WebSocket message; with more it is cut off.
-        strangers: connections without a believed token; for one more, the oldest where the most are is closed.
-        strangers_each: likewise of one address.
-        strangers_s: how long one is left alone for its first request, unless there are four times too many.
+        pipelined: requests on one connection that wait for their turn; with more the connection is closed.
+        first_bytes: length of a WebSocket message before authentication; a longer one is closed with 1009.
+        first_controls: pings and pongs of a WebSocket before authentication; with more it is closed.
+        fragments: fragments of one WebSocket message; with more the WebSocket is closed.
+        strangers: unauthenticated connections; for one more, the oldest of the address with the most is closed.
+        strangers_each: the same for one address.
+        strangers_s: how long one may wait with its first request, unless there are four times too many.
     """
 
     line_bytes: int = 8 * KIB

@@ -1,4 +1,4 @@
-"""The handshake of a WebSocket, whose refusals are problem documents."""
+"""The WebSocket handshake, whose refusals are problem documents."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ VERSION = "13"
 
 
 class Handshake(ServerProtocol):
-    """The library's protocol; what it says in plain text is said as every other refusal is."""
+    """The library's protocol, with problem documents in place of its plain-text refusals."""
 
     def accept(self, request: Request) -> Response:
-        """The answer to a handshake; a refusal names the version that is spoken here (RFC 6455, section 4.4)."""
+        """Return the answer to a handshake; a refusal names the supported version (RFC 6455, section 4.4)."""
         found = super().accept(request)
         if found.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             found.headers["Sec-WebSocket-Version"] = VERSION
         return found
 
     def unreadable(self) -> Response:
-        """The answer to what the library reads no handshake in, and says nothing to."""
+        """Return the answer to bytes that the library cannot parse as a handshake, and does not answer itself."""
         found = self.reject(HTTPStatus.BAD_REQUEST, "this is no WebSocket handshake")
         found.headers["Sec-WebSocket-Version"] = VERSION
         return found
 
     def reject(self, status: HTTPStatus | int, text: str) -> Response:
-        """A refusal; the first line of its text is the detail."""
+        """Return a refusal; the first line of its text is the detail."""
         told = HTTPStatus(status)
         detail = text.partition("\n")[0].removesuffix(".") or told.phrase.lower()
         document: dict[str, Any] = bare_document(told, bare_code(told), detail)

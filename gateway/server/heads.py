@@ -1,8 +1,8 @@
-"""What the head of a request must not have, whatever its route: a token in its URL, one header twice, a coded body.
+"""Requests that are refused because of their head, on any route: a token in the URL, a doubled header, a coded body.
 
-A URL is kept in logs and histories of servers and browsers, so a token there counts as lost. Of two headers with
-one name a proxy may look at the one and this gateway at the other. What a compressed body holds is bounded by nothing
-that was sent, and what is decided on is the bytes that came.
+URLs are kept in the logs and histories of servers and browsers, so a token in one counts as lost. Of two headers with
+one name, a proxy may use one and this gateway the other. The size of a compressed body's content is not limited by
+the bytes that were sent, and decisions are made on the bytes that were sent.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from gateway.problems import Problem, bare, response
 from schemas.refusals import Refusal
 from schemas.token_text import holds_token
 
-# Under these names any value is refused; under every other, and in the path, what has the form of a token.
+# Under these names any value is refused; elsewhere in the query, and in the path, a text with the form of a token is.
 URL_TOKENS = frozenset(
     {"token", "access_token", "id_token", "bearer_token", "placet_token", "authorization", "bearer", "jwt"}
 )
-# Each says one thing: who asks, where, and under which key.
+# Each of these must have one value: the caller, the resource, or the key.
 SINGLE_HEADERS = frozenset(
     {
         b"authorization",
@@ -36,12 +36,12 @@ SINGLE_HEADERS = frozenset(
 )
 
 CODED_BODY = ("unsupported_media_type", "a body is sent as it is, without a Content-Encoding")
-# What a client may send instead (RFC 9110, section 15.5.16).
+# The coding that a client can use instead (RFC 9110, section 15.5.16).
 IDENTITY = {"Accept-Encoding": "identity"}
 
 
 class Heads:
-    """Middleware: refuses such requests and sockets before anything else looks at them."""
+    """Middleware: refuses such requests and sockets before anything else handles them."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Wrap an application."""
@@ -61,7 +61,7 @@ class Heads:
 
 
 def problem_of(scope: Scope) -> Problem | None:
-    """What is wrong with the head of a request, by its ASGI scope; None where nothing is."""
+    """Return the problem with the head of a request, by its ASGI scope; None if there is none."""
     if _token_in_url(scope["path"], scope["query_string"].decode("latin-1")):
         detail = "a token in a URL ends up in logs: it is refused, and should be withdrawn"
         return Problem(Refusal.UNAUTHENTICATED, detail)

@@ -1,12 +1,12 @@
-"""HTTP/1.1 with bounds: uvicorn's protocol, which sets none, fed in pieces and under a clock.
+"""HTTP/1.1 with limits: uvicorn's protocol, which sets none, fed in pieces and with timeouts.
 
-The parser gives a header away when it is whole, and keeps every byte of it until then; so the bytes of a head are
-counted here. A connection is in its head from its first moment, and again from the end of a request on; it is in its
-body from the end of the head to the end of the body. Each has its time. A request that is over its bounds is answered
-with a problem document, behind the answers to what came before it, and the connection ends.
+The parser delivers a header when it is complete, and buffers every byte of it until then; so the bytes of a head are
+counted here. A connection is in its head from its first moment, and again from the end of each request; it is in its
+body from the end of the head to the end of the body. Each has its timeout. A request that exceeds a limit is answered
+with a problem document, after the answers to earlier requests, and the connection ends.
 
-A proxy in front sends the requests of many over one connection. So where one ends and the next begins must be plain:
-what two readers could read differently is refused, and nothing behind it is read.
+A proxy in front sends the requests of many clients over one connection. So it must be unambiguous where one request
+ends and the next begins: a request that two parsers could read differently is refused, and nothing after it is read.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from gateway.server.polite import PoliteTransport, as_transport
 from gateway.server.upgrades import has_body, is_handshake, without_offer
 from gateway.server.visitors import STATE, Strangers, Visitor
 
-# So much is parsed in one go; between two pieces the bounds are looked at.
+# The size of a piece that is parsed at once; the limits are checked between two pieces.
 PIECE_BYTES = 16 * 1024
-# The WebSocket library takes no longer line of a handshake.
+# The WebSocket library accepts no longer line in a handshake.
 UPGRADE_LINE_BYTES = 8_000
-# Of a request's line its blanks, version and end, and the line behind the head; of a header its colon and end.
+# The blanks, version and end of a request's line, and the line after the head; the colon and end of a header.
 LINE_MARKS = len("  HTTP/1.1\r\n") + len("\r\n")
 HEADER_MARKS = len(":\r\n")
-# What a proxy speaks to a server behind it; the parser takes 0.9 and 2.0 as well.
+# The versions that a proxy uses to a server behind it; the parser also accepts 0.9 and 2.0.
 VERSIONS = frozenset({"1.0", "1.1"})
 OTHER_VERSION = (505, "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken here")
-# What the parser says of a version that is a number, and none that it knows: HTTP/1.2, HTTP/3.
+# The parser's messages for a version that is a number but unknown to it: HTTP/1.2, HTTP/3.
 UNKNOWN_VERSION = frozenset({"Invalid HTTP version", "Expected dot"})
 
 
@@ -67,19 +67,19 @@ class BoundedHttp(HttpToolsProtocol):
         self._wire_bytes = 0
         self._body_bytes = 0
         self._dropped_bytes = 0
-        # Whether a head or request ended within the piece: how much of it was before is not known.
+        # True if a head or request ended within the piece: how much of the piece belongs to it is not known.
         self._has_turned = False
         self._is_handshake = False
         self._is_upgraded = False
         self._refusal = (400, "malformed", "this is no HTTP request")
         self._timer: asyncio.TimerHandle | None = None
-        # Whose turn it is to be answered; `cycle` is the last one that came.
+        # The request that is being answered; `cycle` is the last one that arrived.
         self._running: RequestResponseCycle | None = None
-        # What is said when all that came before is answered; nothing more is read then.
+        # The refusal to send when all earlier requests are answered; nothing more is read then.
         self._last_word: bytes | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client is there."""
+        """A client has connected."""
         self.polite = PoliteTransport(transport, self, self.bounds)
         super().connection_made(as_transport(self.polite))
         flow = self.flow
@@ -91,7 +91,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._allow(self.bounds.head_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self._stop_clock()
         if self.visitor is not None:
             self.visitor.left()
@@ -100,7 +100,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, piece by piece."""
+        """Parse the received bytes, piece by piece."""
         if not self._in_body and self._timer is None and self._last_word is None:
             self._allow(self.bounds.head_s)
         view = memoryview(data)
@@ -119,7 +119,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Hand the connection over to the WebSocket's protocol."""
         self._stop_clock()
         if self._is_answering():
-            # The answer that is under way would be written into the socket.
+            # The answer under way would be written into the socket.
             self._refuse(400, "malformed", "a handshake is sent once what came before it is answered")
             return
         lines = (len(name) + len(value) for name, value in self.scope["headers"])
@@ -132,7 +132,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be parsed, or is over its bounds."""
+        """Answer a request that cannot be parsed, or exceeds a limit."""
         self._refuse(*self._refusal)
 
     def on_message_begin(self) -> None:
@@ -143,7 +143,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
-        """Some of the request's target."""
+        """A part of the request's target."""
         super().on_url(url)
         if len(self.url) > self.bounds.line_bytes:
             self._refusal = (
@@ -154,9 +154,9 @@ class BoundedHttp(HttpToolsProtocol):
             raise OverBounds("target")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header, or a trailer after a body in chunks, which counts as none (RFC 9110, 6.5.1)."""
+        """A header, or a trailer after a chunked body, which is ignored (RFC 9110, 6.5.1)."""
         if self._in_body:
-            # A proxy in front has judged the head; what follows the body says nothing about who asks for what.
+            # A proxy in front has checked the head; trailers must not change the caller or the request's meaning.
             return
         super().on_header(name, value)
         if len(self.headers) > self.bounds.headers:
@@ -164,7 +164,7 @@ class BoundedHttp(HttpToolsProtocol):
             raise OverBounds("headers")
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """The head is complete."""
         if self._head_size() > self.bounds.head_bytes:
             self._refusal = (431, "header_too_large", self._head_detail())
             raise OverBounds("head")
@@ -179,16 +179,16 @@ class BoundedHttp(HttpToolsProtocol):
         self._allow(self.bounds.body_s)
 
     def on_body(self, body: bytes) -> None:
-        """Some of the body."""
+        """A part of the body."""
         self._body_bytes += len(body)
         if self.cycle is not None and self.cycle.response_complete:
             self._drop(len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """The request is complete."""
         if self.parser.should_upgrade():
-            # Of the one that offers another protocol only the head is.
+            # For a request that offers another protocol, only the head is complete.
             return
         self._in_body = False
         self._has_turned = True
@@ -199,7 +199,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._end_behind(self.cycle)
 
     def on_response_complete(self) -> None:
-        """A request is answered: the next one's turn, or the last word's."""
+        """A request is answered: the next request is served, or the final refusal is sent."""
         if self._last_word is None or self.pipeline or self.polite.is_closing():
             super().on_response_complete()
             return
@@ -214,23 +214,23 @@ class BoundedHttp(HttpToolsProtocol):
         return self._running is not None and not self._running.response_complete
 
     def _check_framing(self) -> None:
-        """Refuse a head of which two readers could read differently where its request ends."""
+        """Refuse a head for which two parsers could disagree about the end of the request."""
         version = self.parser.get_http_version()
         if version not in VERSIONS:
             self._refusal = OTHER_VERSION
             raise OverBounds("version")
         values = [value for name, value in self.headers if name == b"transfer-encoding"]
         if values and version == "1.0":
-            # RFC 9112, section 6.1: whoever speaks 1.0 may have handed it on without knowing what it says.
+            # RFC 9112, section 6.1: an HTTP/1.0 intermediary may have forwarded it without understanding it.
             self._refusal = (400, "malformed", "HTTP/1.0 has no Transfer-Encoding")
             raise OverBounds("transfer coding")
-        # The parser would take coded bytes for the body.
+        # The parser would treat the encoded bytes as the body.
         if values and b",".join(values).strip().lower() != b"chunked":
             self._refusal = (501, "unsupported_transfer_encoding", "a body comes as it is, or in chunks")
             raise OverBounds("transfer coding")
 
     def _check_offer(self) -> None:
-        """Refuse a tunnel, and a handshake that is none; whatever else is offered is passed over."""
+        """Refuse a tunnel and an invalid handshake; every other offer is ignored."""
         method = self.parser.get_method()
         self.scope["method"] = method.decode("ascii")
         if method == b"CONNECT":
@@ -246,13 +246,13 @@ class BoundedHttp(HttpToolsProtocol):
             raise OverBounds("handshake")
 
     def _end_behind(self, cycle: RequestResponseCycle) -> None:
-        """End the connection with this request: of what comes behind it the parser reads nothing."""
+        """End the connection after this request: the parser reads nothing after it."""
         cycle.keep_alive = False
         if cycle.response_complete:
             self.polite.close()
 
     def _feed(self, piece: bytes) -> None:
-        """Have it parsed; a request whose offer is passed over a second time, without its offer."""
+        """Parse a piece; a request whose offer is ignored is parsed again without the offer."""
         self._unset_keepalive_if_required()
         while True:
             try:
@@ -277,7 +277,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.parser = _parser_of(self)
 
     def _hand_on(self, behind: bytes) -> None:
-        """What came behind a handshake is no request."""
+        """Pass the bytes after a handshake to the WebSocket's protocol: they are not a request."""
         if behind and not self.polite.is_closing():
             cast(asyncio.Protocol, self.polite.get_protocol()).data_received(behind)
 
@@ -289,7 +289,7 @@ class BoundedHttp(HttpToolsProtocol):
             return
         self.polite.still_sending = self._in_body
         if self._has_turned:
-            # Counted to what began in it, it could have that refused for the bytes of another.
+            # If it all counted for the request that began in it, that one could be refused for another's bytes.
             return
         if self._in_body:
             self._wire_bytes += len(piece)
@@ -301,7 +301,7 @@ class BoundedHttp(HttpToolsProtocol):
                 self._refuse(431, "header_too_large", self._head_detail())
 
     def _head_size(self) -> int:
-        """How long the head was at least: the parser keeps nothing of the blanks around a value."""
+        """Return the minimum length of the head: the parser drops the blanks around a value."""
         line = len(self.parser.get_method()) + len(self.url) + LINE_MARKS
         return line + sum(len(name) + len(value) + HEADER_MARKS for name, value in self.headers)
 
@@ -327,15 +327,15 @@ class BoundedHttp(HttpToolsProtocol):
             self.polite.close()
 
     def _drop(self, size: int) -> None:
-        """So many bytes came that nobody reads."""
+        """Count received bytes that are not read."""
         self._dropped_bytes += size
         if self._dropped_bytes > self.bounds.linger_bytes:
             self.polite.abort()
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
-        """Answer with a problem and end, behind the answers to what came before; what it refuses is not run.
+        """Answer with a problem and end, after the answers to earlier requests; the refused request is not run.
 
-        Where its own answer has begun already, it is cut off.
+        If its own answer has already begun, the connection is aborted.
         """
         self._stop_clock()
         cycle, last_word = self.cycle, self._problem(status, code, detail)
@@ -353,7 +353,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._end_with(last_word)
             return
         self._last_word = last_word
-        # That the client is gone is learnt by reading.
+        # Only reading shows that the client has disconnected.
         self.flow.resume_reading()
 
     def _problem(self, status: int, code: str, detail: str) -> bytes:
@@ -373,14 +373,14 @@ class BoundedHttp(HttpToolsProtocol):
 
 
 def _leave(cycle: RequestResponseCycle) -> None:
-    """Tell a request that nobody hears its answer any more; uvicorn tells the last one of a connection alone."""
+    """Notify a request that its answer has no reader any more; uvicorn notifies only the last one of a connection."""
     if not cycle.response_complete:
         cycle.disconnected = True
         cycle.message_event.set()
 
 
 def _parser_of(protocol: BoundedHttp) -> httptools.HttpRequestParser:
-    """Another parser, as uvicorn makes the first."""
+    """Return another parser, made as uvicorn makes the first."""
     parser = httptools.HttpRequestParser(protocol)
     parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser

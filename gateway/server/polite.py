@@ -1,8 +1,8 @@
 """Closing a connection so that its last answer arrives, and so that it really ends.
 
-A TCP connection that is closed while its peer still sends is reset, and the answer that lies unread at the peer is
-lost with it. So what is still sent is read and dropped for a while, within bounds. And a peer that never reads would
-keep what was written for it for ever: it is cut off.
+A TCP connection that is closed while its peer is still sending is reset, and an answer that the peer has not read yet
+is lost. So further input is read and dropped for a while, within limits. And a peer that never reads would keep its
+output in memory forever: it is disconnected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class PoliteTransport:
     """A transport whose `close` lets the answer arrive; all else is the transport's own.
 
     Attributes:
-        still_sending: whether the peer is in the middle of something that nobody will read.
+        still_sending: True if the peer is in the middle of input that will not be read.
     """
 
     def __init__(self, transport: asyncio.Transport, protocol: asyncio.Protocol, bounds: Bounds) -> None:
@@ -36,16 +36,16 @@ class PoliteTransport:
         self.transport.set_protocol(protocol)
 
     def write(self, data: bytes) -> None:
-        """Write it, or drop it where nothing more is said: whoever answers learns of the end from the server."""
+        """Write the data, or drop it if the connection is closing: the server notifies the sender of the end."""
         if not self.is_closing():
             self.transport.write(data)
 
     def is_closing(self) -> bool:
-        """Whether nothing more will be said here."""
+        """Return True if nothing more is sent on the connection."""
         return self._is_closing or self.transport.is_closing()
 
     def close(self) -> None:
-        """Close it once what was written has left, within bounds."""
+        """Close the connection when its output has been sent, within limits."""
         if self.is_closing():
             return
         self._is_closing = True
@@ -57,13 +57,13 @@ class PoliteTransport:
                 asyncio.get_running_loop().call_later(self._bounds.stall_s, self.transport.abort)
 
     def abort(self) -> None:
-        """Close it now."""
+        """Close the connection at once."""
         self._is_closing = True
         self.transport.abort()
 
 
 class Leftovers(asyncio.Protocol):
-    """Reads and drops what comes after the last answer, until its sender has had enough or the bounds are reached."""
+    """Reads and drops all input after the last answer, until the sender closes or a limit is reached."""
 
     def __init__(self, transport: asyncio.Transport, before: asyncio.Protocol, bounds: Bounds) -> None:
         self._transport = transport
@@ -76,20 +76,20 @@ class Leftovers(asyncio.Protocol):
         transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Drop it."""
+        """Drop the data."""
         self._left_bytes -= len(data)
         if self._left_bytes < 0:
             self._transport.abort()
 
     def pause_writing(self) -> None:
-        """Nothing more is written; whoever waits to write learns it from the connection's end."""
+        """Nothing more is written; a waiting writer is notified by the end of the connection."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the protocol whose connection it was."""
+        """Notify the connection's original protocol."""
         self._timer.cancel()
         self._before.connection_lost(exc)
 
 
 def as_transport(polite: PoliteTransport) -> asyncio.Transport:
-    """The same, for who asks for a transport by its type."""
+    """Return it as a transport, for code that requires that type."""
     return cast(asyncio.Transport, polite)

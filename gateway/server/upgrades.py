@@ -1,8 +1,8 @@
-"""Requests that offer to go on in another protocol (`Upgrade`), and which of them is a WebSocket's handshake.
+"""Requests that offer to continue in another protocol (`Upgrade`), and which of them are WebSocket handshakes.
 
-The parser ends such a request with its head, whatever it says of a body, and would read the body as the next request.
-An offer of anything but a WebSocket is one that a server may pass over (RFC 9110, section 7.8): curl and Java offer
-HTTP/2 beside an ordinary request. It is then read again as if it had not been made.
+The parser ends such a request with its head, even if the head announces a body, and would read the body as the next
+request. A server may ignore an offer of anything but a WebSocket (RFC 9110, section 7.8): curl and Java offer HTTP/2
+with an ordinary request. The request is then parsed again without the offer.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ WEBSOCKET = b"websocket"
 
 
 def is_handshake(version: str, headers: Headers) -> bool:
-    """Whether a WebSocket is among what is offered; one of HTTP/1.0 offers nothing.
+    """Return True if a WebSocket is among the offered protocols; a request of HTTP/1.0 offers none.
 
     Args:
-        version: of HTTP, as `1.1`.
-        headers: of the request, their names in lower case.
+        version: the HTTP version, such as `1.1`.
+        headers: the request's headers, with names in lower case.
     """
     if version == "1.0":
         return False
@@ -28,7 +28,7 @@ def is_handshake(version: str, headers: Headers) -> bool:
 
 
 def has_body(headers: Headers) -> bool:
-    """Whether a head that the parser has taken says that a body follows."""
+    """Return True if a head that the parser has accepted announces a body."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and int(value) > 0)
         for name, value in headers
@@ -36,7 +36,7 @@ def has_body(headers: Headers) -> bool:
 
 
 def without_offer(method: bytes, target: bytes, version: str, headers: Headers) -> bytes:
-    """The same head as bytes, with nothing offered."""
+    """Return the same head as bytes, without the offer."""
     lines = [b"%b %b HTTP/%b" % (method, target, version.encode())]
     lines += [b"%b: %b" % (name, value) for name, value in headers if name != b"upgrade"]
     return b"\r\n".join([*lines, b"", b""])

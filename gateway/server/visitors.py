@@ -1,9 +1,9 @@
-"""Who is connected, and whom nobody has vouched for yet.
+"""Connections, and which of them are still unauthenticated.
 
-A connection is a stranger until one of its requests carried a believed token. Strangers are bounded in number, for
-each address and in all: for one too many, the oldest of the address that has the most is closed. A client with a
-token is a stranger for the moment between connecting and its first request only, so that whoever fills the places
-with silence pushes out its own.
+A connection is a stranger until one of its requests had a valid token. The number of strangers is limited, for each
+address and in total: for one too many, the oldest of the address with the most is closed. A client with a token is a
+stranger only between connecting and its first request, so an attacker who fills the places with silent connections
+displaces its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from gateway.server.bounds import Bounds
 
 STATE = "visitor"
-# Many who come at once are no attack yet: a bound is hard at so many times its number.
+# Many simultaneous connections are not yet an attack: a limit becomes strict at this multiple of its number.
 HARD = 4
 
 
@@ -25,12 +25,12 @@ def _nothing() -> None:
 
 
 class Visitor:
-    """One connection, as the application sees it.
+    """A connection, as the application uses it.
 
     Attributes:
-        on_known: called once, when its token is believed.
-        is_behind: whether what was written waits for the client's side.
-        caught_up: waits until it has taken most of it, or is gone.
+        on_known: called once, when its token is verified.
+        is_behind: returns True if output waits for the client.
+        caught_up: waits until the client has taken most of the output, or is gone.
     """
 
     __slots__ = ("_abort", "_strangers", "address", "caught_up", "is_behind", "is_known", "on_known", "since")
@@ -54,20 +54,20 @@ class Visitor:
         strangers.enter(self)
 
     def known(self) -> None:
-        """A request of this connection carried a believed token."""
+        """Note that a request of this connection had a valid token."""
         if not self.is_known:
             self.is_known = True
             self._strangers.leave(self)
             self.on_known()
 
     def doubted(self) -> None:
-        """A later request of this connection carried no believed token."""
+        """Note that a later request of this connection had no valid token."""
         if self.is_known:
             self.is_known = False
             self._strangers.enter(self)
 
     def left(self) -> None:
-        """The connection is gone."""
+        """Note that the connection is gone."""
         self._strangers.leave(self)
 
     def turn_out(self) -> None:
@@ -76,20 +76,20 @@ class Visitor:
 
 
 class Strangers:
-    """The connections of strangers, by address, the oldest first."""
+    """The unauthenticated connections, by address, the oldest first."""
 
     def __init__(self, bounds: Bounds) -> None:
-        """Begin with none.
+        """Begin without connections.
 
         Args:
-            bounds: how many there may be.
+            bounds: their maximum numbers.
         """
         self._bounds = bounds
         self._by_address: dict[str, OrderedDict[Visitor, None]] = {}
         self._count = 0
 
     def enter(self, visitor: Visitor) -> None:
-        """Take in a new connection; where there are too many now, one is closed."""
+        """Add a new connection; if there are too many now, one is closed."""
         places = self._by_address.setdefault(visitor.address, OrderedDict())
         places[visitor] = None
         self._count += 1
@@ -100,7 +100,7 @@ class Strangers:
             self._turn_out_oldest(most, self._count > HARD * self._bounds.strangers)
 
     def leave(self, visitor: Visitor) -> None:
-        """It is a stranger no more, or gone."""
+        """Remove a connection that is authenticated or gone."""
         places = self._by_address.get(visitor.address)
         if places is None or visitor not in places:
             return
@@ -120,13 +120,13 @@ class Strangers:
 
 
 def visitor_of(scope: MutableMapping[str, Any]) -> Visitor | None:
-    """The connection of a request or socket; None where there is no server."""
+    """Return the connection of a request or socket; None without a server."""
     visitor = scope.get("state", {}).get(STATE)
     return visitor if isinstance(visitor, Visitor) else None
 
 
 def greet(scope: MutableMapping[str, Any]) -> None:
-    """Say that the token of a request or socket was believed.
+    """Note that the token of a request or socket was valid.
 
     Args:
         scope: the ASGI scope of the request or socket.

@@ -1,7 +1,7 @@
-"""A WebSocket with bounds: uvicorn's protocol, fed in slices that let others through.
+"""A WebSocket with limits: uvicorn's protocol, fed in slices between which other connections are served.
 
-What was read is parsed as the application takes messages: while one waits for it, nothing more is parsed. A slice
-takes two milliseconds at most, and the next has to wait as long.
+Input is parsed only as fast as the application takes messages: while a message waits for it, nothing more is parsed.
+A slice takes at most two milliseconds, and the next one waits as long.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from gateway.server.handshake import Handshake
 from gateway.server.polite import PoliteTransport
 from gateway.server.visitors import STATE, Visitor
 
-# uvicorn writes each handshake's whole target down, query and all, as information: only what goes wrong is kept.
+# uvicorn logs the whole target of each handshake, with its query, at INFO: only warnings and errors are kept.
 logger = logging.getLogger("uvicorn.error.websocket")
 logger.setLevel(logging.WARNING)
 
 PIECE_BYTES = 4 * 1024
 SLICE_S = 0.002
-# What may be written and not taken by the client's side yet; small messages are written together.
+# Output that the client may not have taken yet; small messages are written together.
 WRITTEN_BYTES = 16 * 1024
-# In the place of `text` in what an application sends: several texts, as UTF-8, which leave in one write.
+# Used by an application in place of `text`: several texts, as UTF-8, that are sent in one write.
 TEXTS = "texts"
 
 
 class BoundedWebSocket(WebSocketsSansIOProtocol):
-    """One WebSocket connection."""
+    """A WebSocket connection."""
 
     def __init__(
         self,
@@ -68,21 +68,21 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.conn.max_message_size = bounds.first_bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake comes next."""
+        """The connection is open; the handshake comes next."""
         super().connection_made(transport)
         self.polite = cast(PoliteTransport, transport)
         self.polite.transport.set_write_buffer_limits(high=WRITTEN_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """The client has disconnected."""
         self.visitor.left()
         self._unparsed.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, in slices."""
+        """Parse the received bytes, in slices."""
         if self.handshake_initiated and not self.handshake_complete:
-            # A client waits for the answer (RFC 6455, section 4.1). What comes earlier was perhaps never meant for a
+            # A client must wait for the answer (RFC 6455, section 4.1). Earlier bytes were perhaps not meant for a
             # socket, and the library cannot fail a connection that is not open.
             if self.initial_response is None:
                 self.polite.still_sending = True
@@ -92,19 +92,19 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if self._next_slice is None:
             self._parse_slice()
         if not self.handshake_initiated and not self._unparsed and not self.polite.is_closing():
-            # The library gives no answer to a handshake that it cannot read.
+            # The library does not answer a handshake that it cannot parse.
             self.transport.write(self.conn.unreadable().serialize())
             self.polite.still_sending = True
             self.polite.close()
 
     def handle_cont(self, event: Frame) -> None:
-        """One more part of a message."""
+        """Add a fragment to a message."""
         super().handle_cont(event)
         if len(self.frames) > self.bounds.fragments:
             self.polite.abort()
 
     def send_receive_event_to_app(self) -> None:
-        """Hand a whole message over; a text that is no UTF-8 closes the connection with 1007."""
+        """Deliver a complete message; a text that is not UTF-8 closes the connection with 1007."""
         if self.curr_msg_data_type != "text" or self.close_sent:
             super().send_receive_event_to_app()
             return
@@ -112,7 +112,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            # uvicorn writes each of them down as an error of its own, with a traceback.
+            # uvicorn would log each of them as an error of its own, with a traceback.
             self.conn.fail(CloseCode.INVALID_DATA, "a text is UTF-8")
             self.handle_parser_exception()
             return
@@ -122,7 +122,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.transport.pause_reading()
 
     def shutdown(self) -> None:
-        """Close it with 1012, since the server ends; a handshake under way is refused, to be tried again."""
+        """Close with 1012, since the server ends; a handshake under way is refused, and the client can try again."""
         if self.handshake_initiated and not self.handshake_complete and self.initial_response is None:
             answer = self.conn.reject(HTTPStatus.SERVICE_UNAVAILABLE, "this gateway is stopping")
             answer.headers["Retry-After"] = "1"
@@ -131,7 +131,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         try:
             super().shutdown()
         except InvalidState:
-            # Both sides have said that they close, and the client leaves the connection open.
+            # Both sides have sent a close frame, and the client leaves the connection open.
             self.polite.abort()
 
     def handle_ping(self) -> None:
@@ -140,17 +140,17 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         super().handle_ping()
 
     def handle_pong(self, event: Frame) -> None:
-        """Note an answer to a ping."""
+        """Count an answer to a ping."""
         self._count_control()
         super().handle_pong(event)
 
     def handle_parser_exception(self) -> None:
-        """Say what is wrong with what came, and close."""
+        """Send the error of the received bytes, and close."""
         self.polite.still_sending = True
         super().handle_parser_exception()
 
     async def receive(self) -> ASGIReceiveEvent:
-        """The next message; the application is given it before the next is parsed."""
+        """Return the next message; it is given to the application before the next one is parsed."""
         message = await self.queue.get()
         if self.read_paused and self.queue.empty():
             self.read_paused = False
@@ -161,10 +161,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        """Send, and return when the client's side has taken all but a little of it.
+        """Send, and return when the client has taken nearly all of it.
 
         Raises:
-            ClientDisconnected: the connection is closed, or closing for something that the client did.
+            ClientDisconnected: the connection is closed, or closing because of the client.
         """
         if self.close_sent:
             raise ClientDisconnected
@@ -187,7 +187,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self.transport.write(b"".join([part for text in texts for part in (_head_of_text(len(text)), text)]))
 
     def _turn_down(self, answer: Response) -> None:
-        """Refuse the handshake while the application thinks about it."""
+        """Refuse the handshake while the application is still processing it."""
         self.conn.send_response(answer)
         self.queue.put_nowait({"type": "websocket.disconnect", "code": 1006})
         self.handshake_complete = self.close_sent = True
@@ -219,7 +219,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
 
 def _head_of_text(size: int) -> bytes:
-    """What stands before a whole text of so many bytes in a frame of a server's (RFC 6455, section 5.2)."""
+    """Return the head of a server's frame with a whole text of a given size (RFC 6455, section 5.2)."""
     if size < 126:
         return bytes((0x81, size))
     if size < 2**16:

@@ -1,4 +1,4 @@
-"""The parts of a gateway as they are before it is started: nothing of them has read the log."""
+"""The parts of a gateway before it is started: none of them has read the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vitals.heart import Heart
 
 @dataclass(slots=True, kw_only=True)
 class Assembled(Served):
-    """What the doors reach, and what works behind them."""
+    """The parts that requests use, and those that work in the background."""
 
     keys: Keys
     commands: KafkaCommandLog

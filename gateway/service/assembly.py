@@ -1,4 +1,4 @@
-"""A gateway from its settings, not started yet."""
+"""Assembles a gateway from its settings, without starting it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from vitals.pulse import Pulse
 
 
 def assemble(settings: GatewaySettings) -> Gateway:
-    """A gateway that is not started yet.
+    """Assemble a gateway that is not started yet.
 
     Raises:
         SettingsRefused: the Kafka settings or the gateway policy cannot be used.
         KeysUnreadable: a key is damaged.
-        UnknownDatabase: the views' URL is of another kind.
+        UnknownDatabase: the views' URL is of an unsupported kind.
     """
     load_gateway_policy(settings.policy_file)
     keys = load_or_create(settings.keys_dir)

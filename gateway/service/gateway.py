@@ -1,14 +1,14 @@
-"""One gateway: its parts put together, started in order and stopped.
+"""One gateway: its parts, their start in order, and their stop.
 
 Starting, in this order:
 1. Kafka answers, and its topics are those of this installation;
-2. the vault is open;
-3. the views say where they stand and what is open there;
-4. the tail begins at exactly that place, so that rows and events fit together without a gap;
-5. the tail has read what the log held at that moment;
+2. the vault is opened;
+3. the views return their position and everything that is open there;
+4. the tail begins at exactly that position, so that rows and events fit together without a gap;
+5. the tail has read what the log contained at that moment;
 6. the gateway is ready.
 
-A database that does not answer is waited for, as long as it takes.
+If a database does not answer, the start waits for it, as long as it takes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from vitals.word import BEAT_S
 
 @dataclass(slots=True, kw_only=True)
 class Gateway(Assembled):
-    """A gateway: assembled, started, asked to leave, stopped."""
+    """A gateway: assembled, started, told to leave, stopped."""
 
     _tail: KafkaTail | None = None
     _past: KafkaPast | None = None
@@ -42,14 +42,14 @@ class Gateway(Assembled):
         return self._tail
 
     async def start(self) -> None:
-        """Connect, read up to the end of the log, and be ready.
+        """Connect, and read to the end of the log.
 
         Raises:
-            LogUnreachable: nobody answers.
-            PartitionsDiffer: a topic has another partition count than the gateway was configured for.
-            LogError: a topic does not exist, or the views stand outside of the log.
+            LogUnreachable: Kafka does not answer.
+            PartitionsDiffer: a topic has another number of partitions than the gateway was configured for.
+            LogError: a topic does not exist, or the views' position is outside of the log.
             ViewOutdated: the views are of another version.
-            VaultUnavailable: the vault's database lets nobody in.
+            VaultUnavailable: the vault's database refuses the connection.
         """
         settings = self.settings
         self.parts.on_failure(self.give_up)
@@ -76,18 +76,18 @@ class Gateway(Assembled):
         self.caught_up = self.parts.failure is None
 
     def leave(self) -> None:
-        """Answer long polls as things stand, and end the streams."""
+        """Answer long polls with the present state, and end the streams."""
         self.leaving.begin()
         if self._gate is not None:
             self._gate.live.watch.close()
 
     def give_up(self) -> None:
-        """Answer commands under way as when their time is over."""
+        """Answer commands under way as if their time were over."""
         if self._gate is not None:
             self._gate.live.waiters.close()
 
     async def stop(self) -> None:
-        """Answer who still waits, and let go of every connection."""
+        """Answer the requests that still wait, and close every connection."""
         await self.parts.stop()
         self.give_up()
         if self._gate is not None:

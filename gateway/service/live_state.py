@@ -1,4 +1,4 @@
-"""The live state: what the tail keeps from a moment of the views on, and what operations need of it."""
+"""The live state, which the tail keeps current from a moment of the views on, and the services built on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATIENCE_S = 600.0
 
 
 async def beginning_of(views: GatewayViews) -> Beginning:
-    """The moment of the views to begin from; they are waited for as long as they are away."""
+    """Return the moment of the views to begin from; if the views are unavailable, wait for them."""
     waited = False
     while True:
         try:
@@ -50,7 +50,7 @@ async def beginning_of(views: GatewayViews) -> Beginning:
 
 
 def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
-    """The live state at a moment of the views, and the tail that goes on from exactly there."""
+    """Return the live state at a moment of the views, and the tail that continues from exactly there."""
     settings = parts.settings
     topics, partitions = settings.topics, settings.partitions
     known = {at.partition: at for at in beginning.positions if at.topic == topics.executions}
@@ -75,7 +75,7 @@ def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
 
 
 def gate_of(parts: Assembled, live: Live, tail: KafkaTail, past: KafkaPast) -> Gate:
-    """What operations need, over a live state."""
+    """Return the services that operations need, over a live state."""
     signer = Signer(parts.keys.gateway.kid, parts.keys.gateway.private_key)
     outbox = Outbox(signer, parts.commands)
     partitions, limits = parts.settings.partitions, parts.settings.limits
@@ -100,15 +100,15 @@ def gate_of(parts: Assembled, live: Live, tail: KafkaTail, past: KafkaPast) -> G
 async def until_read(
     live: Live, ends: Sequence[int], has_failed: Callable[[], bool], patience_s: float = PATIENCE_S
 ) -> None:
-    """Wait until the tail has read what the log held, however long that takes, or has failed.
+    """Wait until the tail has read what the log contained, however long that takes, or has failed.
 
-    Whoever is served earlier is served by the roles of long ago.
+    A request that was served earlier would be checked by outdated roles.
 
     Args:
-        live: what the tail feeds.
+        live: the state that the tail feeds.
         ends: per lane, the first offset that need not be read.
-        has_failed: whether it never will be.
-        patience_s: after so many seconds each, the operator is told.
+        has_failed: returns True if reading will never complete.
+        patience_s: after each such number of seconds, a warning is logged.
     """
     while not await live.until(
         lambda: all(map(int.__ge__, live.read_through, ends)) or has_failed(), patience_s
@@ -118,7 +118,7 @@ async def until_read(
 
 def _noting(parts: Assembled) -> Callable[[Owner, float], None]:
     def took(owner: Owner, seconds: float) -> None:
-        # Nobody pays for what is read again at the start.
+        # Old events that are read again at the start are charged to no subject.
         if parts.caught_up:
             parts.work.noted(owner, seconds)
 

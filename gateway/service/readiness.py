@@ -1,4 +1,4 @@
-"""Whether this gateway serves, and whether the installation behind it decides."""
+"""The readiness of this gateway to serve, and of its installation to decide."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gateway.problems import Problem
 from gateway.service.gateway import Gateway
 from log.errors import LogError
 
-# More unread records than this, and what is shown is not what is.
+# With more unread records than this, the displayed state is too old.
 LAG_MAX = 10_000
 RECONNECT_S = 2.0
 VIEWS_WITHIN_S = 2.0
 
 
 async def own_problems(gateway: Gateway) -> list[str]:
-    """What keeps a gateway itself from serving; empty when it serves."""
+    """Return what keeps a gateway itself from serving; empty if nothing does."""
     if gateway.parts.failure is not None:
         return [str(gateway.parts.failure)]
     if not gateway.caught_up:
@@ -41,29 +41,29 @@ async def own_problems(gateway: Gateway) -> list[str]:
 
 
 async def own_finding(gateway: Gateway) -> Finding:
-    """What keeps a gateway itself from serving, and what else is wrong with it."""
+    """Return what keeps a gateway itself from serving, and its other faults."""
     wrong = gateway.commands.time.wrong
     clock = [f"this gateway: {wrong}"] if wrong else []
     return Finding(await own_problems(gateway), [*clock, *_own_warnings(gateway)])
 
 
 async def all_problems(gateway: Gateway) -> Finding:
-    """What keeps the gateway, Kafka, the deciders or the projector from their work, and what else is wrong."""
+    """Return what keeps the gateway, Kafka, the deciders or the projector from working, and the other faults."""
     finding = installation(gateway)
     own = await own_problems(gateway)
-    # The heartbeats tell of this gateway's clock.
+    # The heartbeats report this gateway's clock.
     warnings = [*finding.warnings, *_own_warnings(gateway)]
     return Finding([*own, *(text for text in finding.problems if text not in own)], warnings)
 
 
 def _own_warnings(gateway: Gateway) -> list[str]:
-    """Of the identity provider's keys, and of the vault, without which only sensitive values are not to be had."""
+    """Faults of the identity provider's keys, and of the vault, which only sensitive values need."""
     keys = gateway.authenticator.wrong()
     return [f"this gateway: {wrong}" for wrong in (keys, gateway.desk.damage) if wrong]
 
 
 def installation(gateway: Gateway) -> Finding:
-    """What the heartbeats say of Kafka and the other processes."""
+    """Return what the heartbeats report about Kafka and the other processes."""
     age_ms = gateway.pulse.word().kafka_age_ms
     found = gateway.heard.examine(gateway.settings.partitions, None if age_ms is None else age_ms / 1000)
     if not gateway.started:
@@ -75,7 +75,7 @@ def installation(gateway: Gateway) -> Finding:
 
 
 async def _can_send(gateway: Gateway) -> bool:
-    """Whether commands can be sent; a connection that was lost is taken up again."""
+    """Return True if commands can be sent; a lost connection is opened again."""
     if gateway.commands.connected:
         return True
     try:

@@ -1,4 +1,4 @@
-"""What the doors of a running gateway reach: REST, the sockets, and what an operator asks."""
+"""The parts of a running gateway that its interfaces use: REST, the sockets, and the operator's endpoints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from vitals.pulse import Pulse
 
 @dataclass(slots=True, kw_only=True)
 class Served:
-    """What a gateway's doors need. `gate` is there once the gateway is started."""
+    """The parts that a gateway's interfaces need. `gate` is available once the gateway is started."""
 
     settings: GatewaySettings
     grants: Grants
@@ -51,12 +51,12 @@ class Served:
 
     @property
     def started(self) -> bool:
-        """Whether the live state is there."""
+        """True if the live state is available."""
         return self._gate is not None
 
     @property
     def gate(self) -> Gate:
-        """What operations need.
+        """The services that operations need.
 
         Raises:
             RuntimeError: the gateway was not started.

@@ -1,4 +1,4 @@
-"""Whom a gateway believes, and what it keeps for them: its authenticator and its vault's desk, from the settings."""
+"""A gateway's authenticator and the access to its vault, from the settings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from gateway.vault.wrapping import wrapper_of
 
 
 def authenticator_of(settings: GatewaySettings) -> Authenticator:
-    """Who tells whose token is believed."""
+    """Return the authenticator, which verifies tokens."""
     issuers = PublishedKeyFile(settings.keys_dir / ISSUERS)
     return Authenticator(issuers.get, oidc=_oidc(settings.oidc), keys_version=issuers.version)
 
 
 def desk_of(settings: GatewaySettings) -> Desk:
-    """The vault's desk; the vault itself is opened when the gateway starts.
+    """Return the access to the vault; the vault itself is opened when the gateway starts.
 
     Raises:
         KeysUnreadable: a key is damaged.
@@ -32,7 +32,7 @@ def desk_of(settings: GatewaySettings) -> Desk:
 def _oidc(settings: OidcSettings | None) -> OidcIssuer | None:
     if settings is None:
         return None
-    # Its HTTP client is loaded only where a provider is believed.
+    # Its HTTP client is loaded only if a provider is configured.
     from gateway.identity.jwks import IssuerKeys
 
     return OidcIssuer(settings, IssuerKeys(settings.issuer, settings.jwks_url, settings.algorithms))

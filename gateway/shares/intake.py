@@ -1,4 +1,4 @@
-"""What clients send is parsed when it is its turn; what is long is parsed before, at its sender's cost."""
+"""Client input is parsed when it is needed; long input is parsed earlier, on a thread and at its sender's cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 from gateway.problems import Problem
 from gateway.shares.work import Owner, Work
 
-# A longer one may take so long to parse that others would notice: it is parsed on a thread.
+# Longer input may take so long to parse that it would delay others: it is parsed on a thread.
 LONG_BYTES = 16 * 1024
 
 T = TypeVar("T")
@@ -18,13 +18,13 @@ async def taken_in(work: Work, owner: Owner, raw: bytes, read: Callable[[bytes],
     """Take a body or message in.
 
     Args:
-        work: whose threads and shares it takes.
-        owner: whose share is charged.
+        work: the threads and shares to use.
+        owner: the subject that is charged.
         raw: the body.
         read: parses it; raises `Problem`.
 
     Returns:
-        What gives the parsed value, or raises its refusal.
+        A function that returns the parsed value, or raises its refusal.
     """
     if len(raw) > LONG_BYTES:
         return await work.done(owner, lambda: _parsed(raw, read))
@@ -32,7 +32,7 @@ async def taken_in(work: Work, owner: Owner, raw: bytes, read: Callable[[bytes],
 
 
 def _parsed(raw: bytes, read: Callable[[bytes], T]) -> Callable[[], T]:
-    """The value, or its refusal, kept for whoever asks for it."""
+    """Parse now; return a function that returns the value or raises its refusal."""
     try:
         value = read(raw)
     except Problem as problem:

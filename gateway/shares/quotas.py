@@ -1,7 +1,7 @@
-"""How much an agent, and a whole tenant, may propose: what people must look at is bounded at the door.
+"""The limits on proposals of an agent, and of a whole tenant: they limit at the gateway what people must review.
 
-A call or request over the quota is refused before it is a command: nothing of it stands in the log. A repeat of one
-that is known already is none, unless it brings sensitive values, which are sealed first.
+A call or request over the quota is refused before it becomes a command: nothing of it is in the log. A repeat of a
+known one does not count, unless it contains sensitive values, which are sealed first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gateway.problems import Problem
 from gateway.shares.rates import Buckets
 from schemas.refusals import Refusal
 
-# What may come at once, in seconds of the sustained rate.
+# The burst, in seconds of the sustained rate.
 BURST_S = 10.0
 
 
@@ -21,11 +21,11 @@ class ProposalQuotas:
     """The proposal rates of every agent and tenant."""
 
     def __init__(self, agent_per_minute: int, tenant_per_minute: int) -> None:
-        """Begin with nobody.
+        """Begin without proposals.
 
         Args:
             agent_per_minute: sustained proposals of one agent of a project.
-            tenant_per_minute: likewise of a tenant, all its agents together.
+            tenant_per_minute: the same for all agents of a tenant together.
         """
         self._agent_per_minute, self._tenant_per_minute = agent_per_minute, tenant_per_minute
         self._agents = Buckets(agent_per_minute / 60, BURST_S)

@@ -1,12 +1,12 @@
-"""How often one caller may ask: a token bucket for each, of which only one number is kept."""
+"""Rate limits: a token bucket for each caller, stored as a single number."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-# Callers are forgotten in sweeps; this many may be remembered before the first.
+# Callers are forgotten in sweeps; this many can be remembered before the first.
 SWEEP_AT = 4_096
-# What adding up may be off by; it must not cost the last token of a burst.
+# The rounding error of sums; it must not cost the last token of a burst.
 ROUNDING_S = 1e-6
 
 
@@ -18,11 +18,11 @@ class Buckets:
     """
 
     def __init__(self, per_s: float, burst_s: float = 1.0) -> None:
-        """Begin with nobody.
+        """Begin without callers.
 
         Args:
             per_s: the sustained rate.
-            burst_s: seconds of that rate that may come at once; one token may at least.
+            burst_s: seconds of that rate that can be taken at once; at least one token.
         """
         self._each_s = 1.0 / per_s
         self._burst_s = max(burst_s, self._each_s)
@@ -33,11 +33,11 @@ class Buckets:
         """Take one token.
 
         Args:
-            caller: whose bucket.
+            caller: the caller.
             now: seconds of a clock that never goes back.
 
         Returns:
-            0 where there was one; else after how many seconds there will be, and none was taken.
+            0 if there was one; else the seconds until there is one, and none was taken.
         """
         full_at = max(self._full_at.get(caller, now), now) + self._each_s
         over_s = full_at - now - self._burst_s
@@ -49,10 +49,10 @@ class Buckets:
         return 0.0
 
     def charge(self, caller: Hashable, now: float, tokens: float) -> float:
-        """Take tokens that were used already, also where there are none.
+        """Take tokens that were used already, even if there are none left.
 
         Returns:
-            After how many seconds the caller has paid for what is over its burst; 0 where nothing is.
+            The seconds until the caller has paid for what exceeds its burst; 0 if nothing does.
         """
         full_at = max(self._full_at.get(caller, now), now) + tokens * self._each_s
         if tokens:
@@ -66,6 +66,6 @@ class Buckets:
         return len(self._full_at)
 
     def _sweep(self, now: float) -> None:
-        """Forget whose bucket is full: whoever has not asked within the time of a burst or so."""
+        """Forget callers whose bucket is full: those without a request within about the time of a burst."""
         self._full_at = {caller: full_at for caller, full_at in self._full_at.items() if full_at > now}
         self._sweep_at = max(SWEEP_AT, 2 * len(self._full_at))

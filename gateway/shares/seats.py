@@ -1,4 +1,4 @@
-"""How many sockets one subject may have open at once, so that nobody takes all of a gateway's memory and files."""
+"""The limit on open sockets of one subject, so that none can use all of a gateway's memory and files."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Seats:
         """Begin with none open.
 
         Args:
-            each: the most of one subject.
+            each: the maximum of one subject.
         """
         self._each = each
         self._taken: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
     def seat(self, actor: Actor) -> Iterator[None]:
-        """One open socket.
+        """Count one open socket.
 
         Raises:
-            Problem: 429, where the subject has as many as it may.
+            Problem: 429, the subject has the maximum number open.
         """
         owner = (actor.tenant, actor.subject)
         if self._taken[owner] >= self._each:

@@ -1,4 +1,4 @@
-"""Turns of those who ask: so many at a time of each, the others in the order in which they came."""
+"""Turns of callers: a limited number at a time for each, the others in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 
 class Turns:
-    """Turns by owner; who has none in hand and waits for none is forgotten."""
+    """Turns by owner; an owner that has no turn and waits for none is forgotten."""
 
     def __init__(self, at_once: int) -> None:
-        """Begin with nobody; `at_once` is how many turns one owner may have at a time."""
+        """Begin without owners; `at_once` is the number of turns that one owner can have at a time."""
         self._at_once = at_once
         self._owners: dict[Hashable, tuple[asyncio.Semaphore, int]] = {}
 
@@ -19,12 +19,12 @@ class Turns:
         return len(self._owners)
 
     def wanted(self, owner: Hashable) -> int:
-        """How many turns an owner has in hand or waits for."""
+        """Return how many turns an owner has or waits for."""
         return self._owners[owner][1] if owner in self._owners else 0
 
     @asynccontextmanager
     async def of(self, owner: Hashable) -> AsyncIterator[None]:
-        """Wait for a turn of this owner, and have it for as long as the context lasts."""
+        """Wait for a turn of this owner, and keep it for the duration of the context."""
         turns, wanted = self._owners.get(owner, (asyncio.Semaphore(self._at_once), 0))
         self._owners[owner] = (turns, wanted + 1)
         try:

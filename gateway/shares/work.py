@@ -1,8 +1,8 @@
-"""What it costs this process to answer, and how much of it one subject may take.
+"""The processor time that answers cost this process, and the share of it that one subject can take.
 
-Everything here runs on one thread: while one long answer is written, nobody else is served. So what is long is
-written in slices, with a breath between two, and each subject's slices are counted: whoever takes more than its share
-of the process waits, and at last is refused.
+Everything here runs on one thread: while one long answer is written, no other request is served. So long answers are
+written in slices, with a pause between two, and each subject's slices are counted: a subject that takes more than its
+share of the process is delayed, and finally refused.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ P = ParamSpec("P")
 Owner = tuple[str, str]
 
 SLICE_S = 0.004
-# So many subjects' long answers are written at once, slice by slice.
+# The long answers of this many subjects are written at once, slice by slice.
 LONG_ANSWERS_AT_ONCE = 4
-# Of the few connections to the views one subject has no more than half.
+# One subject can use at most half of the few connections to the views.
 QUESTIONS_AT_ONCE = 2
-# A message of a socket that takes longer counts as a long answer. What the many others take together is bounded more
-# widely: they are the work that the gateway is there for.
+# A message of a socket that takes longer counts as a long answer. All shorter messages together have a larger share:
+# they are the gateway's main work.
 LONG_MESSAGE_S = 0.002
 MESSAGES_SHARE = 0.6
-# The process is counted in milliseconds.
+# The buckets count in milliseconds of the process.
 PER_S = 1_000.0
 MESSAGES_BURST_S = 0.1
-# By the wall each subject would pay for what its neighbours on the machine take between two of its instructions.
+# By the wall clock, each subject would pay for the time that other processes on the machine take in between.
 processor_s = time.thread_time
 
 
 def owner_of(actor: Actor) -> Owner:
-    """Whom an answer's cost is counted for."""
+    """Return the owner that an actor's costs are counted for."""
     return actor.tenant, actor.subject
 
 
 class Work:
-    """Counts, in seconds of the processor, what each subject's answers cost."""
+    """Counts, in seconds of the processor, the cost of each subject's answers."""
 
     def __init__(self, share: float, burst_s: float, patience_s: float) -> None:
         """Begin with nothing spent.
 
         Args:
-            share: of the process, that one subject's long answers may take for ever.
-            burst_s: seconds of the process that they may take at once.
+            share: the share of the process that one subject's long answers can take permanently.
+            burst_s: seconds of the process that they can take at once.
             patience_s: how long its requests are delayed before they are refused.
         """
         self._share = share
@@ -80,10 +80,10 @@ class Work:
         self._written_s = 0.0
 
     def spend(self, owner: Owner, seconds: float) -> float:
-        """Count what was done for a subject.
+        """Count work for a subject.
 
         Returns:
-            After how many seconds more may be done for it.
+            The seconds until more work can be done for it.
         """
         return self._long.charge(owner, time.monotonic(), PER_S * seconds / self._share)
 
@@ -94,10 +94,10 @@ class Work:
         return self._messages.charge(owner, time.monotonic(), PER_S * seconds / MESSAGES_SHARE)
 
     async def admit(self, owner: Owner) -> None:
-        """Let a subject that is beyond its share wait.
+        """Delay a subject that is beyond its share.
 
         Raises:
-            Problem: 429 quota, it is far beyond.
+            Problem: 429 quota, it is far beyond its share.
         """
         wait_s = self.spend(owner, 0.0)
         if wait_s > self._patience_s:
@@ -108,7 +108,7 @@ class Work:
 
     @asynccontextmanager
     async def turn(self, owner: Owner) -> AsyncIterator[None]:
-        """Have one's turn: one long answer at a time for each subject, a few for all, and none on credit."""
+        """Take a turn: one long answer at a time for each subject, a few in total, and none for a subject in debt."""
         async with self._turns.of(owner):
             await self._paid(owner)
             async with self._at_once:
@@ -119,33 +119,33 @@ class Work:
         wait_s = self.spend(owner, 0.0)
         while wait_s:
             await asyncio.sleep(wait_s)
-            # What is done for it elsewhere may have added to its debt.
+            # Other work for it may have added to its debt.
             wait_s = self.spend(owner, 0.0)
 
     async def asked(
         self, owner: Owner, read: Callable[[Callable[[M], T]], Awaitable[R]], ask: Callable[[M], T]
     ) -> R:
-        """Ask the views something, a few questions at a time for each subject, and count what it took."""
+        """Query the views, a few queries at a time for each subject, and count the cost."""
         with self._counting(owner) as timed:
             async with self._questions.of(owner):
                 return await read(timed(ask))
 
     async def done(self, owner: Owner, work: Callable[[], T]) -> T:
-        """Do something long on a thread, in the subject's turn; where it raises, so does this."""
+        """Run long work on a thread, in the subject's turn; its exceptions are raised here."""
         async with self.turn(owner):
             return await self.counted(owner, work)
 
     async def counted(self, owner: Owner, work: Callable[[], T]) -> T:
-        """Do something on a thread and count what it took of the processor, whether or not it raises."""
+        """Run work on a thread and count its processor time, whether or not it raises."""
         with self._counting(owner) as timed:
             return await asyncio.to_thread(timed(work))
 
     async def priced(self, owner: Owner, work: Coroutine[Any, Any, T]) -> T:
-        """Do something on the loop, and count what takes long between two of its waits."""
+        """Run a coroutine on the loop, and count each step between two of its waits that takes long."""
         return await _Steps(work, lambda step: self._stepped(owner, step))
 
     def _stepped(self, owner: Owner, step: Callable[[], R]) -> R:
-        """One step: what it has written in slices is counted already."""
+        """Run one step; the time that it has written in slices is already counted."""
         started, written_s = processor_s(), self._written_s
         try:
             return step()
@@ -153,13 +153,13 @@ class Work:
             self.noted(owner, processor_s() - started - (self._written_s - written_s))
 
     def noted(self, owner: Owner, seconds: float) -> None:
-        """Count what the loop was kept by for a subject, if it was long: the rest is bounded by requests a second."""
+        """Count long work on the loop for a subject; short work is limited by the rate of requests."""
         if seconds > LONG_MESSAGE_S:
             self.spend(owner, seconds)
 
     @contextmanager
     def _counting(self, owner: Owner) -> Iterator[Callable[[Callable[P, T]], Callable[P, T]]]:
-        """Make a function one whose time on its thread is the owner's to pay when the context ends."""
+        """Yield a wrapper for functions: their time on their thread is charged to the owner when the context ends."""
         took_s = 0.0
 
         def timed(work: Callable[P, T]) -> Callable[P, T]:
@@ -181,7 +181,7 @@ class Work:
     async def written(
         self, owner: Owner, rows: Iterable[T], item: Callable[[T], dict[str, Any]]
     ) -> AsyncGenerator[bytes, None]:
-        """Rows as JSON, one after the other, in slices that let others through; to be read in the subject's turn."""
+        """Yield rows as JSON, in slices between which others are served; to be used in the subject's turn."""
         started = processor_s()
         for row in rows:
             yield orjson.dumps(item(row))
@@ -198,7 +198,7 @@ class Work:
 
 
 class _Steps(Awaitable[T]):
-    """A coroutine of which each step, from one of its waits to the next, is made by a function that is given."""
+    """A coroutine whose steps, each from one of its waits to the next, are run by a given function."""
 
     def __init__(self, work: Coroutine[Any, Any, T], make: Callable[[Callable[[], Any]], Any]) -> None:
         self._work = work
@@ -215,5 +215,5 @@ class _Steps(Awaitable[T]):
             try:
                 step = partial(self._work.send, (yield waited_for))
             except BaseException as error:
-                # Cancelled, for one: it is the coroutine's to handle.
+                # For example, it was cancelled: the coroutine must handle it.
                 step = partial(self._work.throw, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER = 4401, 4403, 1008, 1013
-# What was not foreseen: the traceback is in the gateway's log.
+# An unexpected error: the traceback is in the gateway's log.
 FAILED = 1011
-# What the server says by itself when it ends (gateway/server/websocket.py).
+# Sent by the server itself when it shuts down (gateway/server/websocket.py).
 RESTARTING = 1012

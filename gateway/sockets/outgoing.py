@@ -1,7 +1,7 @@
-"""What waits to be sent to one reader: answers always, pushed messages up to a bound.
+"""The queue of messages to one reader: it takes every answer, and pushed messages up to a limit.
 
-An answer has a cursor only as long as everything that the cursor covers is before it in the queue: where pushed
-messages are dropped, the answers that wait lose theirs.
+An answer keeps its cursor only as long as everything that the cursor covers is before it in the queue: when pushed
+messages are dropped, the waiting answers lose their cursors.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.work import Owner
 
-# With so many bytes of answers unread, no more is asked for.
+# With this many bytes of answers unread, no more commands are read.
 ANSWERS_MAX_BYTES = 1024 * 1024
-# A reader that reads has fewer bytes of answers before it. One with more is cut off where its subject has no room.
+# A reader that keeps up has fewer bytes of answers waiting. One with more is cut off if its subject has no room left.
 UNREAD_BYTES = 16 * 1024
 RESYNC_DETAIL = "too much was waiting, or it is no longer at hand: subscribe again without a cursor"
 
 
 class _Waiting(NamedTuple):
-    """A message in the queue. An answer's `cursor` stands apart from it, so that it can still be taken away."""
+    """A message in the queue. An answer's `cursor` is kept apart from it, so that it can still be removed."""
 
     frame: bytes
     is_push: bool
@@ -34,19 +34,19 @@ class _Waiting(NamedTuple):
     cursor: str | None = None
 
     def written(self) -> bytes:
-        """The message as it is sent."""
+        """Return the message as it is sent."""
         return self.frame if self.cursor is None else with_cursor(self.frame, self.cursor)
 
 
 @dataclass(slots=True)
 class OutgoingFrames:
-    """A bounded queue. When too many pushes wait, all leave and one `resync_required` takes their place.
+    """A bounded queue. When too many pushes wait, all are dropped and one `resync_required` takes their place.
 
-    A message counts, here and for its subject, until its reader's side has taken it. Pushes that come while a
-    snapshot is being written wait behind it.
+    A message counts, here and for its subject, until the reader has taken it. Pushes that arrive while a snapshot is
+    being written wait behind it.
 
-    `held` is, while a snapshot is being written, the cursor that leads back to its beginning.
-    `moved` is set whenever something was taken, `unread` where more answers wait than a reader may leave unread.
+    `held` is, while a snapshot is being written, the cursor of the snapshot's beginning.
+    `moved` is set whenever messages were taken, `unread` when more answers wait than a reader may leave unread.
     """
 
     limits: Limits
@@ -66,12 +66,12 @@ class OutgoingFrames:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many answers wait that no more should be asked for."""
+        """True if so many answers wait that no more commands should be read."""
         answers = len(self._frames) - self._pushes
         return answers >= self.limits.in_flight or self._answer_bytes >= ANSWERS_MAX_BYTES
 
     def answer(self, frame: bytes, cursor: str | None = None) -> None:
-        """Queue an answer; how many wait is bounded by how many commands may be in flight.
+        """Queue an answer; the limit on commands in flight also limits the answers that wait.
 
         Args:
             frame: a JSON object.
@@ -87,18 +87,18 @@ class OutgoingFrames:
 
     @property
     def has_room(self) -> bool:
-        """Whether less than half of what may wait does: so much that a whole command's messages find room."""
+        """True if less than half of the limit is waiting, so that a whole command's messages have room."""
         limits = self.limits
         return 2 * self._pushes < limits.queue_messages and 2 * self._push_bytes < limits.queue_bytes
 
     async def drained(self) -> None:
-        """Wait until there is room, or nothing more is taken in."""
+        """Wait until there is room, or the queue is closed."""
         while not self.has_room and not self.closed:
             self.moved.clear()
             await self.moved.wait()
 
     def push(self, frame: bytes) -> bool:
-        """Queue a pushed message; False where there is no room for it."""
+        """Queue a pushed message; return False if there is no room for it."""
         waiting = self._pushes + len(self._behind or ())
         if waiting >= self.limits.queue_messages or self._push_bytes >= self.limits.queue_bytes:
             return False
@@ -113,18 +113,18 @@ class OutgoingFrames:
         return True
 
     def hold_back(self, cursor: str) -> None:
-        """A snapshot is being written: pushes wait until `show`, or until they are dropped.
+        """Hold pushes back while a snapshot is being written, until `show`, or until they are dropped.
 
         Args:
-            cursor: leads back to the beginning of the snapshot.
+            cursor: the cursor of the snapshot's beginning.
         """
         self._behind, self.held = [], cursor
 
     def show(self, frames: Sequence[bytes]) -> bool:
-        """Queue a snapshot's messages, and behind them what came meanwhile.
+        """Queue a snapshot's messages, and behind them the pushes that arrived meanwhile.
 
         Returns:
-            False where there is no room: then nothing was queued.
+            False if there is no room: then the snapshot was not queued.
         """
         behind, self._behind, self.held = self._behind or [], None, None
         size = sum(map(len, frames))
@@ -139,19 +139,19 @@ class OutgoingFrames:
         return has_room
 
     def drop_pushes(self) -> None:
-        """Forget the pushed messages that wait; answers stay, without cursors that would cover what is lost."""
+        """Drop the waiting pushes; answers stay, without cursors, which would cover the lost messages."""
         self._frames = deque(entry._replace(cursor=None) for entry in self._frames if not entry.is_push)
         self.budget.give_back(self.owner, self._push_bytes)
         self._pushes = self._push_bytes = 0
         self._behind = self.held = None
 
     def close(self) -> None:
-        """Nothing more will come; what waits is still taken."""
+        """Accept no more messages; those that wait can still be taken."""
         self.closed = True
         self._ready.set()
 
     def discard(self) -> None:
-        """Nobody takes what waits."""
+        """Drop everything that waits, because it has no reader any more."""
         self.close()
         self.drop_pushes()
         self.budget.give_back(self.owner, self._answer_bytes + self._sending)
@@ -159,14 +159,14 @@ class OutgoingFrames:
         self._frames.clear()
 
     async def take(self) -> bytes | None:
-        """The next frame; None when it is closed and empty. The one before it was sent."""
+        """Return the next frame; None when the queue is closed and empty. The call implies that the last was sent."""
         taken = await self.take_some(1)
         return taken[0] if taken else None
 
     async def take_some(self, bytes_max: int) -> list[bytes]:
-        """The next frames, at least one and no more than fit; none when it is closed and empty.
+        """Return the next frames, at least one and no more than fit; none when the queue is closed and empty.
 
-        Those before them were sent.
+        The call means that the previous frames were sent.
         """
         if self._sending:
             self.budget.give_back(self.owner, self._sending)
@@ -199,10 +199,10 @@ class OutgoingFrames:
 
 
 def with_cursor(frame: bytes, cursor: str) -> bytes:
-    """A message that has no cursor, a JSON object, with one."""
+    """Add a cursor to a message (a JSON object) that has none."""
     return b'%b,"cursor":"%b"}' % (frame[:-1], cursor.encode())
 
 
 def resync_frame(cursor: str) -> bytes:
-    """The message that tells a reader to look anew; its cursor begins anew too."""
+    """Return the message that tells a reader to subscribe anew; `cursor` begins anew as well."""
     return orjson.dumps({"type": "resync_required", "cursor": cursor, "detail": RESYNC_DETAIL})

@@ -1,7 +1,7 @@
-"""The messages of the WebSocket `placet.v1`, as models: what the published documents say and tests check.
+"""The messages of the WebSocket `placet.v1` as models, for the published documents and for tests.
 
-Frames are read and written by hand where it must be quick; these models are their contract. The fields of a
-pushed message stand beside its `type` and `cursor`.
+Where speed matters, frames are read and written by hand; these models are their contract. The fields of a pushed
+message are beside its `type` and `cursor`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RefOfAsked = Annotated[
 Cursor = Annotated[
     str, Field(description="Where in the log this message stands: subscribe with it to go on.")
 ]
-# An answer covers what the connection's subscriptions were given before it, or says nothing.
+# An answer's cursor covers exactly what was sent to the connection's subscriptions before it, or it is absent.
 CursorIfAny = Annotated[
     str | None,
     Field(
@@ -38,7 +38,7 @@ CursorIfAny = Annotated[
 
 
 class Received(BaseModel):
-    """A message of the gateway; more fields may be added."""
+    """A message from the gateway; more fields may be added."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -46,7 +46,7 @@ class Received(BaseModel):
 
 
 class Answered(BaseModel):
-    """A message of the gateway that is of no subscription; more fields may be added."""
+    """A message from the gateway that belongs to no subscription; more fields may be added."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -54,7 +54,7 @@ class Answered(BaseModel):
 
 
 class Authenticate(Sent):
-    """The first message, within 5 s, where no bearer header was sent."""
+    """The first message, within 5 s, if no bearer header was sent."""
 
     type: Literal["authenticate"]
     token: str
@@ -67,9 +67,9 @@ class Authenticate(Sent):
 
 
 class Subscribe(Sent):
-    """Get the messages of channels: `holds`, `events`, `executions:ID`, `calls:EXECUTION/CALL`.
+    """Subscribe to channels: `holds`, `events`, `executions:ID`, `calls:EXECUTION/CALL`.
 
-    Without a cursor a snapshot of each comes first; with one, what was missed since. More channels may be
+    Without a cursor a snapshot of each channel comes first; with one, the messages missed since. More channels can be
     subscribed to at any time.
     """
 
@@ -85,7 +85,7 @@ class Subscribe(Sent):
 
 
 class Unsubscribe(Sent):
-    """Get no more of these channels."""
+    """Unsubscribe from channels."""
 
     type: Literal["unsubscribe"]
     ref: Ref | None = None
@@ -93,7 +93,7 @@ class Unsubscribe(Sent):
 
 
 class Ping(Sent):
-    """Ask for a sign of life."""
+    """Request a `pong`, to check that the connection is alive."""
 
     type: Literal["ping"]
     ref: Ref | None = None
@@ -142,7 +142,7 @@ class Request(Sent):
 
 
 class Authenticated(Answered):
-    """The token is believed."""
+    """The token is valid."""
 
     type: Literal["authenticated"]
     subject: str
@@ -150,9 +150,9 @@ class Authenticated(Answered):
 
 
 class Snapshot(Received):
-    """How a channel stands: open holds, an execution or a call, in parts of at most 256 KiB or one item.
+    """The state of a channel: open holds, an execution or a call, in parts of at most 256 KiB or one item.
 
-    Of `total` items at most 1,000 come, and no more than half of what may wait for a slow reader.
+    Of `total` items at most 1,000 are sent, and no more than half of what may wait for a slow reader.
     """
 
     type: Literal["snapshot"]
@@ -175,7 +175,7 @@ class HitlRequested(Received, r.Hold):
 
 
 class HoldChanged(Received, r.Hold):
-    """Something happened to a hold that stays open."""
+    """A hold that stays open has changed."""
 
     type: Literal["hold_changed"]
     change: Change
@@ -188,10 +188,10 @@ class HoldResolved(Received, r.Hold):
 
 
 class ToolCallDecided(Answered, r.ToolCall):
-    """A call was released, denied, cancelled or revoked, or is `expired`. Whoever proposed it gets it unasked.
+    """A call was released, denied, cancelled, revoked or expired. Its proposer gets this without a subscription.
 
-    `expired` is the status where nobody decided in time, and where a release was not used in time: it does not run.
-    `grant.token` is there for who may consume the grant; it is null for others, and in replayed messages.
+    `expired` means that the call was not decided in time, or that its release was not used in time: it does not run.
+    `grant.token` is present for readers who may consume the grant; it is null for others, and in replayed messages.
     """
 
     type: Literal["tool_call_decided"]
@@ -204,13 +204,13 @@ class ToolCallChanged(Received, r.ToolCall):
 
 
 class ExecutionStateChanged(Received, r.Execution):
-    """An execution shows another state."""
+    """The displayed state of an execution has changed."""
 
     type: Literal["execution_state_changed"]
 
 
 class LogEvent(Received):
-    """A recorded fact, on the channel `events`."""
+    """A recorded event, on the channel `events`."""
 
     type: Literal["event"]
     event_type: str
@@ -226,7 +226,7 @@ class LogEvent(Received):
 
 
 class Reply(Answered):
-    """The answer to a message with this `ref`: HTTP status, and the REST resource or problem as body."""
+    """The answer to the message with this `ref`: an HTTP status, and the REST resource or problem as body."""
 
     type: Literal["reply"]
     ref: RefOfAsked
@@ -235,9 +235,9 @@ class Reply(Answered):
 
 
 class ResyncRequired(Received):
-    """Messages were lost or are no longer at hand; every subscription ended. Subscribe again without a cursor.
+    """Messages were lost or are no longer available; every subscription has ended. Subscribe again without a cursor.
 
-    Its own cursor leads to the same: the snapshots, and on `events` what comes from here on.
+    Subscribing with this message's cursor has the same effect: the snapshots, and on `events` what follows from here.
     """
 
     type: Literal["resync_required"]
@@ -245,9 +245,9 @@ class ResyncRequired(Received):
 
 
 class Error(Answered):
-    """Something was wrong with the connection, or with a message whose `ref` cannot be read: a problem (RFC 9457).
+    """A problem (RFC 9457) with the connection, or with a message whose `ref` cannot be read.
 
-    Its `type` is in `problem`, as the message has a `type` of its own.
+    The problem's own `type` is in `problem`, because the message has a `type` of its own.
     """
 
     type: Literal["error"]
@@ -272,7 +272,7 @@ class Error(Answered):
 
 
 class Pong(Answered):
-    """A sign of life."""
+    """The answer to a `ping`."""
 
     type: Literal["pong"]
     ref: RefOfAsked
@@ -299,5 +299,5 @@ SERVER_MESSAGES = (*ANSWERS, *HOLD_PUSHES, *RUN_PUSHES)
 
 
 def type_of(model: type[BaseModel]) -> str:
-    """The `type` that a message's model stands for."""
+    """Return the `type` of the messages of a model."""
     return str(model.model_fields["type"].annotation.__args__[0])  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """One authenticated WebSocket: messages in, answers and pushes out, pipelined.
 
-Nothing here awaits between a message and the command that it asks for, unless a row is not at hand or a sensitive
-value is to be sealed; so a socket's commands leave in the order in which they came.
+Between a message and its command nothing here awaits, unless a row is not cached or a sensitive value must be
+sealed; so the commands of a socket are sent in the order in which its messages arrived.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A socket's state. It is the hub's receiver."""
+    """The state of a socket. It is a receiver of the hub."""
 
     gate: Gate
     hub: Hub
@@ -64,14 +64,14 @@ class Session:
 
     @property
     def actor(self) -> Actor:
-        """Who is at the other end."""
+        """The client."""
         return self.claims.actor
 
     def handle(self, read: Callable[[], Frame]) -> None:
-        """Take in one message; whatever is wrong with it is answered.
+        """Handle one message; a faulty message gets an error as its answer.
 
         Args:
-            read: gives the parsed message, or raises what is wrong with it.
+            read: returns the parsed message, or raises what is wrong with it.
         """
         self.metrics.messages.inc()
         ref: str | None = None
@@ -85,30 +85,30 @@ class Session:
             self._refuse(ref, problem)
 
     def greet(self) -> None:
-        """Tell the reader that it is believed, and as whom."""
+        """Tell the client that its token is valid, and for which subject and roles."""
         actor = self.actor
         self._answer({"type": "authenticated", "subject": actor.subject, "roles": actor.roles})
 
     def refuse_flood(self) -> None:
-        """A message came too fast and was not looked at."""
+        """Refuse a message that came too fast, without parsing it."""
         self._refuse(None, Problem(Refusal.QUOTA, "too many messages: slow down", retry_after=1))
 
     @property
     def has_room(self) -> bool:
-        """Whether a whole command's messages find room in its queue."""
+        """True if its queue has room for the messages of a whole command."""
         return self.out.has_room
 
     async def drained(self) -> None:
-        """Wait until they do."""
+        """Wait until there is such room."""
         await self.out.drained()
 
     @property
     def is_full(self) -> bool:
-        """Whether as many commands are in flight as there may be, or answers wait for a slow reader."""
+        """True if the maximum number of commands is in flight, or answers wait for a slow reader."""
         return self.in_flight >= self.limits.in_flight or self.out.is_full
 
     async def room(self) -> None:
-        """Wait until the socket may ask for more."""
+        """Wait until the socket may send another command."""
         while self.is_full:
             self.out.moved.clear()
             await self.out.moved.wait()
@@ -119,7 +119,7 @@ class Session:
             self.resync()
 
     def resync(self) -> None:
-        """Drop what waits and every subscription, and say so."""
+        """Drop the waiting pushes and every subscription, and notify the client."""
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
         self.behind = None
@@ -128,7 +128,7 @@ class Session:
         self.metrics.resyncs.inc()
 
     def close(self) -> None:
-        """Nothing more goes in or out."""
+        """Stop all input and output."""
         self.out.discard()
         self.hub.forget(self)
         for task in self._tasks:
@@ -142,7 +142,7 @@ class Session:
         elif kind == "request":
             self._spawn(self._ask_person(frame, ref), ref)
         elif kind == "subscribe":
-            # Catching up keeps its own share, in slices (`catching_up`): only what asks for it is priced.
+            # Catching up keeps its own share, in slices (`catching_up`): only the subscription itself is priced.
             self._spawn(self._subscribe(frame), ref, priced=False)
         elif kind == "unsubscribe":
             channels = _channels(frame)
@@ -165,7 +165,7 @@ class Session:
         self.gate.asker.ask(plan.ask, lambda outcome: self._answered(plan, ref, outcome), plan.timeout_s)
 
     def _answered(self, plan: Plan, ref: str | None, outcome: Outcome | Problem | None) -> None:
-        # Called from the tail: nothing may be raised into it.
+        # Called from the tail: no exception may escape into it.
         self.in_flight -= 1
         self.out.moved.set()
         if self.out.closed:
@@ -195,7 +195,7 @@ class Session:
             self._spawn(self._reply_in_time(plan, ref, outcome), ref)
 
     def _expect(self, plan: Plan, row: Row | None) -> None:
-        """Whoever asked about a call that still waits gets its decision unasked."""
+        """Make sure that the sender gets the decision on a call that still waits, without a subscription."""
         subject = plan.subject
         if subject is not None and subject.kind == "call" and (row is None or row["status"] in PENDING):
             self.hub.expect_decision(self, (subject.key, subject.id))
@@ -218,7 +218,7 @@ class Session:
         cursor = frame.get("cursor")
         if cursor is not None and not isinstance(cursor, str):
             raise Problem(Refusal.INVALID, "cursor must be a text")
-        # One after the other: while the past is given, what is live has no place in between.
+        # One at a time: while past messages are sent, no live message may be inserted between them.
         async with self._subscribing:
             asked = subscribe(self.hub, self.gate, self, _channels(frame), cursor)
             catching_up = await self.gate.work.priced(owner_of(self.actor), asked)
@@ -237,7 +237,7 @@ class Session:
         task.add_done_callback(lambda done: self._finished(done, work, ref))
 
     def _finished(self, task: asyncio.Task[None], work: Coroutine[Any, Any, None], ref: str | None) -> None:
-        # Cancelled before its first step, a task closes its own coroutine and not the one within.
+        # A task cancelled before its first step closes its own coroutine, but not the inner one.
         work.close()
         self._tasks.discard(task)
         self.in_flight -= 1
@@ -261,9 +261,9 @@ class Session:
             self._reply(ref, Reply(problem.status, written(problem.document())))
 
     def _cursor(self) -> str | None:
-        """Where this socket can go on from: an answer covers what its subscriptions were given, and no more.
+        """Return the cursor from which this socket can continue: exactly what was sent to its subscriptions.
 
-        None without a subscription: its reader may have missed anything since a connection before, and is to keep
+        None without a subscription: the reader may have missed messages since an earlier connection, and must keep
         the cursor that it has.
         """
         if (known := self.behind or self.out.held) is not None:

@@ -1,7 +1,7 @@
-"""Snapshots: how channels stand at one moment, in messages that every client takes.
+"""Snapshots: the state of channels at one moment, in messages small enough for every client.
 
-A subscription's snapshots come as parts. Only the last of all has the cursor of the moment; the cursor of each
-part before it leads back to the first, so that whoever comes back with it misses nothing.
+The snapshots of a subscription are sent in parts. Only the very last part has the cursor of the moment; the cursor
+of each earlier part leads back to the first, so that a reader who returns with it misses nothing.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from projections.folds.rows import Row
 # Most clients take messages of 1 MiB and close the connection at a longer one.
 PART_MAX_BYTES = 256 * 1024
 ITEMS_MAX = 1_000
-# How many of a command's messages were given is at least 1 in every other cursor.
+# In every other cursor the count of a command's messages that were sent is at least 1.
 UNFINISHED = 0
 
 
 class SnapshotsTooLarge(ValueError):
-    """The channels of one row each have more to show than fits, and one without its row would tell nothing."""
+    """The channels of one row each exceed the limit, and such a channel without its row would show nothing."""
 
 
 class Shown(NamedTuple):
-    """How one channel stands: its rows, how one is shown, and which of them this reader may see (None: all)."""
+    """A channel's state: its rows, the function that shows one, and which rows this reader may see (None: all)."""
 
     channel: str
     rows: Sequence[Row]
@@ -45,17 +45,17 @@ async def snapshot_frames(
     owner: Owner,
     back_to: str | None = None,
 ) -> list[bytes]:
-    """The messages that show some channels, in order, with the cursors of the moment in which this was called.
+    """Return the messages that show some channels, in order, with the cursors of the moment of the call.
 
-    Room goes to the channels of fewer rows first: a full inbox never takes the one row of an execution or a call.
+    Channels with fewer rows get room first: a full inbox never displaces the one row of an execution or a call.
 
     Args:
         shown: the channels.
-        position: of the moment.
-        bytes_max: how long all items together may be; those beyond are left out, and `total` tells.
-        work: counts what it takes.
-        owner: for whom.
-        back_to: the cursor of every part, where events from before this moment are still to be given.
+        position: the position at that moment.
+        bytes_max: the limit on the size of all items together; the rest is left out, and `total` still counts it.
+        work: is charged for the work.
+        owner: the subject that the work is for.
+        back_to: the cursor of every part, if events from before this moment are still to be sent.
 
     Raises:
         SnapshotsTooLarge: there is no room for the only row of a channel.
@@ -81,7 +81,7 @@ async def snapshot_frames(
 
 
 async def _seen(shown: Shown, work: Work, owner: Owner) -> Shown:
-    """The same with the rows that the reader may see; they are looked through on a thread, since they may be many."""
+    """Keep only the rows that the reader may see; they are checked on a thread, since there may be many."""
     if (sees := shown.sees) is None:
         return shown
     rows = await work.counted(owner, lambda: [row for row in shown.rows if sees(row)])
@@ -89,17 +89,17 @@ async def _seen(shown: Shown, work: Work, owner: Owner) -> Shown:
 
 
 def begin_anew(position: Position) -> str:
-    """A cursor that leads back to the snapshots, and on the channel of events to this position."""
+    """Return a cursor that leads back to the snapshots, and on the channel of events to this position."""
     return position.cursor_within(0, UNFINISHED, 1)
 
 
 def is_unfinished(vector: Vector) -> bool:
-    """Whether a cursor is of a part before the last: its reader has not seen all of the snapshots."""
+    """Return True if a cursor is of a part before the last: its reader has not seen all of the snapshots."""
     return vector.given == UNFINISHED
 
 
 async def _runs(shown: Shown, bytes_left: int, work: Work, owner: Owner) -> tuple[list[list[bytes]], int]:
-    """The items of a channel in runs that fit a part, at least one run; and the bytes that are left after them."""
+    """Return the items of a channel in runs that fit one part each, at least one run; and the bytes that are left."""
     runs: list[list[bytes]] = [[]]
     size = 0
     async with aclosing(work.written(owner, islice(shown.rows, ITEMS_MAX), shown.item)) as items:

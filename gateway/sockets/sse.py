@@ -1,4 +1,4 @@
-"""Server-sent events: /v1/events/stream carries the messages of the WebSocket; `Last-Event-ID` is a cursor."""
+"""Server-sent events: /v1/events/stream sends the messages of the WebSocket; `Last-Event-ID` is a cursor."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from schemas.actor import Actor
 
-# A comment now and then keeps proxies from closing a quiet stream, and finds readers that are gone.
+# A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone.
 HEARTBEAT_S = 15.0
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """A reader of a stream. It is the hub's receiver, and cannot subscribe again by itself."""
+    """A reader of a stream. It is a receiver of the hub, and cannot subscribe again on the same stream."""
 
     gate: Gate
     hub: Hub
@@ -43,25 +43,25 @@ class Stream:
 
     @property
     def has_room(self) -> bool:
-        """Whether a whole command's messages find room in its queue."""
+        """True if its queue has room for the messages of a whole command."""
         return self.out.has_room
 
     async def drained(self) -> None:
-        """Wait until they do."""
+        """Wait until there is such room."""
         await self.out.drained()
 
     @property
     def limits(self) -> Limits:
-        """How much may wait for it."""
+        """The limits on what may wait for it."""
         return self.out.limits
 
     def push(self, message: bytes) -> None:
-        """Queue a message; a reader that is too slow is told to begin anew, and its stream ends."""
+        """Queue a message; a reader that is too slow must begin anew, and its stream ends."""
         if not self.out.closed and not self.out.push(message):
             self.resync()
 
     def resync(self) -> None:
-        """Drop what waits, say so, and end."""
+        """Drop the waiting pushes, notify the reader, and end."""
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
         self.out.drop_pushes()
@@ -71,7 +71,7 @@ class Stream:
 
 
 class EventStream(StreamingResponse):
-    """A stream as a response. Its reader leaves hub and seat however it ends, even before the first message."""
+    """A stream as a response. However it ends, even before its first message, its reader leaves hub and seat."""
 
     def __init__(
         self, stream: Stream, seat: ExitStack, catching_up: Coroutine[Any, Any, None] | None
@@ -99,7 +99,7 @@ class EventStream(StreamingResponse):
             self.seat.close()
 
     async def _catch_up(self, catching_up: Coroutine[Any, Any, None]) -> None:
-        """Give the reader what it missed; where that fails it is told to come back, from where it stands."""
+        """Send the reader what it missed; if that fails, it is told to reconnect from its last position."""
         reader = self.reader
         try:
             await catching_up
@@ -128,16 +128,16 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
             yield sse_event(frame)
             said_at = clock()
     except RolesChanged:
-        # Its reader connects again, with what its roles are now.
+        # The reader reconnects, with its present roles.
         return
     except Problem as problem:
         yield sse_event(_error(problem))
 
 
 def sse_event(frame: bytes) -> bytes:
-    """A message as one server-sent event: its type, its cursor as id, and the whole message as data.
+    """Return a message as one server-sent event: its type, its cursor as id, and the whole message as data.
 
-    One without a cursor has no id: its reader keeps the one before.
+    An event without a cursor has no id: the reader keeps the previous one.
     """
     message = orjson.loads(frame)
     cursor: str | None = message.get("cursor")
@@ -146,5 +146,5 @@ def sse_event(frame: bytes) -> bytes:
 
 
 def _error(problem: Problem) -> bytes:
-    # Messages may wait that its reader never gets: it goes on from the last one that it has.
+    # Messages may be waiting that the reader never gets: it continues after the last one that it has.
     return orjson.dumps(message_of(problem))

@@ -1,4 +1,4 @@
-"""Subscribing: which channels a reader may have, what it is shown first, and where it goes on."""
+"""Subscriptions: the channels that a reader may have, what is sent first, and where it continues."""
 
 from __future__ import annotations
 
@@ -42,33 +42,33 @@ Look = Callable[[], Shown]
 
 
 class Subscriber(Returning, Protocol):
-    """A reader that can be given snapshots."""
+    """A reader that can receive snapshots."""
 
     @property
     def limits(self) -> Limits:
-        """How much may wait for it."""
+        """The limits on what may wait for it."""
         ...
 
     @property
     def out(self) -> OutgoingFrames:
-        """What waits for it."""
+        """The queue of its messages."""
         ...
 
 
 async def subscribe(
     hub: Hub, gate: Gate, receiver: Subscriber, channels: Sequence[str], cursor: str | None
 ) -> Coroutine[Any, Any, None] | None:
-    """Give a reader channels: first a snapshot of each, or with a cursor what it missed; then what comes.
+    """Subscribe a reader to channels: first a snapshot of each, or with a cursor what it missed; then new messages.
 
-    What it may read is looked at before anything is given. The snapshot is of one moment; it is written in slices,
-    one at a time for each subject, and what happens meanwhile is given behind it.
+    Its permissions are checked before anything is sent. The snapshot is of one moment; it is written in slices, one
+    snapshot at a time for each subject, and events that happen meanwhile are sent after it.
 
     Returns:
-        With a cursor, what is still to be done: it takes as long as the reader takes to catch up.
+        With a cursor, the rest of the work: it takes as long as the reader takes to catch up.
 
     Raises:
-        Problem: a channel that there is not, or that this reader may not have; a cursor that is none of ours;
-            413, the executions and calls among the channels are together too large to be shown.
+        Problem: a channel does not exist, or this reader may not have it; the cursor is not valid here; 413, the
+            executions and calls among the channels are together too large to be shown.
     """
     wanted = list(dict.fromkeys(channels))
     if not 1 <= len(wanted) <= CHANNELS_MAX or len(receiver.channels) + len(wanted) > CHANNELS_MAX:
@@ -94,9 +94,9 @@ def _vector(gate: Gate, cursor: str) -> Vector:
 async def _begin_again(
     hub: Hub, gate: Gate, receiver: Subscriber, looks: dict[str, Look], cursor: str
 ) -> Coroutine[Any, Any, None] | None:
-    """Show what was not shown whole; the channel of events, which nothing shows, goes on from the cursor.
+    """Repeat the snapshots that were not complete; the channel of events, which has none, continues from the cursor.
 
-    Until it does every message leads back to that cursor.
+    Until it does, the cursor of every message leads back to that cursor.
     """
     before, receiver.behind = receiver.behind, cursor if EVENTS in looks else receiver.behind
     shown = {channel: look for channel, look in looks.items() if channel != EVENTS}
@@ -114,17 +114,17 @@ async def _begin_again(
 
 
 async def _show(hub: Hub, gate: Gate, receiver: Subscriber, wanted: list[str], looks: list[Look]) -> bool:
-    """Give a reader the channels from this moment on, and write how they stand in it.
+    """Subscribe a reader to the channels from this moment on, and write their state at this moment.
 
     Returns:
-        False where the reader was too slow for it, and was told to subscribe anew.
+        False if the reader was too slow for it, and was told to subscribe anew.
     """
     actor, out = receiver.actor, receiver.out
     shown = [look() for look in looks]
     before = set(receiver.channels)
     hub.subscribe(receiver, wanted)
     out.hold_back(begin_anew(gate.live.position))
-    # What happens next must find room behind the snapshots, which all wait at once.
+    # The next events must have room behind the snapshots, which all wait at once.
     bytes_max = receiver.limits.queue_bytes // 2
     try:
         frames = await snapshot_frames(
@@ -143,7 +143,7 @@ async def _show(hub: Hub, gate: Gate, receiver: Subscriber, wanted: list[str], l
 
 
 def _holds(gate: Gate, actor: Actor) -> Look:
-    """The open holds that a person may see: those of the project, or those that ask them."""
+    """The open holds that a person may see: all of the project, or those that this person may decide."""
     if actor.agent is not None:
         check_reads(actor)
     live = gate.live

@@ -1,4 +1,4 @@
-"""What a client may ask over a WebSocket: each message type, and the operation that it stands for."""
+"""The messages of a WebSocket client: each type with its operation."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Verb = Callable[[Gate, Claims, Frame, str | None], Make]
 
 
 class UnreadFrame(Problem):
-    """A message that cannot be taken as it is written.
+    """A message that cannot be accepted as written.
 
     Attributes:
-        ref: the message's, where it can be told: what answers it.
+        ref: the message's, if it can be read: it identifies the answer.
     """
 
     def __init__(self, problem: Problem, ref: str | None) -> None:
@@ -50,17 +50,17 @@ def frame_of(raw: bytes) -> Frame:
 
 
 def ref_of(frame: Frame) -> str | None:
-    """The frame's `ref`: it names the answer, and is the idempotency key of what is asked.
+    """Return the frame's `ref`: it identifies the answer, and is the idempotency key of the command.
 
     Raises:
-        Problem: 422, it is no such key.
+        Problem: 422, it is not a valid key.
     """
     ref = frame.get("ref")
     return None if ref is None else idempotency_key(ref, "ref")
 
 
 def _ref_in(raw: bytes) -> str | None:
-    """The `ref` of a message that another reader of JSON can read, though it is too deep or has no one meaning."""
+    """Return the `ref` of a message that another JSON parser can read, although it is too deep or ambiguous."""
     try:
         frame = orjson.loads(raw)
         return ref_of(frame) if isinstance(frame, dict) and not _has_two_refs(raw) else None
@@ -69,14 +69,14 @@ def _ref_in(raw: bytes) -> str | None:
 
 
 def _has_two_refs(raw: bytes) -> bool:
-    """Whether a JSON object has `ref` twice: readers differ in which of the two they take."""
+    """Return True if a JSON object has `ref` twice: parsers differ in which of the two they use."""
     objects: list[list[tuple[str, Any]]] = [[]]
 
     def keep_last(pairs: list[tuple[str, Any]]) -> None:
         objects[0] = pairs
 
     try:
-        # Of nested objects the outermost comes last.
+        # The hook is called for the outermost object last.
         json.loads(raw, object_pairs_hook=keep_last)
     except RecursionError:
         return False
@@ -84,10 +84,10 @@ def _has_two_refs(raw: bytes) -> bool:
 
 
 def body_of(frame: Frame) -> dict[str, Any]:
-    """The frame's `body`: the REST body.
+    """Return the frame's `body`: the REST body.
 
     Raises:
-        Problem: it is no object.
+        Problem: it is not an object.
     """
     body = frame.get("body", {})
     if not isinstance(body, dict):
@@ -103,7 +103,7 @@ def _id_of(frame: Frame, name: str) -> str:
 
 
 def _rest_of(frame: Frame) -> dict[str, Any]:
-    """The fields of a message that has its body's fields beside its own (decision, claim)."""
+    """Return the body of a message that has the body's fields beside its own (decision, claim)."""
     if "body" in frame:
         return body_of(frame)
     return {name: value for name, value in frame.items() if name not in ("type", "ref", "hold_id")}

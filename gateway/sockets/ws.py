@@ -3,10 +3,10 @@
 Before anything is served, in this order:
 1. a token in the URL or a doubled header (`gateway.server.heads`), or a browser's foreign origin, is refused before
    the socket is accepted;
-2. the bearer header, or the first message within 5 s, must name a believed token;
-3. its subject must not have too many sockets already;
-4. the socket lives until it is closed, its token expires or is believed no longer, or its subject's roles change:
-   looked at for every message in and out, and every few seconds.
+2. the bearer header, or the first message within 5 s, must contain a valid token;
+3. its subject must not have the maximum number of sockets already;
+4. the socket lives until it is closed, its token expires or becomes invalid, or its subject's roles change: this is
+   checked for every message in and out, and every few seconds.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from schemas.refusals import Refusal
 
 SUBPROTOCOL = "placet.v1"
 FRAME_MAX_BYTES = 1024 * 1024
-# What a socket is closed with for a refusal; for any other, with what says that no token was believed.
+# The close code for a refusal; every other refusal has the code for a failed authentication.
 CODES = {
     Refusal.NOT_AUTHORISED: NOT_AUTHORISED,
     Refusal.QUOTA: TRY_LATER,
     Refusal.UNAVAILABLE: TRY_LATER,
 }
 CLOSE_REASON_BYTES = 100
-# A flood is answered with refusals for a while; one that does not stop is cut off.
+# A flood is answered with refusals for a while; a client that does not stop is disconnected.
 FLOOD_REFUSALS_MAX = 1_000
-# How the parts of a socket end in the ordinary way.
+# The exceptions with which the parts of a socket normally end.
 ENDS = (asyncio.CancelledError, WebSocketDisconnect, Problem)
 
 
@@ -67,7 +67,7 @@ async def endpoint(websocket: WebSocket) -> None:
         except Problem as refused:
             await _turn_away(websocket, refused)
         except Exception:
-            # The client may be gone, or the socket closed already: what is told is the failure.
+            # The client may be gone, or the socket already closed: the original failure is what must be raised.
             with suppress(WebSocketDisconnect, RuntimeError):
                 await websocket.close(FAILED, "the gateway has failed: connect again")
             raise
@@ -86,7 +86,7 @@ def _unwelcome(websocket: WebSocket, gateway: Served) -> Problem | None:
 
 
 def is_known_origin(origin: str, gateway: Served) -> bool:
-    """Whether a browser's page of this origin may open a WebSocket: the gateway's own pages, and those named."""
+    """Return True if a browser page of this origin may open a WebSocket: the gateway's own, or a configured one."""
     settings = gateway.settings
     if origin in settings.origins:
         return True
@@ -123,13 +123,13 @@ async def _turn_away(websocket: WebSocket, problem: Problem) -> None:
 
 async def _close(websocket: WebSocket, problem: Problem) -> None:
     code = CODES.get(problem.code, NOT_AUTHENTICATED)
-    # A frame takes so many bytes, and no half of a character.
+    # A close frame has a limited length, and no partial character.
     reason = problem.detail.encode()[:CLOSE_REASON_BYTES].decode(errors="ignore")
     await websocket.close(code, reason)
 
 
 async def _serve(websocket: WebSocket, gateway: Served, admission: Admission) -> None:
-    """Read and write until one of them ends or the token is believed no longer."""
+    """Read and write until one of them ends or the token is no longer valid."""
     limits, claims = gateway.settings.limits, admission.claims
     out = OutgoingFrames(limits, owner_of(claims.actor), gateway.budget)
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
@@ -175,7 +175,7 @@ async def _read(websocket: WebSocket, session: Session, gateway: Served, admissi
         raw = await _receive(websocket)
         if messages.wait_s(session, time.monotonic()) == 0.0:
             read = await taken_in(work, owner, raw, frame_of)
-            # Last of all: between this look and what the message asks for nothing else is waited for.
+            # The check comes last: nothing is awaited between it and the message's command.
             await admission.check()
             started = processor_s()
             session.handle(read)

@@ -1,1 +1,1 @@
-"""The vault: sealed values, apart from the views, never rebuilt and never swapped (docs/secrets.md)."""
+"""The vault: sealed values, kept apart from the views, never rebuilt and never swapped (docs/secrets.md)."""

@@ -1,4 +1,4 @@
-"""The vault as requests use it: beside the event loop, its errors as refusals."""
+"""Access to the vault for requests: outside of the event loop, with its errors as refusals."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from schemas.sensitive import Marked, Path, placeholders, pointer
 logger = logging.getLogger(__name__)
 
 THREADS = 4
-# Whoever needs the vault has an answer within this, whatever its database does.
+# A request that needs the vault is answered within this time, whatever its database does.
 ANSWER_S = 5.0
 AGAIN_AFTER_S = 0.1
-# An erasure cleans the database's files too, which takes as long as they are large.
+# An erasure also cleans the database's files, which takes time in proportion to their size.
 ERASE_WITHIN_S = 30.0
 ERASED = "the sensitive values were erased: nobody can have them any more"
 NEVER_SEALED = (
@@ -33,24 +33,24 @@ T = TypeVar("T")
 
 
 class Desk:
-    """Seals, hands over and erases for one gateway.
+    """Seals, delivers and erases for one gateway.
 
     Attributes:
-        damage: what was found of the vault's file since it was opened; empty where it is sound.
+        damage: the damage found in the vault's file since it was opened; empty if it is sound.
     """
 
     def __init__(self, open_vault: Callable[[], Vault]) -> None:
-        """A desk whose vault is opened by `start`."""
+        """Make the access to a vault that `start` opens."""
         self._open_vault = open_vault
         self._vault: Vault | None = None
         self.damage = ""
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="vault")
 
     async def start(self) -> None:
-        """Open the vault; where its database does not answer now, as soon as it does.
+        """Open the vault; if its database does not answer now, wait until it does.
 
         Raises:
-            VaultUnavailable: it never will.
+            VaultUnavailable: it cannot be opened at all.
         """
         waited = False
         while self._vault is None:
@@ -65,14 +65,14 @@ class Desk:
                 await asyncio.sleep(AGAIN_AFTER_S)
 
     async def stop(self) -> None:
-        """Let go of the vault. What does not end at once is given up: nobody waits for its answer any more."""
+        """Close the vault. Work that does not end at once is abandoned: its answer has no reader any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         vault, self._vault = self._vault, None
         if vault is not None:
             await asyncio.to_thread(vault.close)
 
     async def seal(self, owner: Owner, by: str, marked: Sequence[Marked]) -> dict[Path, dict[str, str]]:
-        """Seal marked values; what stands for each, by its path.
+        """Seal marked values; return the placeholder of each, by its path.
 
         Raises:
             Problem: 503, the vault cannot be used now.
@@ -84,15 +84,15 @@ class Desk:
     async def hand_over(
         self, owner: Owner, arguments: Any, marked: Collection[Path] = ()
     ) -> list[dict[str, Any]]:
-        """The values that the placeholders in arguments stand for, as they are delivered.
+        """Return the values that the placeholders in arguments stand for, as they are delivered.
 
         Args:
-            owner: what they must belong to.
+            owner: the owner that the values must belong to.
             arguments: with placeholders.
-            marked: the paths that are sensitive for certain; at any other something may only look like a placeholder.
+            marked: the paths that are certainly sensitive; at other paths, a value may only look like a placeholder.
 
         Raises:
-            Problem: 409 expired, they were erased or never there; 503, the vault cannot be used now.
+            Problem: 409 expired, the values were erased or never existed; 503, the vault cannot be used now.
         """
         asked = [(pointer(path), handle) for path, handle, _ in placeholders(arguments)]
         if not asked:
@@ -116,13 +116,13 @@ class Desk:
         ]
 
     async def run(self, work: Callable[[Vault], T], within_s: float = ANSWER_S) -> T:
-        """Do something with the vault in a thread.
+        """Run work on the vault in a thread.
 
-        What was begun may still be done after its time is over. So everything that is done here can be repeated, and
-        nobody else is told of it before: a value that was sealed for nobody is shredded after a day.
+        Work that was begun may still complete after its time is over. So all work here can be repeated, and its
+        result is not used before it completes: a value that was sealed for no command is shredded after a day.
 
         Args:
-            work: what to do.
+            work: the work.
             within_s: how long to wait for it.
 
         Raises:

@@ -1,9 +1,10 @@
-"""What the log says was erased is erased in the vault, also where the gateway died in between.
+"""Keeps the vault in step with the log: values erased there are erased here, even if the gateway died in between.
 
-1. At start everything that the views know to be erased is erased again: there may have been no time for it, or the
-   vault may come from a backup that still had it.
-2. From there on the gateway's own tail tells, without a gap.
-3. Now and then what was sealed long ago and never came to the log is shredded: its command was lost or refused.
+1. At the start everything that is erased by the views is erased again: there may have been no time for it, or the
+   vault may have been restored from a backup that still had it.
+2. From then on the gateway's own tail reports erasures, without a gap.
+3. Regularly, values that were sealed long ago and never reached the log are shredded: their command was lost or
+   refused.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ logger = logging.getLogger(__name__)
 
 SWEEP_EVERY_S = 600.0
 AGAIN_AFTER_S = 2.0
-# A command waits no longer for its decision than it is kept; after a day nobody repeats it either.
+# A command waits for its decision no longer than the log keeps it; after a day it is not repeated either.
 ORPHAN_AFTER_MS = 24 * 60 * 60 * 1000
-# The log's time and the gateway's may differ, and the views may lag behind.
+# The log's time and the gateway's may differ, and the views may be behind.
 MARGIN_MS = 24 * 60 * 60 * 1000
 
 
 class Keeper:
-    """Keeps the vault to the log, for one gateway."""
+    """Keeps the vault in step with the log, for one gateway."""
 
     def __init__(self, desk: Desk, views: GatewayViews) -> None:
-        """A keeper that has read nothing yet."""
+        """Make a keeper that has read nothing yet."""
         self._desk = desk
         self._views = views
         self._due: list[Erasure] = []
@@ -66,7 +67,7 @@ class Keeper:
             await self._until_done(self.sweep)
 
     async def sweep(self) -> None:
-        """Shred what was sealed long ago and that the log does not name."""
+        """Shred values that were sealed long ago and that the log does not name."""
         now_ms = time.time_ns() // 1_000_000
         while found := await self._desk.run(lambda vault: vault.unconfirmed(now_ms - ORPHAN_AFTER_MS)):
             landed = [one.handle for one in found if await self._has_landed(one)]
@@ -124,7 +125,7 @@ class Keeper:
 
 
 def erasure_of(event: Event) -> Erasure:
-    """What an event says is to be gone."""
+    """Return the erasure that an event requires."""
     body = event.body
     if isinstance(body, DataKeyDestroyed):
         return Erasure(event.meta.tenant, body.project, key_name=body.name)

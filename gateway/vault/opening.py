@@ -1,4 +1,4 @@
-"""Opens the vault of an installation, in whichever database it is."""
+"""Opens the vault of an installation, in either kind of database."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from projections.store.urls import is_sqlite
 
 
 def open_database(data_dir: Path, database_url: str) -> VaultDatabase:
-    """The vault of an installation: in its data directory, or in its PostgreSQL.
+    """Open the vault of an installation: in its data directory, or in its PostgreSQL database.
 
     Raises:
         VaultSilent: the database does not answer now.
         VaultDamaged: the file is damaged.
-        VaultUnavailable: it lets nobody in, or the file cannot be opened.
+        VaultUnavailable: the database refuses the connection, or the file cannot be opened.
     """
     if is_sqlite(database_url):
         try:
             return SqliteVaultDatabase(data_dir / VAULT_FILE)
         except (sqlite3.Error, OSError) as error:
             raise unavailable(data_dir / VAULT_FILE, "cannot be opened", error) from error
-    # The driver is loaded only where the vault is there.
+    # The driver is loaded only if the vault is in PostgreSQL.
     from gateway.vault.postgres import PostgresVaultDatabase
     from projections.store.postgres_address import split_url
 

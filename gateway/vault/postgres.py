@@ -1,4 +1,4 @@
-"""The vault in a schema of its own of a PostgreSQL database."""
+"""The vault in a separate schema of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.store.bounded import BoundedConnection
 from projections.store.port import DatabaseRefuses, DatabaseUnfit, ViewUnavailable
 from projections.store.postgres import connect
 
-# The server's part: a gateway that is frozen or cut off in a transaction must not hold its locks against the others.
+# The server's limits: a gateway that is frozen or cut off in a transaction must not keep its locks from the others.
 _LIMITS = """
     SELECT set_config('statement_timeout', %(ms)s, true),
            set_config('idle_in_transaction_session_timeout', %(ms)s, true)
@@ -34,19 +34,19 @@ Connection = BoundedConnection[tuple[Any, ...]]
 
 
 class PostgresVaultDatabase:
-    """A schema; one connection, opened anew when it was lost."""
+    """A schema, used over one connection, which is opened again if it was lost."""
 
     def __init__(self, url: str, schema: str, tables: Sequence[str]) -> None:
-        """Open it, made with its tables where it is missing.
+        """Open the schema; it is created with its tables if it is missing.
 
         Args:
-            url: of the database, without the parameter `schema`.
-            schema: its name; no view has it.
-            tables: statements that make the tables, with `{prefix}` and `{bytes}` in them.
+            url: the database's, without the parameter `schema`.
+            schema: its name; it contains no views.
+            tables: statements that create the tables, containing `{prefix}` and `{bytes}`.
 
         Raises:
-            VaultSilent: it does not answer now.
-            VaultUnavailable: it lets nobody in, or is not of the encoding UTF8.
+            VaultSilent: the database does not answer now.
+            VaultUnavailable: it refuses the connection, or its encoding is not UTF8.
         """
         self._url = url
         self._schema = schema
@@ -82,14 +82,14 @@ class PostgresVaultDatabase:
             except psycopg.Error as error:
                 self._let_go()
                 detail = f"the vault cannot be used now: {type(error).__name__}"
-                # What it answers, such as that something is not permitted, it will answer again.
+                # An answer of the database, such as a missing permission, would be the same again.
                 is_silent = isinstance(error, psycopg.OperationalError)
                 raise (VaultSilent if is_silent else VaultUnavailable)(detail) from error
 
     def shred(self) -> None:
-        """See `VaultDatabase`: rows as they were before stay in the table until it is cleaned.
+        """See `VaultDatabase`: old versions of rows stay in the table until it is vacuumed.
 
-        That takes as long as the table is large, so it has a connection of its own.
+        That takes time in proportion to the table's size, so it uses a connection of its own.
         """
         connection = self._opened()
         self._shredding.add(connection)
@@ -110,7 +110,7 @@ class PostgresVaultDatabase:
         for connection in (self._connection, *tuple(self._shredding)):
             if connection is not None:
                 connection.given_up = True
-        # Whoever was given up closes its own.
+        # A thread that still uses a connection closes it itself.
         if is_idle:
             try:
                 self._let_go()
@@ -119,7 +119,7 @@ class PostgresVaultDatabase:
 
     @contextmanager
     def _turn(self, within_s: float) -> Iterator[None]:
-        """One after the other, on the one connection."""
+        """Use the one connection, one transaction at a time."""
         if not self._lock.acquire(timeout=within_s):
             raise VaultSilent("the vault cannot be used now: its database has not answered in time")
         try:
@@ -144,7 +144,7 @@ class PostgresVaultDatabase:
             return connect(self._url, CONNECT_WITHIN_S)
         except DatabaseUnfit as error:
             raise VaultUnavailable(str(error)) from error
-        # Callers are told this; where the database is, is nothing to them.
+        # Callers get this text; the database's address is not for them.
         except DatabaseRefuses as error:
             raise VaultUnavailable(LETS_NOBODY_IN) from error
         except ViewUnavailable as error:

@@ -1,6 +1,6 @@
-"""Where sealed values lie: a SQLite file beside the views, or a PostgreSQL schema beside theirs.
+"""The database of sealed values: a SQLite file beside the views, or a PostgreSQL schema beside theirs.
 
-Neither is a view: what is in it cannot be had again from the log. So it has its own file and its own schema, which no
+Neither is a view: its content cannot be rebuilt from the log. So it has its own file and its own schema, which no
 rebuild writes and no swap renames.
 """
 
@@ -19,17 +19,17 @@ from vitals.damage import is_damage, look_over, told
 
 VAULT_FILE = "vault.db"
 VAULT_SCHEMA_SUFFIX = "_vault"
-# How long one transaction may take, with what it waits for; a request waits a little longer for its answer.
+# The longest time of one transaction, with its waiting; a request waits slightly longer for its answer.
 WITHIN_S = 4.0
 LOCK_TIMEOUT_S = WITHIN_S
 CLOSE_WITHIN_S = 0.5
-# A log that is left beside a restored file would be played into it.
+# SQLite would replay a write-ahead log that is left beside a restored file.
 MEND = (
     "restore it from a backup without the -wal and -shm beside it, or move all three away where there is none: "
     "what was sealed in it is lost then"
 )
 
-# The statement and its values; rows back, where there are any.
+# Takes the statement and its values; returns the rows, if there are any.
 Execute = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 TABLES = (
@@ -71,52 +71,52 @@ TABLES = (
     "CREATE TABLE IF NOT EXISTS {prefix}marks (name TEXT PRIMARY KEY, at_ms BIGINT NOT NULL)",
 )
 
-# A vault that was made before projects had keys of their own lacks the column: its keys are their tenants'.
+# A vault from before projects had keys of their own lacks the column: its keys belong to the tenants.
 PROJECT_OF_KEY = "project TEXT NOT NULL DEFAULT '*'"
 
 
 class VaultUnavailable(OperatorError):
-    """The vault cannot be read or written now; the message says why, and nothing of what is in it."""
+    """The vault cannot be read or written now; the message says why, and contains nothing from the vault."""
 
 
 class VaultSilent(VaultUnavailable):
-    """Its database does not answer now, and may answer the next time."""
+    """The database does not answer now, but may answer the next time."""
 
 
 class VaultDamaged(VaultUnavailable):
-    """Its file does not hold what was written to it. The operator restores it."""
+    """The file's content is not what was written to it. The operator must restore it."""
 
 
 class VaultDatabase(Protocol):
-    """A database of its own for sealed values. Safe to use from several threads."""
+    """A separate database for sealed values. Safe to use from several threads."""
 
     def transaction(self, subject: str, *, alone: bool = False, within_s: float = WITHIN_S) -> Any:
-        """A context in which statements run as one: committed at its end, and on the disk then.
+        """Return a context in which statements run as one transaction, committed at its end and then on disk.
 
-        Two transactions about the same subject do not overlap, in whichever process they are.
+        Two transactions about the same subject do not overlap, in whichever processes they run.
 
         Args:
-            subject: what it is about.
-            alone: nothing else runs beside it, whatever that is about.
-            within_s: how long it may take, with what it waits for.
+            subject: the subject.
+            alone: True if no other transaction may run at the same time, whatever its subject.
+            within_s: the longest time, with its waiting.
 
         Raises:
-            VaultUnavailable: the database does not answer in time. What was begun is taken back or, where nobody
-                knows, done: each transaction can be repeated.
+            VaultUnavailable: the database does not answer in time. The transaction is rolled back or, if its outcome
+                is unknown, may be committed: each transaction can be repeated.
         """
         ...
 
     def shred(self) -> None:
-        """Let nothing that was erased stay behind in the database's own files, as far as it is in our hands."""
+        """Remove erased data from the database's own files, as far as this process can."""
         ...
 
     def close(self) -> None:
-        """Let go of it, also of what is under way: whoever waits for it is told that it does not answer."""
+        """Close the database, also for work under way: its waiting callers get an error that it does not answer."""
         ...
 
 
 class SqliteVaultDatabase:
-    """A file of mode 600 that overwrites what is deleted."""
+    """A file of mode 600 that overwrites deleted data."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -129,7 +129,7 @@ class SqliteVaultDatabase:
         )
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
-        # What it holds stands nowhere else: better told at once than once a value is asked for.
+        # Its content exists nowhere else: damage is better reported now than when a value is needed.
         look_over(self._connection)
         for statement in TABLES:
             self._connection.execute(statement.format(prefix="", bytes="BLOB"))
@@ -140,7 +140,7 @@ class SqliteVaultDatabase:
     def transaction(
         self, subject: str, *, alone: bool = False, within_s: float = WITHIN_S
     ) -> Iterator[Execute]:
-        """See `VaultDatabase`; a file is waited for only while another process writes it."""
+        """See `VaultDatabase`; the only wait is for another process that writes the file."""
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -154,7 +154,7 @@ class SqliteVaultDatabase:
                 raise unavailable(self._path, "cannot be used now", error) from error
 
     def shred(self) -> None:
-        """See `VaultDatabase`: the write-ahead log still has the pages as they were."""
+        """See `VaultDatabase`: the write-ahead log still has the earlier pages."""
         with self._lock:
             try:
                 ((is_busy, *_),) = self._execute("PRAGMA wal_checkpoint(TRUNCATE)", ())
@@ -176,7 +176,7 @@ class SqliteVaultDatabase:
 
 
 def unavailable(path: Path, what: str, error: Exception) -> VaultUnavailable:
-    """The error for a vault file that cannot be used."""
+    """Return the error for a vault file that cannot be used."""
     if is_damage(error):
         return VaultDamaged(told(f"The vault {path}", error, MEND))
     return VaultUnavailable(f"The vault {path} {what}: {error}")

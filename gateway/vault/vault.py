@@ -1,13 +1,13 @@
 """Sealing, opening and erasing: AES-256-GCM under a data key of the project, which the master key wraps.
 
-A data key that was made before projects had their own is the tenant's (`*`): it opens what it sealed, in any project,
+A data key from before projects had their own belongs to the tenant (`*`): it opens what it sealed, in any project,
 and nothing new is sealed under it.
 
 Sealing, in this order:
-1. the same value that the same person sealed for the same place before (among the last 64) is found again, so that a
-   repeat is a repeat;
-2. a fresh nonce and the value are sealed together under the project's data key, bound to where they belong;
-3. they are on the disk before any command that names their handle leaves.
+1. if the same person has sealed the same value for the same place before (among the last 64), that one is used again,
+   so that a repeat is a repeat;
+2. a fresh nonce and the value are sealed together under the project's data key, bound to their place;
+3. they are on disk before any command that names their handle is sent.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from schemas.sensitive import HANDLE_PREFIX, NONCE_BYTES, commitment_of
 
 GCM_NONCE_BYTES = 12
 ORPHANS_MAX = 500
-# Each has to be opened to be compared: whoever brings ever new values must not have ever more of them opened.
+# Each must be opened to be compared: a caller with ever new values must not cause an ever growing number of openings.
 SAME_MAX = 64
 FOLLOWED = "followed"
-# What goes over everything that was ever sealed.
+# The limit for work on everything that was ever sealed.
 LONG_S = 30.0
 
 
 class Owner(NamedTuple):
-    """What sealed values belong to: a call, or a request; `kind` says which."""
+    """The owner of sealed values: a call or a request, by `kind`."""
 
     tenant: str
     project: str
@@ -48,7 +48,7 @@ class Owner(NamedTuple):
 
 
 class Gone(LookupError):
-    """A sealed value is not there any more: it was erased, or its data key destroyed."""
+    """A sealed value no longer exists: it was erased, or its data key was destroyed."""
 
 
 class NeverSealed(Gone):
@@ -56,12 +56,12 @@ class NeverSealed(Gone):
 
 
 class Damaged(RuntimeError):
-    """A sealed value is not what was sealed for this place; somebody changed the vault."""
+    """A sealed value is not the one that was sealed for this place: the vault was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A value as it is handed over, with what proves it: SHA-256(nonce ‖ canonical value) is its commitment."""
+    """A value as it is delivered, with its proof: SHA-256(nonce ‖ canonical value) is its commitment."""
 
     handle: str
     nonce: bytes = field(repr=False)
@@ -69,7 +69,7 @@ class Opened:
 
 
 class Sealed(NamedTuple):
-    """A sealed value without what is in it."""
+    """A sealed value without its content."""
 
     handle: str
     owner: Owner
@@ -78,7 +78,7 @@ class Sealed(NamedTuple):
 
 
 class DataKey(NamedTuple):
-    """A data key's name, unique in its tenant, and what became of it. The project is `*` where it is the tenant's."""
+    """A data key's name, unique in its tenant, and its state. The project is `*` if the key belongs to the tenant."""
 
     tenant: str
     project: str
@@ -98,23 +98,23 @@ def _now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """The sealed values of an installation. Its methods wait for the disk: call them from a thread."""
+    """The sealed values of an installation. Its methods block on the disk: call them from a thread."""
 
     database: VaultDatabase
     wrapper: KeyWrapper
     now_ms: Callable[[], int] = _now_ms
 
     def seal(self, owner: Owner, by: str, values: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-        """Seal values, and give what stands for each.
+        """Seal values, and return the placeholder of each.
 
         Args:
-            owner: what they belong to.
-            by: the subject who gave them; only the same one finds its own values again.
+            owner: the owner of the values.
+            by: the subject that gave them; only the same subject's earlier values are used again.
             values: by JSON pointer.
 
         Raises:
             VaultUnavailable: they could not be written.
-            MasterKeyWrong: the tenant's data key cannot be unwrapped.
+            MasterKeyWrong: the project's data key cannot be unwrapped.
         """
         found: dict[str, dict[str, str]] = {}
         with self.database.transaction(owner.tenant) as execute:
@@ -127,15 +127,15 @@ class Vault:
         return found
 
     def open(self, owner: Owner, handles: Sequence[tuple[str, str]]) -> list[Opened]:
-        """The values of handles, each with its path.
+        """Return the values of handles, each with its path.
 
         Args:
-            owner: what they must belong to.
+            owner: the owner that the values must belong to.
             handles: (JSON pointer, handle).
 
         Raises:
             Gone: one was erased.
-            NeverSealed: one is not there, or belongs to something else.
+            NeverSealed: one does not exist, or belongs to another owner.
             Damaged: one is not what was sealed.
             VaultUnavailable: they cannot be read now.
         """
@@ -143,17 +143,17 @@ class Vault:
             return [self._opened(execute, owner, path, handle) for path, handle in handles]
 
     def known(self, owner: Owner, handles: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which of the (JSON pointer, handle) were ever sealed for an owner, erased ones too."""
+        """Return those of the (JSON pointer, handle) that were ever sealed for an owner, including erased ones."""
         with self.database.transaction(owner.tenant) as execute:
             rows = execute(f"SELECT path, handle FROM sealed WHERE {_OF_OWNER}", owner)  # noqa: S608
         return set(handles) & {(row[0], row[1]) for row in rows}
 
     def erase(self, owner: Owner) -> int:
-        """Erase everything that belongs to a call or request; how many values ever did."""
+        """Erase everything that belongs to a call or request; return the number of values that ever did."""
         with self.database.transaction(owner.tenant) as execute:
             rows = execute(f"SELECT handle, box IS NULL FROM sealed WHERE {_OF_OWNER}", owner)  # noqa: S608
             self._shred(execute, [row[0] for row in rows if not row[1]])
-        # Also where all was erased before: the database's own files may not have been cleaned then.
+        # Even if all were erased before: the database's own files may not have been cleaned then.
         if rows:
             self.database.shred()
         return len(rows)
@@ -161,10 +161,10 @@ class Vault:
     def destroy_key(self, tenant: str, project: str, name: str) -> bool:
         """Destroy a data key: nothing that was sealed under it can be read again, from any copy of the vault.
 
-        One of this name that is another project's stays.
+        A key with this name that belongs to another project stays.
 
         Returns:
-            Whether there was one to destroy.
+            True if there was a key to destroy.
         """
         with self.database.transaction(tenant, within_s=LONG_S) as execute:
             where = (tenant, name, project)
@@ -184,7 +184,7 @@ class Vault:
         return is_there
 
     def data_keys(self, tenant: str) -> list[DataKey]:
-        """The data keys of a tenant, oldest first."""
+        """Return the data keys of a tenant, oldest first."""
         with self.database.transaction(tenant) as execute:
             rows = execute(
                 "SELECT tenant, project, name, wrapped_by, made_at_ms, destroyed_at_ms FROM data_keys "
@@ -194,10 +194,10 @@ class Vault:
         return [DataKey(*row) for row in rows]
 
     def rewrap(self, wrapper: KeyWrapper) -> int:
-        """Wrap every data key by another master key; how many there are.
+        """Wrap every data key by another master key; return their number.
 
         Raises:
-            MasterKeyWrong: one is not wrapped by this vault's; then none is changed.
+            MasterKeyWrong: one is not wrapped by this vault's master key; then none is changed.
         """
         with self.database.transaction("", alone=True, within_s=LONG_S) as execute:
             rows = execute("SELECT tenant, name, wrapped FROM data_keys WHERE wrapped IS NOT NULL", ())
@@ -211,7 +211,7 @@ class Vault:
         return len(rows)
 
     def unconfirmed(self, before_ms: int) -> list[Sealed]:
-        """Values sealed before a moment of which nobody has seen that the log names them; a bounded number."""
+        """Return a bounded number of values sealed before a moment that are not yet known to be named in the log."""
         with self.database.transaction("") as execute:
             rows = execute(
                 f"SELECT {_COLUMNS} FROM sealed WHERE landed = 0 AND box IS NOT NULL AND sealed_at_ms < ? "  # noqa: S608
@@ -221,7 +221,7 @@ class Vault:
         return [Sealed(row[0], Owner(*row[1:6]), row[6], row[7]) for row in rows]
 
     def settle(self, landed: Sequence[str], orphans: Sequence[str]) -> None:
-        """Note the handles that the log names, and erase those that no command ever brought there."""
+        """Note the handles that the log names, and erase those that no command ever brought to the log."""
         with self.database.transaction("") as execute:
             for handle in landed:
                 execute("UPDATE sealed SET landed = 1 WHERE handle = ?", (handle,))
@@ -230,13 +230,13 @@ class Vault:
             self.database.shred()
 
     def projects(self) -> list[tuple[str, str]]:
-        """The tenants and projects that anything was sealed for."""
+        """Return the tenants and projects for which a value was ever sealed."""
         with self.database.transaction("", within_s=LONG_S) as execute:
             rows = execute("SELECT DISTINCT tenant, project FROM sealed ORDER BY tenant, project", ())
         return [(row[0], row[1]) for row in rows]
 
     def mark(self) -> int:
-        """Up to which moment the vault is known to follow the log (ms); 0 where nobody has noted one."""
+        """Return the moment up to which the vault is known to follow the log (ms); 0 if none was noted."""
         with self.database.transaction("") as execute:
             rows = execute("SELECT at_ms FROM marks WHERE name = ?", (FOLLOWED,))
         return int(rows[0][0]) if rows else 0
@@ -248,7 +248,7 @@ class Vault:
             execute("INSERT INTO marks (name, at_ms) VALUES (?, ?)", (FOLLOWED, at_ms))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self.database.close()
 
     def _same(self, execute: Execute, owner: Owner, by: str, path: str, text: str) -> tuple[str, str] | None:
@@ -288,7 +288,7 @@ class Vault:
             (handle, *owner, path),
         )
         if not rows:
-            # What is erased leaves its row behind.
+            # An erased value leaves its row behind.
             raise NeverSealed(f"nothing was ever sealed as {handle} for {path} here")
         if rows[0][1] is None or rows[0][3] is None:
             raise Gone("the sensitive values were erased")
@@ -328,5 +328,5 @@ class Vault:
 
 
 def _bound_to(owner: Owner, path: str, handle: str, commitment: str, key_name: str) -> bytes:
-    """What a box cannot be moved away from."""
+    """Return the data that a box is bound to, so that it cannot be moved."""
     return json.dumps([*owner, path, handle, commitment, key_name]).encode()

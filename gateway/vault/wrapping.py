@@ -1,7 +1,7 @@
-"""The master key and what it wraps: the tenants' data keys.
+"""The master key, and the data keys that it wraps.
 
-A data key lies in the vault only as a wrapper gives it back. `KeyWrapper` is what a key management service has to
-offer; here is the wrapper whose master key is a file of the installation, or comes from the gateway's environment.
+The vault contains a data key only in its wrapped form. `KeyWrapper` is the interface for a key management service;
+this module has the wrapper whose master key is a file of the installation, or comes from the gateway's environment.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ KEY_BYTES = 32
 
 
 class MasterKeyWrong(RuntimeError):
-    """A data key was wrapped by another master key; the message names it and says what to do."""
+    """A data key was wrapped by another master key; the message names that key and says what to do."""
 
 
 class Wrapped(NamedTuple):
-    """A data key as it may be kept, and the name of the master key that wrapped it."""
+    """A data key in the form in which it may be stored, and the name of the master key that wrapped it."""
 
     by: str
     key: bytes
 
 
 class KeyWrapper(Protocol):
-    """What wraps data keys: a key management service, or a master key at hand. Safe to use from several threads."""
+    """Wraps data keys: a key management service, or a local master key. Safe to use from several threads."""
 
     def wrap(self, key: bytes) -> Wrapped:
         """Wrap a data key."""
         ...
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """The data key again.
+        """Return the data key.
 
         Raises:
             MasterKeyWrong: another master key wrapped it.
@@ -61,7 +61,7 @@ class MasterKey:
 
     @property
     def name(self) -> str:
-        """Names the master key, and tells nothing of it."""
+        """The name of the master key, which reveals nothing of it."""
         return hashlib.sha256(b"placet vault master\0" + self.key).hexdigest()[:16]
 
     def wrap(self, key: bytes) -> Wrapped:
@@ -81,7 +81,7 @@ class MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class MasterKeyFile:
-    """The master key in the keys' directory, read each time: it may be made anew while the gateway runs."""
+    """The master key in the keys' directory, read each time: it may be rotated while the gateway runs."""
 
     keys_dir: Path
 
@@ -90,18 +90,18 @@ class MasterKeyFile:
         return self.current().wrap(key)
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """See `KeyWrapper`. While a new master key is being put in force, either may have wrapped a data key."""
+        """See `KeyWrapper`. During a rotation, either master key may have wrapped a data key."""
         try:
             return self.current().unwrap(wrapped)
         except MasterKeyWrong:
             coming = self.coming()
             if coming is None:
-                # Put in force between the two looks.
+                # The new key was put in force between the two reads.
                 return self.current().unwrap(wrapped)
             return coming.unwrap(wrapped)
 
     def current(self) -> MasterKey:
-        """The master key in force, made where there is none.
+        """Return the master key in force; it is created if there is none.
 
         Raises:
             KeysUnreadable: the file is damaged.
@@ -115,7 +115,7 @@ class MasterKeyFile:
         return _read(path)
 
     def coming(self) -> MasterKey | None:
-        """The master key that is being put in force, if one is; errors as `current`."""
+        """Return the next master key during a rotation, else None; errors as `current`."""
         path = self.keys_dir / COMING_KEY
         try:
             return _read(path)
@@ -123,23 +123,23 @@ class MasterKeyFile:
             return None
 
     def prepare(self) -> MasterKey:
-        """The master key to come, made where there is none: a rotation that was cut short is taken up again."""
+        """Return the next master key, created if there is none: an interrupted rotation is continued."""
         with locked(self.keys_dir):
             if not (self.keys_dir / COMING_KEY).exists():
                 write_private(self.keys_dir / COMING_KEY, secrets.token_bytes(KEY_BYTES))
         return _read(self.keys_dir / COMING_KEY)
 
     def put_in_force(self) -> None:
-        """Let the master key to come take the place of the one in force."""
+        """Replace the master key in force by the next one."""
         (self.keys_dir / COMING_KEY).replace(self.keys_dir / MASTER_KEY)
 
 
 def wrapper_of(keys_dir: Path, environ: MutableMapping[str, str] | None = None) -> MasterKey | MasterKeyFile:
-    """The wrapper of this installation.
+    """Return the wrapper of this installation.
 
     Args:
-        keys_dir: `<data-dir>/keys`; its file is made at the first use.
-        environ: where the master key may stand instead, as base64. It is taken out, so that no child has it.
+        keys_dir: `<data-dir>/keys`; its file is created at the first use.
+        environ: may contain the master key instead, as base64. It is removed from there, so that no child gets it.
 
     Raises:
         KeysUnreadable: the master key is not 32 bytes.
@@ -149,7 +149,7 @@ def wrapper_of(keys_dir: Path, environ: MutableMapping[str, str] | None = None) 
 
 
 def decoded(text: str) -> bytes:
-    """A master key from base64.
+    """Decode a master key from base64.
 
     Raises:
         KeysUnreadable: it is not 32 bytes.
@@ -159,7 +159,7 @@ def decoded(text: str) -> bytes:
     except binascii.Error:
         key = b""
     if len(key) != KEY_BYTES:
-        # Not the text itself: it may be a key with a typing error.
+        # The message does not contain the text: it may be a key with a typing error.
         raise KeysUnreadable(f"a master key must be {KEY_BYTES} bytes as base64")
     return key
 

@@ -1,6 +1,6 @@
-"""What may be done to a tool call that was proposed: each verb with its body, route and message.
+"""The actions on a proposed tool call: each verb with its body, route and message.
 
-How each is planned is in `gateway.operations.calls`.
+`gateway.operations.calls` says how each action is planned.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from schemas.limits import COUNT_MAX
 
 
 class ConsumeGrant(Body):
-    """Use a release, once. `attempt_id` is random per process and never derived from the call.
+    """Consume a release, once. `attempt_id` is random per process and never derived from the call.
 
-    `grant_id` refuses any release but that one, such as a later one of the same call.
+    With `grant_id`, only that release is consumed, and never a later one of the same call.
     """
 
     digest: Digest
@@ -27,7 +27,7 @@ class ConsumeGrant(Body):
 
 
 class ReportResult(Body):
-    """Say how a consumed call ended."""
+    """Report how a consumed call ended."""
 
     attempt_id: ClientId
     outcome: Outcome
@@ -39,19 +39,19 @@ class ReportResult(Body):
 
 
 class RenewLease(Body):
-    """Say that an attempt still runs its call."""
+    """Report that an attempt is still running its call."""
 
     attempt_id: ClientId
 
 
 class RevokeGrant(Body):
-    """Take back a release that was not consumed yet."""
+    """Revoke a release that has not been consumed yet."""
 
     reason: Text = ""
 
 
 class Consume(Sent):
-    """Use a release, once, just before the tool runs: only a reply of 200 is the leave to run it."""
+    """Consume a release, once, just before the tool runs: only a reply of 200 permits the attempt to run it."""
 
     type: Literal["consume"]
     ref: Ref
@@ -61,7 +61,7 @@ class Consume(Sent):
 
 
 class Result(Sent):
-    """Say how a consumed call ended."""
+    """Report how a consumed call ended."""
 
     type: Literal["result"]
     ref: Ref
@@ -71,7 +71,7 @@ class Result(Sent):
 
 
 class Heartbeat(Sent):
-    """Say that an attempt still runs its call, once half of its lease has passed."""
+    """Report that an attempt is still running its call, when half of its lease has passed."""
 
     type: Literal["heartbeat"]
     ref: Ref
@@ -112,5 +112,5 @@ VERBS: tuple[Words[Any], ...] = (
         body=RevokeGrant,
     ),
 )
-# In the order in which an agent comes to them.
+# In the order in which an agent uses them.
 MESSAGES: tuple[type[BaseModel], ...] = (Consume, Heartbeat, Result)

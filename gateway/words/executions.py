@@ -1,4 +1,4 @@
-"""What may be done to an execution: each verb with its body, command and route."""
+"""The actions on an execution: each verb with its body, command and route."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from schemas.refusals import Refusal
 
 
 class PauseExecution(Body):
-    """Let nothing more be judged or run until it is resumed."""
+    """Pause the execution: no call is judged or run until it is resumed."""
 
     reason: Text = ""
 
 
 class ResumeExecution(Body):
-    """Go on after a pause."""
+    """Resume the execution after a pause."""
 
     feedback: Text = ""
 
@@ -41,7 +41,7 @@ class CompleteExecution(Body):
 
 
 class FailExecution(Body):
-    """End the execution with an error; `reason` is another word for it: one of the two."""
+    """End the execution with an error. `reason` is another name for `error`: give one of the two."""
 
     error: Text = ""
     reason: Text = ""
@@ -49,7 +49,7 @@ class FailExecution(Body):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutionVerb(Verb[B]):
-    """What may be done to an execution; `steers` where people may as well, and not its agent alone."""
+    """An action on an execution; with `steers`, people may take it too, and not only the execution's agent."""
 
     steers: bool = False
 

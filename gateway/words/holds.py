@@ -1,7 +1,7 @@
-"""What may be done to a hold beside deciding it: each verb with its body, command, route, message and event.
+"""The actions on a hold other than the decision: each verb with its body, command, route, message and event.
 
-A new verb stands here and nowhere else of the gateway: routes, the socket's messages, what readers are told, and the
-published documents are made of `VERBS`.
+A new verb is declared here and nowhere else in the gateway: the routes, the WebSocket messages, the changes that
+readers are notified of, and the published documents are made from `VERBS`.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from schemas.refusals import Refusal
 
 
 class ClaimHold(Body):
-    """Tell the others that one is on it, for so many seconds."""
+    """Claim a hold for a number of seconds, so that other reviewers see who is working on it."""
 
     seconds: Annotated[int, Field(ge=1, le=3_600)] = 300
 
 
 class DelegateHold(Body):
-    """Hand a hold to another subject."""
+    """Delegate a hold to another subject."""
 
     to: Annotated[str, Field(min_length=1, max_length=limit_of(k.DelegateHold, "to"))]
 
 
 class ExtendHold(Body):
-    """Move a hold's deadline."""
+    """Extend a hold's deadline."""
 
     seconds: Annotated[int, Field(gt=0, le=DEADLINE_MAX_S)]
 
 
 class Claim(Sent):
-    """Tell the others that one is on a hold."""
+    """Claim a hold, so that other reviewers see who is working on it."""
 
     type: Literal["claim"]
     ref: Ref | None = None
@@ -51,7 +51,7 @@ class Claim(Sent):
 
 def _delegate(hold_id: str, body: DelegateHold) -> Message:
     if (fault := subject_fault(body.to)) is not None:
-        # Handed to a name that looks like another's, a hold would wait for nobody.
+        # A hold delegated to a name that merely looks like another's would wait for a person who does not exist.
         raise Problem(Refusal.INVALID, f"to: {fault}: no token can have such a subject")
     return k.DelegateHold(hold_id=hold_id, to=body.to)
 
@@ -100,7 +100,7 @@ VERBS: tuple[Verb[Any], ...] = (
         told=Told(h.HoldExtended, "extended", 4),
     ),
 )
-# What readers are told happened to a hold that stays open, the highest rank last.
+# The changes of a hold that stays open, as readers are notified of them, the highest rank last.
 _TOLD = (
     *(verb.told for verb in VERBS if verb.told is not None),
     Told(h.HoldExpired, "expired", 6),

@@ -1,4 +1,4 @@
-"""What may be done to a standing rule: each verb with its body, command and route."""
+"""The actions on a standing rule: each verb with its body, command and route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A verb: what may be done to a subject, said once for every door."""
+"""A verb: an action on a subject, declared once for REST and the WebSocket."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Ref = Annotated[
 
 
 class Sent(BaseModel):
-    """A message of a client."""
+    """A message that a client sends."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Told(NamedTuple):
-    """What readers are told happened, by the event; of several of one command the one with the highest rank."""
+    """The word for an event in a reader's notification; of several events of one command, the highest rank counts."""
 
     event: type[Message]
     word: str
@@ -41,14 +41,14 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Words(Generic[B]):
-    """How what may be done to a subject is said at the doors.
+    """The names and documentation of an action on a subject.
 
     Attributes:
-        name: in its route, and in the route's name.
+        name: its part of the route's path and of the route's name.
         operation: its id in the OpenAPI document.
-        says: what the document says of it.
-        body: what it takes.
-        message: what stands for it on the WebSocket; None where it is not taken there.
+        says: its description in the OpenAPI document.
+        body: the body that it takes.
+        message: its message on the WebSocket; None if the WebSocket does not take it.
     """
 
     name: str
@@ -60,20 +60,20 @@ class Words(Generic[B]):
 
 @dataclass(frozen=True, kw_only=True)
 class Verb(Words[B]):
-    """What may be done to a subject by one command that is made of its body alone.
+    """An action on a subject by one command that is made from its body alone.
 
     Attributes:
-        command: what it asks of the decider, from the subject's id and a body.
-        told: what its event is told as.
+        command: makes the command for the decider from the subject's id and a body.
+        told: the word for its event in notifications.
     """
 
     command: Callable[[str, B], Message]
     told: Told | None = None
 
     def asked(self, subject_id: str, given: Callable[[], dict[str, Any]]) -> Message:
-        """The command that a body asks for.
+        """Return the command that a body requests.
 
         Raises:
-            Problem: what is wrong with the body.
+            Problem: the body is invalid.
         """
         return self.command(subject_id, read_body(self.body, given()))
