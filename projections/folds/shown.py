@@ -127,7 +127,7 @@ def _held(row: HoldRow, execution: Run, opening: dict[str, Any]) -> Held:
 
 
 def _judged(row: HoldRow, opening: dict[str, Any]) -> Judged | None:
-    # The verdict in the row of a call that has run is the old one: a question about its outcome starts anew.
+    # The verdict in the row of a call that has run is the earlier one: a hold about its outcome shows none.
     if row["effect"] is None or row["cause"] == UNKNOWN_OUTCOME or not opening["risk_level"]:
         return None
     verdict = cast("_Verdict", row)

@@ -122,7 +122,7 @@ def evidence_rows(event: Event, call: CallRow | None, kind: str) -> Iterator[New
 
 
 def is_about_running(body: h.DecisionRecorded, call: CallRow) -> bool:
-    """Returns True if a vote alone decided whether a call runs, and was not on the outcome of a call that had run."""
+    """Returns True if a vote decided whether a call runs: not one that waits for others, nor one on an outcome."""
     return body.resolves and call["status"] != "outcome_unknown"
 
 
