@@ -1,9 +1,9 @@
-"""From records to one transaction: read, apply the term rule, fold, and gather what is to be written.
+"""From records to one transaction: read, apply the term rule, fold, and collect the rows to write.
 
-1. A record that cannot be read, or is a zombie's, changes no row of a view.
-2. Several changes of one row inside a batch are written once.
+1. A record that cannot be read, or that comes from a deposed writer, changes no row of a view.
+2. If a batch changes one row several times, the row is written once.
 3. A record that counts is a leaf of its tenant's audit tree, whether or not it can be read.
-4. The position says up to where, with the claim in force there and the last record's id.
+4. The position stores the next offset, the claim in force at that point and the last record's id.
 """
 
 import logging
@@ -64,7 +64,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class Gathered:
-    """What a batch will write, while it grows."""
+    """The rows that a batch will write, while it grows."""
 
     added: dict[str, list[Values]] = field(default_factory=lambda: {table.name: [] for table in TABLES})
     dead_letters: list[DeadLetterRow] = field(default_factory=list)
@@ -73,13 +73,13 @@ class Gathered:
     adoptions: dict[int, Values] = field(default_factory=dict)
 
     def add(self, rows: Iterable[New]) -> None:
-        """Rows that are new in their tables."""
+        """Add rows that are new in their tables."""
         for table, row in rows:
             self.added[table.name].append(table.values(row))
 
 
 class Batcher:
-    """Makes batches of records. After each batch say `written`; after a failure throw the batcher away."""
+    """Makes batches of records. Call `written` after each batch; after a failure discard the batcher."""
 
     def __init__(self, topics: Topics, rows: RowCache, trees: Trees, seals: LogSeals | None = None) -> None:
         self._topics = topics
@@ -88,7 +88,7 @@ class Batcher:
         self._seals = seals
 
     def batch(self, chunks: Sequence[Chunk]) -> Batch:
-        """The batch that the records make."""
+        """Returns the batch for these records."""
         gathered = Gathered()
         moves = [self._chunk(chunk, gathered) for chunk in chunks]
         rows = self._rows
@@ -111,7 +111,7 @@ class Batcher:
         )
 
     def written(self) -> None:
-        """The last batch is in the database."""
+        """Note that the last batch is in the database."""
         self._rows.written()
         self._trees.written()
 
@@ -200,7 +200,7 @@ def _read(raw: RawRecord) -> Event | UnreadableRecord:
 
 
 def _is_of_execution(read: Event | UnreadableRecord) -> TypeGuard[Event]:
-    """Whether a record is an event of something whose rows are kept: not about the log, nor a use of a rule."""
+    """Returns True for an event whose aggregate has rows: not an event about the log, nor a use of a rule."""
     if isinstance(read, UnreadableRecord) or type(read.body) in _LOG_EVENTS:
         return False
     try:
@@ -211,7 +211,7 @@ def _is_of_execution(read: Event | UnreadableRecord) -> TypeGuard[Event]:
 
 
 def record_id_of(raw: RawRecord) -> str:
-    """What names a record: its event id, or a digest where it has none."""
+    """The name of a record: its event id, or a digest if it has none."""
     for name, value in raw.headers:
         if name == "ce_id" and value:
             return value.decode(errors="replace")
@@ -244,7 +244,7 @@ def _event_values(event: Event, tenant: str, project: str, execution_id: str, te
 
 
 def _fold_use(event: Event, place: tuple[str, str, str], gathered: Gathered) -> None:
-    """An event of the uses of a rule: no answer is kept, since no client asks."""
+    """Fold an event about the uses of a rule. No answer is stored, because no client requests one."""
     tenant, project, rule_id = place
     event, text = body_text(event)
     if (row := use_row(event)) is not None:
@@ -253,7 +253,7 @@ def _fold_use(event: Event, place: tuple[str, str, str], gathered: Gathered) -> 
 
 
 def _adopt(event: Event, body: DefinitionsAdopted, written_at_ms: int, gathered: Gathered) -> None:
-    # An adoption follows no command, so its own time is the log's as it stood: of the last decision before, or 0.
+    # An adoption follows no command, so its own time is the log's time before it: that of the last decision, or 0.
     at_ms = max(event.meta.at_ms, written_at_ms)
     gathered.adoptions[event.partition] = (event.partition, body.through_offset, at_ms, event.offset)
 
@@ -293,10 +293,10 @@ def _no_counts(tenant: str, project: str, agent: str, tool: str) -> AgentRow:
 
 def _answer(event: Event, owner: tuple[str, str], topic: str, gathered: Gathered) -> None:
     meta = event.meta
-    # What refuses another body under a known id says nothing of the command that the id stands for.
+    # A refusal of another body under a known id says nothing about the command that has this id.
     if not meta.command_id or is_reuse_refusal(event.body):
         return
-    # Services choose their command ids, and the same id on another key is another command.
+    # Services choose their command ids; the same id under another key is another command.
     key = (*owner, meta.command_id, event.key.decode())
     row = gathered.answers.get(key)
     if row is None:

@@ -1,4 +1,4 @@
-"""Rows that were touched lately, so that a fold seldom has to ask the database."""
+"""Rows that were used recently, so that a fold seldom reads the database."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -20,11 +20,11 @@ Load = Callable[[Sequence[Address], int], Mapping[Address, R]]
 
 
 class Shelf(Generic[Address, R]):
-    """Rows of one table: those of the batch under way over those of earlier ones.
+    """Rows of one table: those of the batch under way over those of earlier batches.
 
-    Two generations of written rows are kept: what was not touched while `capacity` others were is forgotten
-    with the older one, and read from the database when an event needs it again. Such a row was last written in a
-    batch before the older generation began, so that reading it waits for no later one.
+    Two generations of written rows are kept. A row that is not used while `capacity` others are is dropped with the
+    older generation, and read from the database when an event needs it again. Such a row was last written in a
+    batch before the older generation began, so reading it does not wait for a later batch.
     """
 
     def __init__(self, load: Load[Address, R], capacity: int = CAPACITY) -> None:
@@ -36,26 +36,26 @@ class Shelf(Generic[Address, R]):
         self._batches = self._young_since = self._old_since = 0
 
     def get(self, address: Address) -> R | None:
-        """The row as it stands before the next event."""
+        """The row before the next event."""
         row = self.at_hand(address)
         return self._load([address], self._old_since).get(address) if row is None else row
 
     def at_hand(self, address: Address) -> R | None:
-        """The row, if it need not be read."""
+        """The row, if it is in memory."""
         return self.touched.get(address) or self._young.get(address) or self._old.get(address)
 
     def fetch(self, addresses: Iterable[Address]) -> None:
-        """Read at once whatever of these is not at hand."""
+        """Read in one query those of these rows that are not in memory."""
         missing = [address for address in addresses if self.at_hand(address) is None]
         if missing:
             self._young.update(self._load(missing, self._old_since))
 
     def put(self, address: Address, row: R) -> None:
-        """The row after an event."""
+        """Store the row after an event."""
         self.touched[address] = row
 
     def written(self) -> None:
-        """The rows of the batch are in the database, or on their way there."""
+        """Note that the rows of the batch are in the database, or on their way to it."""
         self._batches += 1
         self._young |= self.touched
         self.touched = {}
@@ -65,7 +65,7 @@ class Shelf(Generic[Address, R]):
 
 
 class RowCache:
-    """The rows before an event (`projections.folds.fold.Rows`), from memory or else from the store."""
+    """The rows before an event (`projections.folds.fold.Rows`), from memory or, if absent, from the store."""
 
     def __init__(self, store: RowStore, capacity: int = CAPACITY) -> None:
         self.executions: Shelf[bytes, ExecutionRow] = Shelf(_from(store, EXECUTIONS, place_of), capacity)
@@ -92,7 +92,7 @@ class RowCache:
         return self.holds.get((key, hold_id))
 
     def fetch(self, events: Iterable[Event]) -> None:
-        """Read at once what folding these events will ask for: one by one it costs many times as much.
+        """Read in one query per table the rows that folding these events needs: one by one costs many times as much.
 
         Args:
             events: of executions, in the order in which they will be folded.
@@ -108,7 +108,7 @@ class RowCache:
         self.calls.fetch(calls)
 
     def written(self) -> None:
-        """The rows of the batch are in the database, or on their way there."""
+        """Note that the rows of the batch are in the database, or on their way to it."""
         self.executions.written()
         self.calls.written()
         self.holds.written()

@@ -15,9 +15,9 @@ _LETTER_PARTITION = DEAD_LETTERS.names.index("log_partition")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that is not the same in both views. `key` names it, `columns` are those that differ.
+    """A row that differs between the views. `key` identifies it, `columns` are the columns that differ.
 
-    `columns` is empty where one of the views has no such row.
+    `columns` is empty if one of the views has no such row.
     """
 
     key: Values
@@ -27,7 +27,7 @@ class Difference:
 
 @dataclass(slots=True)
 class TableReport:
-    """What a comparison of one table found; the first few differences are kept."""
+    """The result of comparing one table; only the first few differences are kept."""
 
     name: str
     rows: int = 0
@@ -38,29 +38,29 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison of two views found, and at which offsets they were compared."""
+    """The result of comparing two views, and the offsets at which they were compared."""
 
     offsets: dict[str, int]
     tables: list[TableReport]
 
     @property
     def is_equal(self) -> bool:
-        """Whether no row differs."""
+        """Returns True if no row differs."""
         return all(table.differing == 0 for table in self.tables)
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The partitions of the dead letters' topic whose beginning the log no longer holds, `of` so many in all.
+    """The partitions of the dead-letter topic whose beginning the log no longer holds, out of `of` partitions.
 
-    The letter of a record of partition p stands in partition p modulo `of` (`services.runtime.dead_letters`).
+    The letter of a record of partition p is in partition p modulo `of` (`services.runtime.dead_letters`).
     """
 
     partitions: frozenset[int] = frozenset()
     of: int = 1
 
     def may_hold(self, letter: Values) -> bool:
-        """Whether a letter that only the live view has may be one that the log held once."""
+        """Returns True if a letter that only the live view has can be one that the log once held."""
         partition = letter[_LETTER_PARTITION]
         assert isinstance(partition, int)
         return partition % self.of in self.partitions
@@ -69,12 +69,12 @@ class Forgotten:
 def compare(rebuilt: ViewReader, live: ViewReader, forgotten: Forgotten = Forgotten()) -> Comparison:
     """Compare a rebuilt view with a live one.
 
-    Both must stand at the same offsets: what one has read more would differ for that reason only.
+    Both must be at the same offsets; otherwise they differ only because one has read more.
 
     Args:
-        rebuilt: read from the log just now.
-        live: may have dead letters that the log holds no longer; those are no difference.
-        forgotten: tells which letters those may be.
+        rebuilt: just read from the log.
+        live: can have dead letters that the log no longer holds; those are no difference.
+        forgotten: says which letters those can be.
     """
     offsets = {_name(at): at.next_offset for at in sorted(rebuilt.positions(), key=_name)}
     return Comparison(offsets, [_table(table, rebuilt, live, forgotten) for table in VIEW_TABLES])
@@ -115,7 +115,7 @@ def _difference(table: Table, width: list[int], new: Values | None, old: Values 
 def _pairs(
     one: Iterator[Values], other: Iterator[Values], width: list[int]
 ) -> Iterator[tuple[Values | None, Values | None]]:
-    """Rows of two ordered lists side by side, by their keys."""
+    """Pair the rows of two ordered lists by their keys."""
     a, b = next(one, None), next(other, None)
     while a is not None and b is not None:
         left, right = _order(a, width), _order(b, width)
@@ -143,7 +143,7 @@ def _key(row: Values, width: list[int]) -> Values:
 
 
 def _order(row: Values, width: list[int]) -> tuple[tuple[int, object], ...]:
-    # Both databases order text by its bytes. A view that is damaged may hold a value of any kind.
+    # Both databases order text by its bytes. A damaged view can hold a value of any type.
     return tuple(_ranked(value) for value in _key(row, width))
 
 

@@ -23,8 +23,8 @@ from vitals.living import Living, living
 from vitals.word import STOPPING
 
 ROLE = "projector"
-# Batches make thousands of objects that all live until the batch is written: the default looks at them
-# again after every 700.
+# A batch makes thousands of objects that all live until it is written: by default the garbage collector
+# would scan them again after every 700 new ones.
 GC_THRESHOLD = 50_000
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def run(settings: Mapping[str, str]) -> None:
         settings: see docs/architecture.md, Processes.
 
     Raises:
-        SystemExit: 3 with one sentence, where the log or the view cannot be used.
+        SystemExit: 3 with one sentence, if the log or the view cannot be used.
     """
     gc.set_threshold(GC_THRESHOLD)
     try:
@@ -84,5 +84,5 @@ async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> 
 
 
 def kafka_address(settings: Mapping[str, str]) -> KafkaSettings:
-    """The cluster of a role's settings; `kafka_settings` is the path of a JSON file, or empty."""
+    """The cluster in a role's settings; `kafka_settings` is the path of a JSON file, or empty."""
     return KafkaSettings(settings["bootstrap_servers"], client_settings(settings.get("kafka_settings")))

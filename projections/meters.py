@@ -1,4 +1,4 @@
-"""What a projector counts of its work, for Prometheus."""
+"""The Prometheus metrics of a projector."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +11,10 @@ SECONDS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Meters:
-    """The counters of one projector."""
+    """The metrics of one projector."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Make them in a registry; without one they are counted and shown to nobody."""
+        """Create the metrics in a registry; without one they are counted but not exported."""
         self._records = Counter(
             "placet_projector_records", "Records that were folded into the views.", registry=registry
         )
@@ -39,7 +39,7 @@ class Meters:
 
     @contextmanager
     def folding(self, records: int) -> Iterator[None]:
-        """Measure a fold."""
+        """Measure the duration of a fold."""
         begun = perf_counter()
         yield
         self._fold.observe(perf_counter() - begun)
@@ -48,11 +48,11 @@ class Meters:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Measure a transaction that is committed."""
+        """Measure the duration of a transaction that is committed."""
         begun = perf_counter()
         yield
         self._transaction.observe(perf_counter() - begun)
 
 
-# Shown to nobody; for whoever was given none.
+# Not exported; the default for callers that pass no meters.
 UNSEEN = Meters()

@@ -1,11 +1,11 @@
 """The projector: follows the log and keeps the views current.
 
-1. Find where the view stands, and check that the log is still the one it was read from, and the one that was signed.
-2. Read from there; fold; write rows and positions in one transaction; sign what has grown. Meanwhile look whether
-   the log still begins where it did: nothing that comes next tells that facts behind the view were deleted.
-3. When the view was swapped for a rebuilt one, open that and begin again at 1.
+1. Find the view's position, and check that the log is the one it was read from, and the one that was signed.
+2. Read from there; fold; write rows and positions in one transaction; sign what has grown. Meanwhile check that the
+   log still has its beginning: the records that follow do not show that facts behind the view were deleted.
+3. When the view was swapped for a rebuilt one, open that one and start again at 1.
 
-It holds nothing that is not in the database or the log: whatever fails ends it, and the next one goes on.
+It keeps no state outside the database and the log: any failure ends the process, and the next process continues.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Writer:
     meters: Meters = UNSEEN
 
     def write(self, polled: Sequence[tuple[TopicPartition, Sequence[RawRecord]]]) -> None:
-        """Write what came next of some partitions, in one transaction or more."""
+        """Write the next records of some partitions, in one transaction or more."""
         for round_ in _rounds(polled, self.batch_records):
             chunks = [Chunk(self._position(at, records), records) for at, records in round_]
             with self.meters.folding(sum(len(chunk.records) for chunk in chunks)):
@@ -73,7 +73,7 @@ def new_writer(
     batch_records: int = BATCH_RECORDS,
     seals: LogSeals | None = None,
 ) -> Writer:
-    """A writer that goes on from where the view stands."""
+    """Returns a writer that continues at the view's positions."""
     return Writer(
         store, dict(positions), Batcher(topics, RowCache(store), Trees(store), seals), batch_records
     )
@@ -84,13 +84,13 @@ class Projector:
     """Runs until `stop`.
 
     Attributes:
-        tail: connected.
-        open_store: opens the live view; called again when it was swapped.
-        topics: the installation's.
-        tell: is told the state (`starting`, `ready`).
-        seals: tells which records a decider signed; None where nothing is signed.
+        tail: a connected follower.
+        open_store: opens the live view; called again when that view was swapped.
+        topics: the topics of the installation.
+        tell: called with the state (`starting`, `ready`).
+        seals: verifies which records a decider signed; None if nothing is signed.
         heads: checks and signs the audit trees' heads; None signs none.
-        meters: count what it does.
+        meters: the metrics.
     """
 
     tail: Follower
@@ -103,20 +103,20 @@ class Projector:
     stopping: bool = False
 
     def stop(self) -> None:
-        """End after the batch under way."""
+        """Stop after the batch under way."""
         self.stopping = True
 
     def progress(self) -> tuple[int, int]:
-        """How far the views have come, as a sum of offsets, and how many records of the log they lack."""
+        """How far the views have read, as a sum of offsets, and how many records of the log are still to be read."""
         return self.tail.progress()
 
     async def run(self) -> None:
         """Follow the log.
 
         Raises:
-            LogError: the log cannot be read on, or is not the one that was signed (`HeadsDisagree`).
+            LogError: the log can no longer be read, or is not the one that was signed (`HeadsDisagree`).
             ViewError: the view cannot be written.
-            HeadsUnusable: a head cannot be kept.
+            HeadsUnusable: a head cannot be stored.
         """
         while not self.stopping:
             store = await asyncio.to_thread(self.open_store)
@@ -152,7 +152,7 @@ class Projector:
             await asyncio.wait({looking})
 
     async def _look_at_beginnings(self, standing: Standing) -> None:
-        """Look until facts are found deleted; errors as `check_begun`. A log that does not answer is asked again."""
+        """Check until facts are found deleted; errors as `check_begun`. If the log does not answer, try again."""
         facts = [at for at in standing.offsets if at.topic in self.topics.facts]
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
@@ -161,7 +161,7 @@ class Projector:
 
 
 class _Progress:
-    """Tells when the view has caught up with where the log ended at start, and how far it is meanwhile."""
+    """Reports when the view has reached the ends that the log had at start, and until then how far behind it is."""
 
     def __init__(self, standing: Standing, tell: Tell) -> None:
         self._ends = {at: end for at, end in standing.ends.items() if end > standing.offsets[at]}
@@ -195,7 +195,7 @@ def _offset(positions: dict[TopicPartition, Position], at: TopicPartition) -> in
 def _rounds(
     polled: Sequence[tuple[TopicPartition, Sequence[RawRecord]]], size: int
 ) -> list[list[tuple[TopicPartition, Sequence[RawRecord]]]]:
-    """Rounds of about `size` records at most, each with a piece of every partition that has one left."""
+    """Rounds of at most about `size` records, each with a piece of every partition that has records left."""
     if sum(len(records) for _, records in polled) <= size:
         return [list(polled)]
     pieces = [

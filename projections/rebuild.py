@@ -1,10 +1,10 @@
 """Rebuilding a view from the log, beside the live one.
 
-1. Make an empty view beside the live one.
-2. Read the log from its beginning up to where the live view stands, or to its end where none can be compared. That
-   beginning is offset 0, but for the dead letters, which the log forgets after 30 days.
-3. Fix a moment of the live view, read on exactly up to it, and compare: both have read the same records.
-4. Read on to the end of the log, and hold it against the audit heads that were kept outside before that.
+1. Create an empty view beside the live one.
+2. Read the log from its beginning up to the live view's position, or to the log's end if no view can be compared. The
+   beginning is offset 0, except for the dead letters, which the log deletes after 30 days.
+3. Take a snapshot of the live view, read on exactly to its position, and compare: both have read the same records.
+4. Read on to the end of the log, and check the result against the audit heads that were stored outside before that.
 5. If nothing differs, and the live view was not swapped meanwhile, put the rebuilt view in its place.
 """
 
@@ -36,8 +36,8 @@ Bulk = Callable[[ViewStore, Offsets, Progress], None]
 class Plan:
     """What to rebuild: `target_url` from the log, to be compared with the live view at `live_url`.
 
-    Where both are the same, a view that differs is swapped in only with `force`. `heads` says what was signed of the
-    log; what disagrees with that is never swapped in. `seals` tells which records a decider signed.
+    If both are the same, a view that differs is swapped in only with `force`. `heads` are the log's signed heads;
+    a view that disagrees with them is never swapped in. `seals` verifies which records a decider signed.
     """
 
     live_url: str
@@ -49,10 +49,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a rebuild did.
+    """The result of a rebuild.
 
-    `comparison` is None where nothing could be compared, and `note` says why. `refused` says why the rebuilt
-    view was not put in place; empty where it was. `records` were read in `read_s` seconds.
+    `comparison` is None if nothing could be compared, and `note` says why. `refused` says why the rebuilt
+    view was not put in place; it is empty if it was. `records` were read in `read_s` seconds.
     """
 
     records: int
@@ -64,9 +64,9 @@ class Outcome:
 
 @dataclass(slots=True)
 class Reading:
-    """Reads the log into one view, up to given offsets and no further.
+    """Reads the log into one view, exactly up to given offsets.
 
-    `firsts` says where the log begins, for partitions that do not begin at 0.
+    `firsts` are the first offsets of partitions that do not begin at 0.
     """
 
     tail: Follower
@@ -78,7 +78,7 @@ class Reading:
         """Read each partition up to its target.
 
         Args:
-            targets: per partition, the first offset not to be read; one already passed is left as it is.
+            targets: per partition, the first offset not to read; one already past its target is left alone.
         """
         offsets = {at: self._next(at) for at in targets}
         left = {at for at, end in targets.items() if offsets[at] < end}
@@ -104,20 +104,20 @@ class Reading:
 
 
 def count_records(targets: Offsets, firsts: Offsets) -> int:
-    """How many offsets lie between where the log begins and the targets."""
+    """How many offsets lie between the log's beginning and the targets."""
     return sum(max(0, end - firsts.get(at, 0)) for at, end in targets.items())
 
 
 async def rebuild(
     plan: Plan, tail: Follower, topics: Topics, progress: Progress, bulk: Bulk | None = None
 ) -> Outcome:
-    """Rebuild, compare and swap, as the module says.
+    """Rebuild, compare and swap, as the module's docstring says.
 
     Args:
-        plan: what.
-        tail: connected.
-        topics: the installation's.
-        progress: is told how many records were read, of how many.
+        plan: what to rebuild.
+        tail: a connected follower.
+        topics: the topics of the installation.
+        progress: called with the number of records read and their total.
         bulk: reads step 2 with more processes (`rebuild_workers`); None reads it in this one.
 
     Raises:
@@ -153,7 +153,7 @@ async def _rebuild(
     if refused := _refusal(plan, None, note):
         return Outcome(0, 0.0, None, note, refused)
     try:
-        # Asked for afterwards: a view that follows a log that is written to has always read less than the log's end.
+        # Read after that: while the log is written to, a view that follows it has always read less than its end.
         held = await _held(tail, topics)
         ends = {at: bounds.end for at, bounds in held.items()}
         if any(offset > ends.get(at, 0) for at, offset in stands.items()):
@@ -184,7 +184,7 @@ async def _rebuild(
 async def _compare(
     live: ViewStore, store: ViewStore, reading: Reading, held: Mapping[TopicPartition, Bounds], topics: Topics
 ) -> tuple[Comparison | None, str]:
-    """The comparison, or why there is none."""
+    """The comparison, or the reason why there is none."""
     of_letters = {at.partition: bounds for at, bounds in held.items() if at.topic == topics.dead_letters}
     forgetful = frozenset(number for number, bounds in of_letters.items() if bounds.first > 0)
     try:
@@ -198,7 +198,7 @@ async def _compare(
 
 
 def _open_live(url: str) -> tuple[ViewStore | None, dict[TopicPartition, int], str]:
-    """The live view and where it stands, or why there is none that could be compared."""
+    """The live view and its position, or the reason why none can be compared."""
     if not exists(url):
         return None, {}, "there is no live view yet"
     live = None
@@ -233,7 +233,7 @@ def _offsets(store: ViewStore) -> dict[TopicPartition, int]:
 
 
 async def _held(tail: Follower, topics: Topics) -> dict[TopicPartition, Bounds]:
-    """What each partition that the views are made of holds: the topics that a projector follows (`standing`)."""
+    """The bounds of each partition that the views are made of: the topics that a projector follows (`standing`)."""
     names = (topics.executions, topics.definitions, topics.dead_letters)
     partitions = [at for name in names for at in await tail.partitions(name)]
     held = await tail.bounds(partitions)

@@ -1,8 +1,8 @@
 """Reading the log with several processes: each reads, decodes and folds some partitions; one writes.
 
-Decoding and folding cost most and partitions share no rows (but for sums), so they are divided by partition.
-The database has one writer: the process that asked. A worker waits when the pipe is full, so that no more than a
-few batches are under way.
+Decoding and folding cost most, and partitions share no rows (except sums), so the work is divided by partition.
+The database has one writer: the calling process. A worker waits while the pipe is full, so that only a few batches
+are under way.
 """
 
 import gc
@@ -37,18 +37,18 @@ from projections.wire import decode_batch, encode_batch
 from schemas.seals import LogSeals
 from schemas.topics import Topics
 
-# Below this a process more costs more than it brings.
+# With fewer records, another process costs more than it saves.
 RECORDS_WORTH_IT = 20_000
 BATCH_RECORDS = 5_000
 WAIT_S = 0.002
 
-# What a worker says: the first byte of each message.
+# The first byte of each message from a worker.
 BATCH, DONE, FAILED = b"b", b"d", b"f"
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one worker reads, and where it finds rows that it no longer has at hand."""
+    """The partitions that one worker reads, and where it finds rows that are no longer in its memory."""
 
     address: KafkaSettings
     topics: Topics
@@ -59,7 +59,7 @@ class Job:
 
 @dataclass(slots=True)
 class PipeStore:
-    """The store as a worker has it: batches go through the pipe, rows come from the database once they are there."""
+    """A worker's store: batches are sent through the pipe; rows are read from the database once they are written."""
 
     pipe: Connection
     applied: Any
@@ -73,7 +73,7 @@ class PipeStore:
         self.sent += 1
 
     def load(self, table: TableOf[R], keys: Sequence[Key], through: int | None = None) -> list[R]:
-        """Rows by their keys, after so many of the batches that were sent have been written."""
+        """Rows by their keys, read after `through` (default: all) of the batches sent have been written."""
         while self.applied.value < (self.sent if through is None else through):
             _check_writer_lives()
             time.sleep(WAIT_S)
@@ -86,13 +86,13 @@ class PipeStore:
 def with_processes(
     address: KafkaSettings, topics: Topics, processes: int | None = None, seals: LogSeals | None = None
 ) -> Bulk:
-    """A `Bulk` that reads with several processes where the log is long enough for that.
+    """A `Bulk` that reads with several processes if the log is long enough for that.
 
     Args:
         address: the cluster.
-        topics: the installation's.
-        processes: how many; by default as many as there are cores.
-        seals: tells which records a decider signed.
+        topics: the topics of the installation.
+        processes: the number of processes; by default the number of cores.
+        seals: verifies which records a decider signed.
     """
     count = processes or os.cpu_count() or 1
 
@@ -108,7 +108,7 @@ def with_processes(
 
 
 def shares(targets: Offsets, count: int) -> list[dict[TopicPartition, int]]:
-    """The partitions in at most `count` shares of about the same length, longest first."""
+    """Divide the partitions into at most `count` shares of about the same length, longest first."""
     found: list[dict[TopicPartition, int]] = [{} for _ in range(count)]
     for partition, end in sorted(targets.items(), key=lambda item: (-item[1], item[0])):
         if end:
@@ -175,9 +175,9 @@ def _receive(pipe: Connection) -> Batch | None:
 
 
 def work(pipe: Connection, applied: Any, job: Job) -> None:
-    """The worker process: send batches, and that it is done; or the sentence of what went wrong.
+    """The worker process: send batches, then that it is done, or a sentence that says what went wrong.
 
-    It leaves the terminal's interrupts to the process that writes, and ends without a word once that has gone.
+    It leaves the terminal's interrupts to the writing process, and ends silently once that process has ended.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.set_threshold(GC_THRESHOLD)

@@ -1,4 +1,4 @@
-"""Cutting what a poll brought into batches of a bounded size, between two commands."""
+"""Cutting polled records into batches of a bounded size, between two commands."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ COMMAND_HEADER = "placet_command_id"
 
 
 def slices(records: Sequence[RawRecord], size: int) -> Iterator[Sequence[RawRecord]]:
-    """The records in pieces of about `size`, so that a command's events are never in two."""
+    """Cut the records into pieces of about `size`, so that one command's events are never split over two."""
     begin = 0
     while begin < len(records):
         end = min(begin + size, len(records))

@@ -1,8 +1,8 @@
-"""Where a view stands in the log, and whether that log is still the one it was read from.
+"""A view's position in the log, and whether that log is still the one the view was read from.
 
-Checked at start, in this order: 1. the partitions are there · 2. those of facts begin at offset 0 · 3. each holds the
-view's offset · 4. its first record is the one the view began with · 5. the record before the offset is the one the
-view read last · 6. the tracking row says the same as the position. Whatever does not hold stops the projector;
+Checked at start, in this order: 1. the partitions exist · 2. those of facts begin at offset 0 · 3. each holds the
+view's offset · 4. its first record is the one the view began with · 5. the record before the offset is the one that
+the view read last · 6. the tracking row agrees with the position. If any check fails, the projector stops;
 nothing is skipped.
 """
 
@@ -23,14 +23,14 @@ RETRY_S = 0.2
 
 
 class LogReader(Protocol):
-    """What a check has to ask of the log (`log.kafka.follower.Follower`)."""
+    """The part of the log's client that the checks use (`log.kafka.follower.Follower`)."""
 
     async def partitions(self, topic: str) -> list[TopicPartition]:
         """The partitions of a topic."""
         ...
 
     async def bounds(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        """What each partition holds."""
+        """The bounds of each partition."""
         ...
 
     async def read_one(self, partition: TopicPartition, offset: int) -> RawRecord:
@@ -40,7 +40,7 @@ class LogReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a view stands: the next offset of every partition of its topics, and the positions behind them."""
+    """Where a view is in the log: the next offset of every partition of its topics, and the stored positions."""
 
     offsets: Mapping[TopicPartition, int]
     positions: Mapping[TopicPartition, Position]
@@ -52,15 +52,15 @@ class Standing:
 
 
 async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Standing:
-    """Where the view stands, once the log was checked against it.
+    """The view's position, after checking the log against it.
 
-    The dead letters' topic is read too. It forgets its beginning after 30 days, and the view does not mind.
+    The dead-letter topic is read too. It loses its beginning after 30 days, which the view tolerates.
 
     Raises:
         FactsDeleted: the first facts of a partition are gone.
-        LogChanged: the log is shorter than the view has read, or another one.
+        LogChanged: the log is shorter than what the view has read, or is another log.
         TopicMissing: a topic does not exist.
-        LogUnreachable: nobody answers.
+        LogUnreachable: no broker answers.
     """
     names = (topics.executions, topics.definitions, topics.dead_letters)
     partitions = [at for name in names for at in await _existing(log, name)]
@@ -94,12 +94,12 @@ def check_begun(topics: Topics, held: Mapping[TopicPartition, Bounds]) -> None:
 
 
 def first_position(partition: TopicPartition, first: RawRecord) -> Position:
-    """The position of a partition that the view meets for the first time, by its first record."""
+    """The position of a partition that is new to the view, made from its first record."""
     return Position(*partition, record_id_of(first))
 
 
 async def _existing(log: LogReader, topic: str) -> list[TopicPartition]:
-    # A topic that was created just now may not be known to every broker yet.
+    # Not every broker may have heard yet of a topic that was just created.
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + TOPIC_PATIENCE_S
     while True:

@@ -1,4 +1,4 @@
-"""Batches between processes, as MessagePack: a third of what pickle costs."""
+"""Batches between processes, as MessagePack, at a third of pickle's cost."""
 
 from dataclasses import astuple
 
@@ -11,13 +11,13 @@ _DECODER = msgspec.msgpack.Decoder()
 
 
 def encode_batch(batch: Batch) -> bytes:
-    """A batch as bytes."""
+    """Encode a batch."""
     moves = [(before and astuple(before), astuple(after)) for before, after in batch.moves]
     return _ENCODER.encode((moves, batch.inserts, batch.upserts))
 
 
 def decode_batch(data: bytes) -> Batch:
-    """The batch in bytes; its rows are lists."""
+    """Decode a batch; its rows are lists."""
     moves, inserts, upserts = _DECODER.decode(data)
     return Batch(
         [Move(before and Position(*before), Position(*after)) for before, after in moves], inserts, upserts

@@ -4,9 +4,9 @@ import { randomUUID } from "node:crypto";
 const { PLACET_URL, PLACET_TOKEN } = process.env;
 
 async function ask(method, path, body) {
-  // The same key in every repeat: what was done already is answered again, not done again.
+  // The same key in every repeat: a request that was already done gets the same answer again, and is not done again.
   const headers = { Authorization: `Bearer ${PLACET_TOKEN}`, "Idempotency-Key": randomUUID() };
-  // A person takes longer than a restart does: a gateway that is away is asked again for ten minutes.
+  // A person's decision can take longer than a restart: a gateway that is away is retried for ten minutes.
   const giveUpAt = Date.now() + 600_000;
   for (;;) {
     let status = 0, text, retryAfter;
@@ -15,19 +15,19 @@ async function ask(method, path, body) {
       text = await answer.text();
       [status, retryAfter] = [answer.status, answer.headers.get("Retry-After")];
     } catch (error) {
-      text = `${error.cause ?? error}`; // Nobody answered, or the answer broke off.
+      text = `${error.cause ?? error}`; // No answer, or the answer broke off.
     }
     if (status === 200 || status === 201 || status === 202) return JSON.parse(text);
-    // What passes may come from a proxy in between, as a page: only a refusal is sure to be JSON.
+    // A transient error can come from a proxy in between, as a page: only a refusal is sure to be JSON.
     const isPassing = status === 0 || status >= 500 || [408, 425, 429].includes(status);
     if (!isPassing || Date.now() > giveUpAt) throw new Error(`${method} ${path}: ${status} ${text}`);
     await new Promise((wake) => setTimeout(wake, 1000 * (Number(retryAfter) || 1)));
   }
 }
 
-// The leave to run now: the answer to the consumption. Its lease runs from the gateway's decision on, so an answer that took
-// longer than half of it (a proxy, a repeat, a machine that slept) may be about a call that is a person's to settle by now.
-// Then a sign of life is given first, which renews the lease, and is measured likewise. A refusal throws: nothing runs.
+// The permission to run now: the answer to the consumption. Its lease runs from the gateway's decision, so an answer that
+// took longer than half of it (a proxy, a repeat, a suspended machine) can be about a call that a person must settle by now.
+// Then a heartbeat is sent first, which renews the lease and is measured in the same way. A refusal throws: nothing runs.
 async function leaveToRun({ call_id, grant: { digest, grant_id } }, attempt_id) {
   let granted, [step, body] = ["consume", { digest, grant_id, attempt_id }];
   for (let late = 0; late <= 3; late++) {
@@ -44,7 +44,7 @@ async function leaveToRun({ call_id, grant: { digest, grant_id } }, attempt_id) 
 
 const { execution_id } = await ask("POST", "/v1/executions", { request: "Pay the March invoice" });
 const calls = `/v1/executions/${execution_id}/tool-calls`;
-// Not waited for here (wait=0): a held call is said to be held at once.
+// The proposal does not wait (wait=0): a held call is answered at once.
 let call = await ask("POST", `${calls}?wait=0`, { tool: "send_money", arguments: { recipient: "GB29…", amount: 98.7 } });
 while (["proposed", "held"].includes(call.status)) {
   console.log(call.status);
@@ -54,7 +54,7 @@ if (call.status !== "released") {
   console.log(call.status, call.decision?.feedback ?? call.denied_because);
   process.exit(1);
 }
-// One attempt, with an id that this process made: whoever else tries hears 409 already_consumed.
+// One attempt, with an id that this process made: any other attempt gets 409 already_consumed.
 const attempt_id = randomUUID();
 const { approved_arguments } = await leaveToRun(call, attempt_id);
 console.log("pay", JSON.stringify(approved_arguments));

@@ -1,4 +1,4 @@
-"""What docs/log-contract.md says, for a program with a Kafka client, Avro and Ed25519, and no code of Placet's."""
+"""The rules of docs/log-contract.md, for a program with a Kafka client, Avro and Ed25519, and no code of Placet's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLAIM = "placet.events.WriterClaimed"
 
 
 class Schemas:
-    """The registry, as the repository has it; a gateway serves the same at /subjects and /schemas."""
+    """The schema registry, read from the repository; a gateway serves the same at /subjects and /schemas."""
 
     def __init__(self, directory: Path = AVRO) -> None:
         self._by_id: dict[int, tuple[str, Any]] = {}
@@ -37,13 +37,13 @@ class Schemas:
                 self._newest[subject] = row["id"]
 
     def frame(self, subject: str, fields: dict[str, Any]) -> bytes:
-        """A value: one byte 0, the schema's id, the Avro body. Fields that are left out have their defaults."""
+        """Encode a value: one byte 0, the schema's id, the Avro body. Omitted fields have their defaults."""
         body, number = io.BytesIO(), self._newest[subject]
         fastavro.schemaless_writer(body, self._by_id[number][1], fields, strict_allow_default=True)
         return b"\x00" + number.to_bytes(4, "big") + body.getvalue()
 
     def unframe(self, value: bytes) -> tuple[str, dict[str, Any]]:
-        """The subject of a value, and its fields."""
+        """Decode a value: its subject and its fields."""
         subject, schema = self._by_id[int.from_bytes(value[1:5], "big")]
         body = io.BytesIO(value[5:])
         fields: Any = fastavro.schemaless_reader(body, schema, None)
@@ -69,7 +69,7 @@ class Record:
 
 
 def client_settings(file: Path) -> dict[str, Any]:
-    """Keyword arguments for aiokafka from a file of the format of --kafka-settings."""
+    """Keyword arguments for aiokafka, from a file in the format of --kafka-settings."""
     found = json.loads(file.read_text())
     tls = {name.removeprefix("ssl_"): found.pop(name) for name in list(found) if name.startswith("ssl_")}
     if "SSL" in found["security_protocol"].split("_")[-1]:
@@ -84,14 +84,14 @@ def partition_of(key: bytes, count: int) -> int:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A key of which `gateways.json` has the public half: who holds it vouches for whom it names."""
+    """A key whose public half is in `gateways.json`: its holder vouches for the callers that it names."""
 
     kid: str
     key: Ed25519PrivateKey
 
     @classmethod
     def load(cls, keys: Path) -> Gateway:
-        """The installation's own; another program would have another key, and a line of its own in the file."""
+        """The installation's own key; another program would have another key, and its own line in the file."""
         key = load_pem_private_key((keys / "gateway.pem").read_bytes(), None)
         assert isinstance(key, Ed25519PrivateKey)
         raw = base64.b64encode(key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)).decode()
@@ -99,7 +99,7 @@ class Gateway:
         return cls(next(kid for kid, public in known.items() if public == raw), key)
 
     def sign(self, key: bytes, ce_id: str, envelope: bytes, value: bytes) -> str:
-        """The header `placet_signature` of a command that leaves alone: a tree of one leaf with an empty path."""
+        """The header `placet_signature` of a command that is sent alone: a tree of one leaf with an empty path."""
         parts = (key, ce_id.encode(), envelope, value)
         leaf = hashlib.sha256(b"\x00" + b"".join(len(part).to_bytes(4, "big") + part for part in parts))
         signed = b"placet.command-batch.v1\x00" + (1).to_bytes(4, "big") + leaf.digest()
@@ -108,23 +108,23 @@ class Gateway:
 
 @dataclass(frozen=True)
 class Deciders:
-    """Tells which records of an events topic a decider signed for the place where they stand."""
+    """Verifies which records of an events topic a decider signed for their offset."""
 
     keys: dict[str, Ed25519PublicKey]
     signed_from: dict[str, list[int | list[int]]]
 
     @classmethod
     def load(cls, keys: Path) -> Deciders:
-        """The files `deciders.json` and `signed-from.json`."""
+        """Read the files `deciders.json` and `signed-from.json`."""
         rows = json.loads((keys / "deciders.json").read_text()).items()
         publics = {kid: Ed25519PublicKey.from_public_bytes(base64.b64decode(raw)) for kid, raw in rows}
         return cls(publics, json.loads((keys / "signed-from.json").read_text()))
 
     def signed(self, record: Any) -> bool:
-        """The four steps of the contract."""
+        """The four steps of the log contract."""
         since = self.signed_from.get(record.topic, [])
         entry = since[record.partition] if record.partition < len(since) else 0
-        # Signed from the first place on, not signed from the second on, signed again from the third on.
+        # Signed from the first offset on, not signed from the second on, signed again from the third on.
         places = entry if isinstance(entry, list) else [entry]
         if sum(place <= record.offset for place in places) % 2 == 0:
             return True
@@ -154,7 +154,7 @@ async def counting(
 ) -> AsyncIterator[Record]:
     """The events of a partition that count, from its first on without end.
 
-    A service that runs for long keeps offset, claim and event id with what it made of an event, and goes on
+    A service that runs for long stores offset, claim and event id together with the result of an event, and continues
     from there.
     """
     consumer.assign([partition])
@@ -166,7 +166,7 @@ async def counting(
             subject, fields = schemas.unframe(raw.value)
             term = int(headers["placet_term"])
         except (LookupError, ValueError, TypeError, EOFError):
-            continue  # Not an event. Whoever must miss none stops here, or sets it aside and alerts.
+            continue  # Not an event. A reader that must miss none stops here, or sets it aside and alerts.
         if (fields["after"] if subject == CLAIM else term) != claim or (claim == -1 and subject != CLAIM):
             continue
         if not deciders.signed(raw):
@@ -178,7 +178,7 @@ async def counting(
 
 
 def _root(hash_: bytes, index: int, size: int, path: bytes) -> bytes:
-    """Where an audit path leads (RFC 9162, 2.1.3.2)."""
+    """The root to which an audit path leads (RFC 9162, 2.1.3.2)."""
     node, last = index, size - 1
     if not 0 <= index < size or len(path) % 32:
         raise ValueError("no place in a tree")

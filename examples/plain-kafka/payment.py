@@ -1,9 +1,9 @@
-"""A payment from its start to its end over plain Kafka; prints each record that is sent, and each that answers.
+"""A payment from start to end over plain Kafka; prints each record that is sent, and each that answers it.
 
 python payment.py TENANT EXECUTION_ID    with PLACET_KAFKA, PLACET_DATA_DIR and PLACET_TOKEN (of the agent `billing`)
 
 Two programs in one: a *service* that proposes, consumes and reports with its agent's token, and a *door* with a
-gateway's key, which opens and ends the execution and vouches for the person who decides in front of it.
+gateway's key, which starts and ends the execution and vouches for the person who decides there.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Conversation:
 
     @property
     def key(self) -> str:
-        """Of every record about the execution."""
+        """The key of every record about the execution."""
         return f"{self.tenant}/{PROJECT}/{self.execution_id}"
 
     async def ask(
         self, ce_id: str, command: str, fields: dict[str, Any], proof: Token | Voucher, until: str
     ) -> dict[str, Any]:
-        """Send a command and read on to the event that it is to cause; its fields."""
+        """Send a command, read on to the event that it must cause, and return that event's fields."""
         value = self.schemas.frame(f"placet.commands.{command}", fields)
         headers = {
             "ce_specversion": "1.0",
@@ -62,7 +62,7 @@ class Conversation:
         }
         headers |= proof.headers(self.key.encode(), ce_id, value)
         wire = [(name, text.encode()) for name, text in headers.items()]
-        # When the outcome is unknown: the same again, under the same ce_id.
+        # If the outcome is unknown, send the same again, under the same ce_id.
         await self.producer.send_and_wait(COMMANDS, value, self.key.encode(), self.partition, headers=wire)
         show(Record(COMMANDS, self.key, headers, *self.schemas.unframe(value)))
         digest = hashlib.sha256(value).hexdigest()[:32]
@@ -75,7 +75,7 @@ class Conversation:
                 continue
             show(record)
             cause = record.headers["placet_command_id"], record.headers["placet_command_digest"]
-            # Under one ce_id one value was decided; the digest says whether it was this one.
+            # Under one ce_id one value was decided; the digest shows whether it was this one.
             if cause == (ce_id, digest) and record.type == until:
                 return record.fields
             if cause == (ce_id, digest) and record.type in REFUSALS:
@@ -85,31 +85,31 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Token:
-    """A service's proof: the token of its agent."""
+    """A service's proof: its agent's token."""
 
     token: str
 
     def headers(self, key: bytes, ce_id: str, value: bytes) -> dict[str, str]:
-        """What is added to a command's headers."""
+        """The headers to add to a command."""
         return {"placet_token": self.token}
 
 
 @dataclass(frozen=True)
 class Voucher:
-    """A gateway's proof: whom it believes to ask, and its signature over that and the command."""
+    """A gateway's proof: the caller that it has authenticated, and its signature over that and the command."""
 
     gateway: Gateway
     envelope: dict[str, Any]
 
     def headers(self, key: bytes, ce_id: str, value: bytes) -> dict[str, str]:
-        """What is added to a command's headers."""
+        """The headers to add to a command."""
         envelope = json.dumps(self.envelope, separators=(",", ":"))
         signature = self.gateway.sign(key, ce_id, envelope.encode(), value)
         return {"placet_envelope": envelope, "placet_signature": signature}
 
 
 async def pay(log: Conversation, service: Token, gateway: Gateway) -> None:
-    """The sequence that docs/log-contract.md shows."""
+    """Run the sequence that docs/log-contract.md shows."""
     scope = {"tenant": log.tenant, "project": PROJECT}
     bot = Voucher(gateway, {"subject": "billing-bot", **scope, "roles": ["agent"], "agent": AGENT})
     anna = Voucher(gateway, {"subject": "anna", **scope, "roles": ["reviewer"], "agent": None})
@@ -121,7 +121,7 @@ async def pay(log: Conversation, service: Token, gateway: Gateway) -> None:
     proposal = {"call_id": "pay-1", "tool": "send_money", "arguments": arguments, "reason": "due on Friday"}
     hold = await log.ask("propose", "ProposeToolCall", proposal, service, until="HoldOpened")
 
-    # Here a person is shown the call, and says yes to exactly this digest and this view.
+    # Here a person is shown the call, and approves exactly this digest and this view.
     word = {name: hold[name] for name in ("hold_id", "digest", "view_digest")} | {"decision": "approve"}
     released = await log.ask("approve", "DecideHold", word, anna, until="ToolCallReleased")
 
@@ -129,7 +129,7 @@ async def pay(log: Conversation, service: Token, gateway: Gateway) -> None:
     consume = {**attempt, "digest": released["digest"]}
     await log.ask(f"consume-{attempt['attempt_id']}", "ConsumeGrant", consume, service, until="GrantConsumed")
 
-    # Only now, only once, and only what was released: an edit may have changed it.
+    # Only now, only once, and only what was released: an edit can have changed it.
     print("pay", released["arguments"], "\n")
     report = {**attempt, "outcome": "succeeded", "output": canonical({"paid": True}), "duration_ms": 120}
     await log.ask("report", "ReportResult", report, service, until="ToolCallSucceeded")
@@ -140,7 +140,7 @@ async def pay(log: Conversation, service: Token, gateway: Gateway) -> None:
 async def conversation(
     servers: str, data_dir: Path, tenant: str, execution_id: str
 ) -> AsyncIterator[Conversation]:
-    """Everything that a conversation needs, connected."""
+    """Connect everything that a conversation needs."""
     settings = client_settings(data_dir / "kafka" / "clients" / "gateway.json")
     schemas, deciders = Schemas(), Deciders.load(data_dir / "keys")
     producer = AIOKafkaProducer(bootstrap_servers=servers, acks="all", enable_idempotence=True, **settings)
@@ -155,7 +155,7 @@ async def conversation(
 
 
 def canonical(value: Any) -> str:
-    """JSON as RFC 8785 writes it, in which it travels in text fields."""
+    """JSON as RFC 8785 writes it, the form of JSON in text fields."""
     return rfc8785.dumps(value).decode()
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A payment that two people must approve: proposed, decided by both, run once, proved, and verified offline.
 #
-#   bash examples/two-person-payment/walk.sh [DIRECTORY]      everything it makes stands in DIRECTORY (default: a new one)
+#   bash examples/two-person-payment/walk.sh [DIRECTORY]      everything it makes is in DIRECTORY (default: a new one)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 dir=${1:-$(mktemp -d)}
@@ -51,7 +51,7 @@ say "the proof of the decision, verified without the server; and the whole trail
 decision=$(as ana placet audit --subject tom@idp --json | field '[0]["event_id"]')
 as ana placet audit prove "$decision" --out proof.json
 as ana placet audit fetch --out trail
-cp stack/keys/audit.json keys.json   # the public half, as an auditor would have been given it once
+cp stack/keys/audit.json keys.json   # the public half, which an auditor would have received before
 placet down --data-dir stack > /dev/null
 placet audit verify proof.json --key keys.json
 placet audit verify trail --key keys.json

@@ -1,1 +1,1 @@
-"""The audit trees (docs/audit.md): one RFC 6962 tree a tenant and partition, and the heads that are kept outside."""
+"""The audit trees (docs/audit.md): one RFC 6962 tree per tenant and partition, and the heads stored outside."""

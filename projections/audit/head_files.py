@@ -1,8 +1,8 @@
-"""The heads as they are kept outside of the database: a file of lines a tenant, which only grows.
+"""The heads as they are stored outside the database: one append-only file of lines per tenant.
 
-Writing a head, in this order: 1. the line without its end · 2. fsync · 3. the line's end. Readers take whole lines
-only, so whatever somebody has seen is on the disk. A crash leaves at most one line without an end: a whole head gets
-its end when the file is opened to be written, anything else is cut off, as nobody can have seen it.
+A head is written in this order: 1. the line without its end · 2. fsync · 3. the line's end. Readers take whole lines
+only, so every head that was read is on the disk. A crash leaves at most one line without an end. When the file is
+opened for writing, a complete head gets its end; anything else is cut off, because no reader can have seen it.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ BLOCK_BYTES = 64 * 1024
 
 
 class HeadsUnusable(OperatorError):
-    """The heads kept outside cannot be read or written; `str()` says what to do."""
+    """The heads stored outside cannot be read or written; `str()` says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class HeadFiles:
         """The newest head of a tenant.
 
         Raises:
-            HeadsUnusable: the file cannot be read, or its last line is no head.
+            HeadsUnusable: the file cannot be read, or its last line is not a head.
         """
         path = self.path(tenant)
         try:
@@ -55,7 +55,7 @@ class HeadFiles:
         return _head(line, path) if line else None
 
     def after(self, tenant: str, number: int, limit: int) -> list[Head]:
-        """The heads of a tenant that follow one of a number; errors as `newest`."""
+        """The heads of a tenant with numbers above `number`, at most `limit`; errors as `newest`."""
         path = self.path(tenant)
         try:
             with path.open("rb") as file:
@@ -73,7 +73,7 @@ class HeadFiles:
             raise HeadsUnusable(f"The audit heads in {path} cannot be read: {error}.") from error
 
     def append(self, head: Head) -> None:
-        """Add a head; when this returns it is on the disk.
+        """Add a head; when this returns, the head is on the disk.
 
         Raises:
             HeadsUnusable: it could not be written.
@@ -93,10 +93,10 @@ class HeadFiles:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the directory as the only writer; lines that a crash left without an end are mended.
+        """Hold the directory as the only writer; repairs lines that a crash left without an end.
 
         Raises:
-            HeadsUnusable: another projector holds it, or it cannot be made.
+            HeadsUnusable: another projector holds it, or it cannot be created.
         """
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def _head(line: bytes, path: Path) -> Head:
 
 
 def _whole_lines_end(descriptor: int) -> int:
-    """Where the last whole line ends."""
+    """The offset at which the last whole line ends."""
     end = os.fstat(descriptor).st_size
     while end:
         begin = max(0, end - BLOCK_BYTES)
@@ -164,7 +164,7 @@ def _whole_lines_end(descriptor: int) -> int:
 
 
 def _line_before(descriptor: int, end: int) -> bytes:
-    """The whole line that ends at `end`; empty at the file's beginning."""
+    """The whole line that ends at `end`; empty at the beginning of the file."""
     size = BLOCK_BYTES
     while True:
         begin = max(0, end - size)
@@ -176,7 +176,7 @@ def _line_before(descriptor: int, end: int) -> bytes:
 
 
 def _begin_after(descriptor: int, end: int, number: int, path: Path) -> int:
-    """The beginning of a line at or before the first head above a number: halved until little is left."""
+    """The start of a line at or before the first head with a higher number, found by bisection."""
     low, high = 0, end
     while high - low > BLOCK_BYTES:
         middle = (low + high) // 2

@@ -1,8 +1,8 @@
-"""Heads: signed words of how far each tenant's trees have grown, and the check of the trees against them.
+"""Heads: signed statements of how far each tenant's trees have grown, and the check of the trees against them.
 
-1. At start the newest head of each tenant must be the beginning of the tree that the log gives; where the view has
-   not read that far yet, as soon as it has, and at the latest when it has caught up.
-2. A head is signed of what is in the database, after so many leaves or seconds, and only where something was added.
+1. At start the newest head of each tenant must match the beginning of the tree that the log gives. If the view has
+   not read that far yet, this is checked as soon as it has, and at the latest when it has caught up.
+2. A head is signed of what is in the database, after a number of leaves or seconds, and only if leaves were added.
 3. Nothing is signed for a tenant whose newest head was not checked.
 """
 
@@ -25,20 +25,20 @@ from projections.tables.audit import AUDIT_TILES, AUDIT_TREES
 from schemas.audit import AUDIT_KEYS, Head, TopicRole, TreeHead, sign_head, verify_head
 from schemas.headers import rfc3339
 
-# Each is forced to the disk, and the views wait meanwhile.
+# Each head is synced to the disk, and the views wait meanwhile.
 HEADS_A_TURN = 8
 
 PublicKeys = Mapping[str, Ed25519PublicKey]
 
 
 class HeadsDisagree(LogError):
-    """What the log gives is not what was signed before: records were cut off, taken out or changed.
+    """The log does not give what was signed before: records were cut off, removed or changed.
 
-    Nothing is skipped. The operator restores the log, or keeps the heads as evidence and goes on without them.
+    Nothing is skipped. The operator restores the log, or keeps the heads as evidence and continues without them.
     """
 
     def __init__(self, path: Path, what: str, advice: str = "") -> None:
-        # A rebuilt view is held against the heads before it takes the place of the live one.
+        # A rebuilt view is checked against the heads before it replaces the live one.
         otherwise = (
             "Rebuild it with placet replay --force; if that says the same, the log was cut or changed: restore it "
             "from a backup. Only where it is meant as it is now, all its topics from one moment, keep that file as "
@@ -66,12 +66,12 @@ class HeadKeeper:
     """Signs heads for one view.
 
     Attributes:
-        files: where they are kept; the caller holds the directory (`HeadFiles.writing`).
+        files: where the heads are stored; the caller holds the directory (`HeadFiles.writing`).
         key: signs them.
-        believed: whose heads are taken for ours.
-        every_events: so many leaves of a tenant make a head.
-        every_s: and so many seconds, if there is any.
-        told: is called with each new head.
+        believed: the public keys that are accepted as ours.
+        every_events: the number of leaves of a tenant after which a head is signed.
+        every_s: the number of seconds after which one is signed, if there are new leaves.
+        told: called with each new head.
     """
 
     files: HeadFiles
@@ -86,7 +86,7 @@ class HeadKeeper:
     _unchecked: set[str] = field(default_factory=set)
 
     def begin(self, store: ViewStore) -> None:
-        """Take a view: what its trees are, and what was signed before.
+        """Take a view: read its trees, and what was signed before.
 
         Raises:
             HeadsDisagree: a head was not signed by us, or is not of this log.
@@ -104,7 +104,7 @@ class HeadKeeper:
         self._check(store, is_whole=False)
 
     def wrote(self, batch: Batch) -> None:
-        """A batch is in the database."""
+        """Note that a batch is in the database."""
         for row in batch.upserts.get(AUDIT_TREES.name, ()):
             self._grew(row)
 
@@ -113,7 +113,7 @@ class HeadKeeper:
 
         Raises:
             HeadsDisagree: the log is not the one that was signed.
-            HeadsUnusable: a head could not be kept.
+            HeadsUnusable: a head could not be stored.
         """
         if self._unchecked:
             self._check(store, is_whole=is_caught_up)
@@ -163,13 +163,13 @@ class HeadKeeper:
 
 @dataclass(frozen=True, slots=True)
 class SignedHeads:
-    """The heads that were kept outside, for whoever only checks. `believed` are the keys of those who sign."""
+    """The heads stored outside, for processes that only check. `believed` are the public keys of the signers."""
 
     files: HeadFiles
     believed: PublicKeys
 
     def newest(self) -> dict[str, Head]:
-        """The newest head of each tenant; errors as `newest_head`."""
+        """Returns the newest head of each tenant; errors as `newest_head`."""
         found = {tenant: newest_head(self.files, tenant, self.believed) for tenant in self.files.tenants()}
         return {tenant: head for tenant, head in found.items() if head is not None}
 
@@ -194,17 +194,17 @@ def newest_head(files: HeadFiles, tenant: str, believed: PublicKeys) -> Head | N
 def check_head(
     head: Head, sizes: Mapping[TreeKey, tuple[int, int]], store: RowStore, path: Path, *, is_whole: bool
 ) -> bool:
-    """Whether the trees of a view begin as a head says.
+    """Check that a view's trees begin as a head says.
 
     Args:
         head: the newest of its tenant.
-        sizes: of the tenant's trees in the view, with their last offsets.
+        sizes: the sizes of the tenant's trees in the view, with their last offsets.
         store: the view.
-        path: where the head is kept, for the error.
-        is_whole: whether the view has read the whole log, so that a shorter tree is a cut one.
+        path: where the head is stored, for the error.
+        is_whole: True if the view has read the whole log, so that a shorter tree means that the log was cut.
 
     Returns:
-        False where the view has not read far enough to tell.
+        False if the view has not read far enough to decide.
 
     Raises:
         HeadsDisagree: they do not.
@@ -229,10 +229,10 @@ def check_head(
 
 
 def check_all(files: HeadFiles, heads: Mapping[str, Head], store: ViewStore) -> None:
-    """Hold a view that has read the whole log against heads that were read before that.
+    """Check a view that has read the whole log against heads that were read before that.
 
     Raises:
-        HeadsDisagree: it is not the log that was signed.
+        HeadsDisagree: the log is not the one that was signed.
     """
     sizes: dict[str, dict[TreeKey, tuple[int, int]]] = {}
     with store.snapshot() as moment:
@@ -243,7 +243,7 @@ def check_all(files: HeadFiles, heads: Mapping[str, Head], store: ViewStore) -> 
 
 
 def stored_tiles(store: RowStore, key: TreeKey) -> Tiles:
-    """A tree as the store has it."""
+    """The tiles of a tree in the store."""
 
     def read(level: int, number: int) -> bytes:
         rows = store.load(AUDIT_TILES, [(*key, level, number)])

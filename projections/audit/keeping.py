@@ -1,6 +1,6 @@
-"""Where heads are kept, how often they are signed, and where they are posted to: what settings and commands name.
+"""Where heads are stored, how often they are signed, and where they are posted to: for settings and commands.
 
-Every role reads the settings, so nothing is imported here that only the keeping itself needs.
+Every role reads the settings, so this module imports nothing that only the storing of heads needs.
 """
 
 from collections.abc import Mapping
@@ -14,27 +14,27 @@ DEFAULT_SECONDS = 10.0
 
 
 def heads_dir(settings: Mapping[str, str]) -> Path:
-    """Where the heads are kept: `audit_heads_dir`, by default in the data directory."""
+    """The directory of the heads: `audit_heads_dir`, by default in the data directory."""
     given = settings.get("audit_heads_dir")
     return Path(given) if given else Path(settings["data_dir"]) / "audit" / "heads"
 
 
 def checked_address(url: str, setting: str = "audit_webhook") -> str:
-    """The address, where heads may be posted to it.
+    """Returns the address, if heads can be posted to it.
 
     Args:
         url: the address.
-        setting: what it was given by, as the error names it.
+        setting: the name of its setting, for the error.
 
     Raises:
-        SettingsRefused: it is no HTTP address, or has a password in it.
+        SettingsRefused: it is not an HTTP address, or contains a password.
     """
     refused = SettingsRefused(f"{setting} must be an address like https://keeper.example/heads.")
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("https", "http") and parts.hostname and parts.port != 0
     except ValueError:
-        # Not chained: the reason quotes the address, in which a secret may stand.
+        # Not chained: the cause quotes the address, which can contain a secret.
         raise refused from None
     if not is_address:
         raise refused

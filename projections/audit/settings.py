@@ -1,4 +1,4 @@
-"""What keeps heads in a projector's process, put together from its settings."""
+"""The parts of a projector's process that sign and store heads, built from its settings."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -21,14 +21,14 @@ from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 
 @dataclass(slots=True)
 class Audit:
-    """The part that keeps heads. `on_failure` is called when posting them has ended for good."""
+    """The part that signs and stores heads. `on_failure` is called when posting them has failed for good."""
 
     keeper: HeadKeeper
     on_failure: Callable[[], None] = lambda: None
 
 
 def signed_heads(settings: Mapping[str, str]) -> SignedHeads:
-    """The heads kept outside, and whose signatures are believed.
+    """The heads stored outside, and the public keys whose signatures are trusted.
 
     Raises:
         KeysUnreadable: the file of public keys is damaged.
@@ -38,12 +38,12 @@ def signed_heads(settings: Mapping[str, str]) -> SignedHeads:
 
 @asynccontextmanager
 async def opened_audit(settings: Mapping[str, str]) -> AsyncIterator[Audit]:
-    """Keep heads as the settings say, and post them where there is a webhook.
+    """Sign and store heads as the settings say, and post them if there is a webhook.
 
     Raises:
-        HeadsUnusable: another projector keeps them there, or they cannot be read or written.
+        HeadsUnusable: another projector stores heads there, or they cannot be read or written.
         KeysUnreadable: the key is damaged.
-        SettingsRefused: the webhook's address cannot be used, or a number is none.
+        SettingsRefused: the webhook's address cannot be used, or a setting is not a number.
     """
     keys_dir = Path(settings["keys_dir"])
     key = load_published(keys_dir, AUDIT_KEY, AUDIT_KEYS)
@@ -57,7 +57,7 @@ async def opened_audit(settings: Mapping[str, str]) -> AsyncIterator[Audit]:
     )
     webhook = None
     if url := settings.get("audit_webhook"):
-        # Its HTTP client is loaded only where heads are posted.
+        # Its HTTP client is loaded only if heads are posted.
         from projections.audit.webhook import Webhook
 
         webhook = Webhook(checked_address(url), files, key)

@@ -1,8 +1,8 @@
-"""Roots and proofs of a tree that is kept as tiles: 256 hashes wide, a level for every eight of the tree's.
+"""Roots and proofs of a tree that is stored as tiles: 256 hashes wide, one level for every eight of the tree's.
 
 Tile `number` of level 0 holds 256 leaf hashes; an entry of level L + 1 is the root of one whole tile of level L. The
-last tile of a level may be part full. So whatever is asked of a tree of any size reads a few tiles of each level and
-makes a few hundred hashes. The definitions of roots and paths are those of RFC 9162, section 2.1.
+last tile of a level can be partly full. So any query about a tree of any size reads a few tiles of each level and
+computes a few hundred hashes. Roots and paths are defined in RFC 9162, section 2.1.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ ReadTile = Callable[[int, int], bytes]
 
 
 class TreeDamaged(Exception):
-    """The rows of a tree hold less than its size says; `str()` says what to do."""
+    """A tree's rows hold fewer leaves than its size says; `str()` says what to do."""
 
 
 def reduced(hashes: bytes) -> bytes:
-    """The root of a perfect subtree, by its 2^k hashes in a row."""
-    # `node_hash` of each two that stand side by side: every 256th record of a rebuild comes through here.
+    """The root of a perfect subtree, from its 2^k hashes in a row."""
+    # `node_hash` of each adjacent pair, inlined: every 256th record of a rebuild passes through here.
     pair = 2 * HASH_BYTES
     while len(hashes) > HASH_BYTES:
         hashes = b"".join(
@@ -36,16 +36,16 @@ def reduced(hashes: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Tiles:
-    """One tree. `read` gives the hashes of a tile by level and number; each is read once."""
+    """One tree. `read` returns the hashes of a tile by level and number; each tile is read once."""
 
     read: ReadTile
     _seen: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def root(self, size: int) -> bytes:
-        """The root of the first `size` leaves, of which there is at least one.
+        """The root of the first `size` leaves; `size` is at least 1.
 
         Raises:
-            TreeDamaged: the tiles hold fewer leaves; likewise below.
+            TreeDamaged: the tiles hold fewer leaves; likewise in the methods below.
         """
         return self._range(0, size)
 
@@ -68,7 +68,7 @@ class Tiles:
         return path[::-1]
 
     def consistency(self, old: int, new: int) -> list[bytes]:
-        """The proof that the tree of the first `old` leaves is the beginning of that of the first `new`."""
+        """The proof that the tree of the first `old` leaves is a prefix of that of the first `new`."""
         return self._subproof(old, 0, new, whole=True) if 0 < old < new else []
 
     def _subproof(self, old: int, low: int, high: int, *, whole: bool) -> list[bytes]:

@@ -1,6 +1,6 @@
 """The trees while they grow: records become leaves, leaves become the rows of tiles.
 
-Only the last tile of each level is kept at hand; a tree that was not touched lately is read from the store again.
+Only the last tile of each level is in memory; a tree that was not used recently is read from the store again.
 """
 
 import struct
@@ -16,12 +16,12 @@ from schemas.audit import TopicRole, record_leaf, tenant_of
 from schemas.record import RawRecord
 
 CAPACITY = 2_048
-# Where a tile of a higher level begins is told by those beneath it.
+# The tiles of lower levels say where a tile of a higher level begins.
 NO_OFFSET = -1
 
 
 class TreeKey(NamedTuple):
-    """Which tree."""
+    """Identifies a tree."""
 
     tenant: str
     topic: TopicRole
@@ -30,7 +30,7 @@ class TreeKey(NamedTuple):
 
 @dataclass(slots=True)
 class Tree:
-    """The right edge of one tree: its last tiles, as far as they are not full."""
+    """The right edge of one tree: its last tiles, unless they are full."""
 
     key: TreeKey
     size: int = 0
@@ -56,7 +56,7 @@ class Tree:
         return (*self.key, self.size, self.last_offset)
 
     def tiles(self) -> list[Values]:
-        """The rows of the tiles that changed since this was asked last."""
+        """The rows of the tiles that changed since the last call."""
         rows = [*self._full, *(self._tile(level) for level in range(self._touched) if self.tails[level])]
         self._full, self._touched = [], 0
         return rows
@@ -84,14 +84,14 @@ class Tree:
 
 
 class Trees:
-    """The trees that a writer makes grow. Like the rows' cache, it is thrown away after a failure."""
+    """The trees that a writer appends to. Like the row cache, it is discarded after a failure."""
 
     def __init__(self, store: RowStore, capacity: int = CAPACITY) -> None:
         self._store = store
         self._capacity = capacity
         self._trees: OrderedDict[TreeKey, Tree] = OrderedDict()
         self._touched: dict[TreeKey, Tree] = {}
-        # A partition that is read from its beginning has no trees but those met here.
+        # A partition that is read from its beginning has only the trees met here.
         self._whole: dict[tuple[TopicRole, int], set[str]] = {}
 
     def grow(self, topic: TopicRole, position: Position, records: Sequence[RawRecord]) -> None:
@@ -113,7 +113,7 @@ class Trees:
         return [tree.row() for tree in touched], [tile for tree in touched for tile in tree.tiles()]
 
     def written(self) -> None:
-        """The rows of the batch are in the database."""
+        """Note that the rows of the batch are in the database."""
         self._touched = {}
         while len(self._trees) > self._capacity:
             self._trees.popitem(last=False)
@@ -132,7 +132,7 @@ class Trees:
 
 
 def load_tree(store: RowStore, key: TreeKey) -> Tree:
-    """The right edge of a tree as the store has it."""
+    """The right edge of a tree, read from the store."""
     rows = store.load(AUDIT_TREES, [key])
     if not rows:
         return Tree(key)

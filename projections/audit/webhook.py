@@ -1,7 +1,7 @@
-"""Heads posted to an address outside: each at least once, in order, and none is lost.
+"""Heads posted to an outside address: each at least once, in order, and none is lost.
 
-How far it has come is kept in a file beside the heads, after each answer. Who does not answer with 2xx is asked
-again, ever more slowly; meanwhile the views go on and the heads wait in their files.
+After each answer, the number of the last head taken is stored in a file beside the heads. If the answer is not 2xx,
+the post is retried at growing intervals; meanwhile the views continue and the heads wait in their files.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ HEADS_A_TURN = 100
 
 @dataclass(slots=True)
 class Webhook:
-    """Posts what is in the heads' files. `woken` is set when there may be more."""
+    """Posts the heads in the files. `woken` is set when there can be new ones."""
 
     url: str
     files: HeadFiles
@@ -41,14 +41,14 @@ class Webhook:
 
     @property
     def cursor_file(self) -> Path:
-        """Per tenant, the number of the last head that was taken."""
+        """The file with the number of the last head taken, per tenant."""
         return self.files.directory / "webhook.json"
 
     async def run(self) -> None:
         """Post until cancelled.
 
         Raises:
-            HeadsUnusable: heads cannot be read, or how far they were posted cannot be kept.
+            HeadsUnusable: the heads cannot be read, or the number of the last one posted cannot be stored.
         """
         wait_s = self.retry_first_s
         async with self._client() as client:
@@ -101,7 +101,7 @@ class Webhook:
         except FileNotFoundError:
             return {}
         except (ValueError, AttributeError, TypeError):
-            # At least once: without the file all are sent again.
+            # At least once: without the file, all heads are sent again.
             logger.warning("%s is damaged: all audit heads are posted again", self.cursor_file)
             return {}
 

@@ -1,4 +1,4 @@
-"""What the audit's entries have in common: who acts where no person does."""
+"""Names that the audit's entries share: the acting policy, and actions."""
 
 import re
 

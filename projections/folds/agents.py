@@ -1,4 +1,4 @@
-"""What each agent did with each tool: counters, the evidence behind trust."""
+"""Counters per agent and tool: the evidence behind trust."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
 from schemas.record import Event
 
-# What is counted of an agent without a tool: refused commands.
+# The tool under which events of an agent without a tool are counted: refused commands.
 NO_TOOL = ""
 _REFUSED: tuple[Counter, ...] = ("refused",)
 
@@ -22,12 +22,12 @@ class Counted(NamedTuple):
 
 
 def counted(event: Event, *, execution: ExecutionRow | None, call: CallRow | None) -> Counted | None:
-    """What an event adds to, or None.
+    """Which counters an event increases, or None.
 
     Args:
         event: any event of an execution.
         execution: the execution's row after it.
-        call: the row, after it, of the call that it is about.
+        call: the row, after the event, of the call that it is about.
     """
     effect = EFFECTS[type(event.body)]
     if effect.is_refusal:

@@ -1,9 +1,9 @@
 """The audit trail: who did or decided what, to what, and on which digest.
 
-One entry for each act of authority: a person's word, the policy's own release or denial, a deadline that
-passed, a hold handled, a run steered, a definition published, and every attempt that was refused. Which events are
-acts, and whose, the modules of `projections.folds.events` say. How the call ended is not copied here; the view
-`audit` joins it from the call.
+One entry for each act of authority: a person's decision, the policy's own release or denial, a deadline that
+passed, a hold handled, a run steered, a definition published, and every attempt that was refused. The modules of
+`projections.folds.events` say which events are acts, and by which subject. How the call ended is not copied here;
+the view `audit` joins it from the call.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from schemas.events.executions import CommandAbandoned, CommandRefused
 from schemas.ids import TENANT_WIDE, project_of_definition
 from schemas.record import Event
 
-# Of a definition of the whole tenant, which is shown in each of its projects.
+# The project of a definition of the whole tenant, which is shown in each of its projects.
 NO_PROJECT = ""
 
 
@@ -34,19 +34,19 @@ def audit_entry(
     call: CallRow | None = None,
     hold: HoldRow | None = None,
 ) -> AuditRow | None:
-    """The audit row of an event, or None where nobody exercised authority.
+    """The audit row of an event, or None if it is not an act of authority.
 
     Args:
         event: any event of an execution.
         execution: the execution's row before the event.
         call: the row, before the event, of the call that it is about.
-        hold: likewise of the hold.
+        hold: the same for the hold.
     """
     return entry_of(event, Before(execution, call, hold))
 
 
 def entry_of(event: Event, before: Before) -> AuditRow | None:
-    """The audit row of an event of an execution, likewise."""
+    """The audit row of an event of an execution; as `audit_entry`."""
     told = EFFECTS[type(event.body)].audit
     act = None if told is None else told(event.body, before)
     if act is None:
@@ -72,12 +72,12 @@ def entry_of(event: Event, before: Before) -> AuditRow | None:
 def definition_entry(
     event: Event, before: StandingRuleRow | None, after: StandingRuleRow | None
 ) -> AuditRow | None:
-    """The audit row of an event of the definitions, or None where nobody exercised authority.
+    """The audit row of an event of the definitions, or None if it is not an act of authority.
 
     Args:
-        event: any of them.
+        event: any event of the definitions.
         before: the row, before the event, of the standing rule that it is about.
-        after: the row after it, where it makes or changes one.
+        after: the row after it, if the event makes or changes a rule.
     """
     body: Any = event.body
     if isinstance(body, CommandRefused):
@@ -96,7 +96,7 @@ def definition_entry(
 
 
 def _rule_row(event: Event, act: Act, rule: StandingRuleRow) -> AuditRow:
-    """The row of what was done to a standing rule: it names the decision of which the rule was made."""
+    """The row of an act on a standing rule: it names the decision from which the rule was made."""
     row = _row(event, act, event.meta.tenant, rule["project"])
     evidence: dict[str, Any] = json_value(rule["document"])["evidence"]
     row["execution_id"] = evidence["execution_id"]
@@ -111,7 +111,7 @@ def _project_of(project: str) -> str:
 
 
 def audit_json(row: ShownAuditRow) -> dict[str, Any]:
-    """The audit row of the outward interface; `row` has the end of its call joined to it (the view `audit`)."""
+    """The audit row as the APIs return it; `row` has the end of its call joined to it (the view `audit`)."""
     return _RESOURCE(row)
 
 

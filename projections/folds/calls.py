@@ -1,4 +1,4 @@
-"""The tool call: one row a call, at its newest revision."""
+"""The tool call: one row per call, at its newest revision."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def call_resource(previous: CallRow | None, event: Event) -> CallRow | None:
         event: any event of the call's execution; one about another call or hold changes nothing.
 
     Returns:
-        The row; None while there is none.
+        The row; None while there is no call.
     """
     effect = EFFECTS[type(event.body)]
     if previous is None:
@@ -40,7 +40,7 @@ def call_json(row: CallRow) -> dict[str, Any]:
 
 
 def verdict_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
-    """The verdict in a call's or a hold's row, or None before it was judged."""
+    """The verdict in a call's or a hold's row, or None before the call was judged."""
     if row["effect"] is None:
         return None
     return {
@@ -55,7 +55,7 @@ def verdict_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
 
 
 def risk_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
-    """The risk in a call's or a hold's row, or None before it was judged."""
+    """The risk in a call's or a hold's row, or None before the call was judged."""
     if row["risk_level"] is None:
         return None
     return {
@@ -98,7 +98,7 @@ def _grant_json(row: CallRow) -> dict[str, Any] | None:
 
 
 def _about(row: CallRow, body: Message) -> bool:
-    """Whether an event names the call or, where it names none, the call's hold."""
+    """Returns True if an event names the call or, if it names no call, the call's hold."""
     fields = body.__dict__
     if "call_id" in fields:
         return bool(row["call_id"] == fields["call_id"])

@@ -1,4 +1,4 @@
-"""Dead letters: what could not be read or believed, with the reason."""
+"""Dead letters: records that could not be read or verified, with the reason."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from projections.tables.log import DEAD_LETTERS, DeadLetterRow
 from schemas.ids import is_client_id
 from schemas.record import RawRecord
 
-# Whose a letter is cannot be told where its key is not one of ours.
+# The owner of a letter whose key is not one of ours is unknown.
 NOBODY = ""
 
 
 def dead_letter_row(raw: RawRecord) -> DeadLetterRow:
-    """The row of a record of the dead letters' topic; it names where the original stands.
+    """The row of a record of the dead-letter topic; it names the topic, partition and offset of the original.
 
     Args:
         raw: written by a decider (`services.runtime.dead_letters`): the original's bytes, and `placet_` headers.
@@ -34,7 +34,7 @@ def dead_letter_row(raw: RawRecord) -> DeadLetterRow:
 
 
 def dead_letter_json(row: DeadLetterRow) -> dict[str, Any]:
-    """A dead letter of the outward interface; its id names where the original stands."""
+    """A dead letter as the APIs return it; its id names the place of the original."""
     return _RESOURCE(row)
 
 

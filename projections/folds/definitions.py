@@ -1,4 +1,4 @@
-"""Published policies, tools and principals, by version; and what an event of the definitions changes."""
+"""Published policies, tools and principals, by version; and the effects of the definitions' events."""
 
 from typing import Any, NamedTuple
 
@@ -21,21 +21,21 @@ KINDS: dict[type[Message], str] = {kind: one.kind for kind, one in PUBLISHED.ite
 
 
 class FoldedDefinition(NamedTuple):
-    """What an event of the definitions changed: a standing rule, as it is after it, and the rows that it adds."""
+    """The effect of an event of the definitions: the standing rule after it, and the rows that it adds."""
 
     rule: StandingRuleRow | None
     rows: list[New]
 
 
 def fold_definition(event: Event, rule: StandingRuleRow | None) -> FoldedDefinition:
-    """What an event of the definitions changes.
+    """The effect of an event of the definitions.
 
     Args:
-        event: any of them.
+        event: any event of the definitions.
         rule: the row, before the event, of the standing rule that it is about (`rule_named`).
 
     Raises:
-        RuleRefused: it makes a standing rule of a document that is none.
+        RuleRefused: its document is not a valid standing rule.
     """
     after = standing_rule_row(rule, event) if is_about_rule(event.body) else None
     rows = [] if (row := definition_row(event)) is None else [new(DEFINITIONS, row)]
@@ -45,19 +45,19 @@ def fold_definition(event: Event, rule: StandingRuleRow | None) -> FoldedDefinit
 
 
 def is_about_rule(body: Message) -> bool:
-    """Whether an event makes or changes a standing rule."""
+    """Returns True if an event makes or changes a standing rule."""
     effect = PUBLISHED.get(type(body))
     return effect is not None and (effect.makes is not None or effect.rule is not None)
 
 
 def rule_named(body: Message) -> str:
-    """The id of the standing rule that an event of the definitions is about, or may be; empty for none."""
+    """The id of the standing rule that an event of the definitions is, or can be, about; empty for none."""
     fields = body.__dict__
     return str(fields["subject_id"] if isinstance(body, CommandRefused) else fields.get("rule_id", ""))
 
 
 def definition_row(event: Event) -> DefinitionRow | None:
-    """The row of a published version, or of a policy's retirement; its project is `*` where it is the tenant's."""
+    """The row of a published version, or of a policy's retirement; its project is `*` if it belongs to the tenant."""
     body: Any = event.body
     effect = PUBLISHED.get(type(body))
     if effect is None or effect.document is None:
@@ -79,12 +79,12 @@ def definition_row(event: Event) -> DefinitionRow | None:
 
 
 def policy_json(row: DefinitionRow) -> dict[str, Any]:
-    """A version of a policy of the outward interface."""
+    """A version of a policy as the APIs return it."""
     return _POLICY(row)
 
 
 def tool_json(row: DefinitionRow) -> dict[str, Any]:
-    """A tool of the outward interface: its MCP definition with its version."""
+    """A tool as the APIs return it: its MCP definition with its version."""
     definition: dict[str, Any] = json_value(row["document"])
     return definition | {
         "name": row["name"],

@@ -1,4 +1,4 @@
-"""What people made of a call's arguments: each edit as a JSON Patch (RFC 6902) from what it replaced."""
+"""The edits that people made to a call's arguments, each as a JSON Patch (RFC 6902) from what it replaced."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from schemas.display.difference import ABSENT, Change, changes
 from schemas.events.holds import DecisionRecorded
 from schemas.sensitive import pointer
 
-# Of more edits of one call the last are kept: each may be as large as the arguments.
+# Of more edits of one call, only the last are kept: each can be as large as the arguments.
 EDITS_MAX = 20
 
 
@@ -36,7 +36,7 @@ def with_edit(call: CallRow, body: DecisionRecorded, at_ms: int) -> str | None:
 
 
 def patch_of(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
-    """The JSON Patch that makes one object of another."""
+    """The JSON Patch that turns one object into another."""
     return [_operation(change) for change in changes(before, after)]
 
 

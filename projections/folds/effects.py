@@ -1,4 +1,4 @@
-"""What an event does: declared once for each type of event, by the modules of `projections.folds.events`."""
+"""The effects of events: declared once for each type of event, by the modules of `projections.folds.events`."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Before(NamedTuple):
 
 
 class Act(NamedTuple):
-    """What somebody did or decided. The digest and the hold are by default those that the event is about."""
+    """An act of a subject. The digest and the hold are by default those that the event is about."""
 
     subject: str
     action: str
@@ -45,18 +45,18 @@ class New(NamedTuple):
 
 
 def new(table: TableOf[R], row: R) -> New:
-    """A new row of a table; here mypy sees that it is one of that table."""
+    """A new row of a table; mypy checks here that the row fits the table."""
     return New(table, row)
 
 
 @dataclass(frozen=True, slots=True)
 class Effect(Generic[B]):
-    """What events of one type do; nothing where nothing is said.
+    """The effects of events of one type; a field that is left out means no effect.
 
-    `execution`, `call` and `hold` change a row in place, a copy that is theirs; `starts`, `proposes` and `opens`
-    make one where there is none (`opens` also of the row of a hold that was asked for). `audit` says who did what,
-    None where nobody exercised authority. `rows` makes rows of other tables. `counts` names the counters of the
-    agent and the tool that it adds one to; `is_refusal` is counted without a tool.
+    `execution`, `call` and `hold` change a row in place, which is a copy made for them; `starts`, `proposes` and
+    `opens` make a row if there is none (`opens` also continues the row of a hold that was requested). `audit` returns
+    who did what, or None if it is not an act of authority. `rows` makes rows of other tables. `counts` names the
+    counters of the agent and the tool that are increased by one; `is_refusal` is counted without a tool.
     """
 
     of: type[B]

@@ -1,4 +1,4 @@
-"""The execution: one run of an agent, and the state that it shows."""
+"""The execution: one run of an agent, and its state."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ def execution_resource(
     Args:
         previous: its row, or None before it started.
         event: any event of the execution.
-        hold: the row, before the event, of the hold that the event names; needed where a hold closes.
+        hold: the row, before the event, of the hold that the event names; needed if a hold closes.
 
     Returns:
-        The row; None while the execution was not started (refusals may come first).
+        The row; None while the execution has not started (refusals can come first).
     """
     effect = EFFECTS[type(event.body)]
     if previous is None:

@@ -1,4 +1,4 @@
-"""One event, all rows that it changes."""
+"""Folds one event into all rows that it changes."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
@@ -21,7 +21,7 @@ from schemas.record import Event
 
 
 class Rows(Protocol):
-    """The rows as they stand before an event."""
+    """The rows before an event."""
 
     def execution(self, key: bytes) -> ExecutionRow | None:
         """The execution with this Kafka key."""
@@ -78,7 +78,7 @@ def _added(event: Event, before: Before) -> list[New]:
 
 
 class Needed(NamedTuple):
-    """Addresses of rows, each once; `of_holds` are holds whose call has to be looked up by them."""
+    """Keys of the rows to read, each once; `of_holds` are holds by which their call must be looked up."""
 
     executions: dict[bytes, None]
     calls: dict[tuple[bytes, str], None]
@@ -87,7 +87,7 @@ class Needed(NamedTuple):
 
 
 def needed_rows(events: Iterable[Event]) -> Needed:
-    """Which rows `fold_event` will ask for, but for those that earlier ones of the same events make."""
+    """The rows that `fold_event` will read, except those that earlier events of the same sequence make."""
     needed = Needed({}, {}, {}, {})
     made: set[object] = set()
     for event in events:
@@ -113,12 +113,12 @@ def needed_rows(events: Iterable[Event]) -> Needed:
 
 
 def subjects_of(body: Message) -> tuple[str, str]:
-    """The call id and the hold id that an event names; empty where it names none."""
+    """The call id and the hold id that an event names; empty if it names none."""
     fields = body.__dict__
     return fields.get("call_id", ""), fields.get("hold_id", "")
 
 
-# The first event of a thing is known by itself: nobody has to be asked whether there is an earlier row.
+# An event that makes a new thing is recognised by its type: no earlier row needs to be read.
 
 
 def _first_of_call(body: Message) -> bool:

@@ -1,4 +1,4 @@
-"""The hold: one pause for a person, with what the person saw. A request is a hold with a `request_id`."""
+"""The hold: one pause for a person, with the view shown to that person. A request is a hold with a `request_id`."""
 
 from typing import Any
 
@@ -26,11 +26,11 @@ def hold_resource(
     Args:
         previous: the row of the hold that the event is about, or None before its first event.
         event: any event of the hold's execution; one about another hold changes nothing.
-        call: the held call's row before the event; needed where a call's hold opens.
-        execution: the execution's row; needed where a hold opens.
+        call: the held call's row before the event; needed if a call's hold opens.
+        execution: the execution's row; needed if a hold opens.
 
     Returns:
-        The row; None while there is none.
+        The row; None while there is no hold.
     """
     body = event.body
     effect = EFFECTS[type(body)]
@@ -54,7 +54,7 @@ def _view_version(row: HoldRow) -> int | None:
 
 
 def requirements_json(text: str | None) -> list[dict[str, Any]]:
-    """What each of several rules asks for, from their text in a fact or a row."""
+    """The requirements of each of several rules, from their text in a fact or a row."""
     return [
         {"rules": one.rules, "roles": one.roles, "reviewers": one.reviewers, "quorum": one.quorum}
         for one in requirements_from_text(text)
@@ -62,23 +62,23 @@ def requirements_json(text: str | None) -> list[dict[str, Any]]:
 
 
 def told_view_digest(row: HoldRow) -> str | None:
-    """The digest of a hold's view, for whoever was not sent the view.
+    """The digest of a hold's view, for a reader that is not sent the view.
 
-    None where the view must be read: who decides such a hold names the digest, and has it with the view alone.
+    None if the view must be read: a decision on such a hold names the digest, which is returned only with the view.
     """
     return None if row["must_read"] else row["view_digest"] or None
 
 
 def without_view_digest(data: dict[str, Any]) -> dict[str, Any]:
-    """An event's fields as they are served: without the digest of a view (`told_view_digest`).
+    """An event's fields as the APIs return them: without the digest of a view (`told_view_digest`).
 
-    An event does not say whether its hold must be read; so none tells the digest.
+    An event does not say whether the view of its hold must be read; so no event shows the digest.
     """
     return {**data, "view_digest": ""} if data.get("view_digest") else data
 
 
 def votes_of(row: HoldRow) -> list[dict[str, Any]]:
-    """The votes on a hold; a row of before says nothing of what was to be remembered."""
+    """The votes on a hold; a row of an earlier version does not say what was to be remembered."""
     return [{"scope": "once", "remember": None} | vote for vote in json_value(row["votes"])]
 
 
@@ -88,7 +88,7 @@ def _votes_json(row: HoldRow) -> Any:
 
 
 def request_json(row: HoldRow) -> dict[str, Any]:
-    """The request of the outward interface, from the row of the hold that it is."""
+    """The request as the APIs return it, from its hold's row."""
     return _REQUEST(row)
 
 

@@ -1,4 +1,4 @@
-"""Rows as resources of the outward interface: each column as its table's declaration says it reads."""
+"""Rows as resources of the APIs: each column is read as its table's declaration says."""
 
 from collections.abc import Callable
 from operator import itemgetter
@@ -16,12 +16,12 @@ _READS: dict[Reads, Callable[[Any], object]] = {
 
 
 def resource_of(offer: Offer[R], *parts: str | tuple[str, str | Make[R]]) -> Callable[[R], dict[str, Any]]:
-    """What makes the resource of a row.
+    """Returns a function that makes the resource of a row.
 
     Args:
         offer: the row's table or SQL view.
-        parts: what the resource has, in order: a column under its own name (of a moment without `_ms`); under
-            another; or a name and what makes the value of the row.
+        parts: the fields of the resource, in order: a column under its own name (a moment without `_ms`); a pair of
+            another name and a column; or a pair of a name and a function that makes the value from the row.
 
     Raises:
         KeyError: a part names no column.
@@ -29,7 +29,7 @@ def resource_of(offer: Offer[R], *parts: str | tuple[str, str | Make[R]]) -> Cal
     columns = {column.name: column for column in offer.columns}
     named = [_named(columns, part) for part in parts]
     names = [name for name, _ in named]
-    # All columns are taken at once; what is to be read or made stands in its place until then.
+    # All columns are taken at once; values to be read or made have a placeholder until then.
     taken = [source.name if isinstance(source, Column) else offer.columns[0].name for _, source in named]
     values = itemgetter(*taken)
     reads = [
@@ -49,7 +49,7 @@ def resource_of(offer: Offer[R], *parts: str | tuple[str, str | Make[R]]) -> Cal
 
 
 def _named(columns: dict[str, Column], part: str | tuple[str, str | Make[R]]) -> tuple[str, Column | Make[R]]:
-    """The name of a part, and the column that it is read from or what makes it."""
+    """The name of a part, and the column that it is read from or the function that makes it."""
     if isinstance(part, str):
         column = columns[part]
         return (part.removesuffix("_ms") if column.reads is Reads.MOMENT else part), column

@@ -1,4 +1,4 @@
-"""Rows and their JSON: what all folds share."""
+"""Rows and their JSON: the helpers that all folds share."""
 
 from functools import lru_cache
 from typing import Any, TypeAlias, TypedDict
@@ -9,7 +9,7 @@ from schemas.headers import rfc3339
 from schemas.ids import split_execution_key
 from schemas.record import Event
 
-# A row of whatever table, for readers that do not tell the tables apart: mypy checks nothing of it.
+# A row of any table, for readers that do not distinguish the tables: mypy does not check it.
 Row: TypeAlias = Any
 
 place_of = lru_cache(maxsize=20_000)(split_execution_key)
@@ -19,7 +19,7 @@ _DECODER = msgspec.json.Decoder()
 
 
 class Owner(TypedDict):
-    """The columns with which the row of anything in an execution begins: whose it is, and in which execution."""
+    """The first columns of every row of an execution: its tenant, its project and the execution."""
 
     tenant: str
     project: str
@@ -27,7 +27,7 @@ class Owner(TypedDict):
 
 
 class Source(TypedDict):
-    """The columns that say which record a row was made of, where a record makes a row of its own."""
+    """The columns that name the record a row was made from, for tables with one row per record."""
 
     at_ms: int
     event_id: str
@@ -36,13 +36,13 @@ class Source(TypedDict):
 
 
 def owner_of(event: Event) -> Owner:
-    """Whose an event of an execution is."""
+    """The owner of an event of an execution."""
     tenant, project, execution_id = place_of(event.key)
     return {"tenant": tenant, "project": project, "execution_id": execution_id}
 
 
 def source_of(event: Event) -> Source:
-    """Which record an event is."""
+    """The record that an event was read from."""
     return {
         "at_ms": event.meta.at_ms,
         "event_id": event.meta.event_id,
@@ -52,15 +52,15 @@ def source_of(event: Event) -> Source:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON of a list or tuple of plain values."""
+    """Encode a list or tuple of plain values as compact JSON."""
     return _ENCODER.encode(value).decode()
 
 
 def json_value(text: str | None) -> Any:
-    """The value of stored JSON text; None for none."""
+    """Decode stored JSON text; None for None."""
     return None if text is None else _DECODER.decode(text)
 
 
 def moment(at_ms: int | None) -> str | None:
-    """RFC 3339 of a stored time, or None."""
+    """A stored time in RFC 3339, or None."""
     return None if at_ms is None else rfc3339(at_ms)

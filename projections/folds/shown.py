@@ -1,7 +1,7 @@
-"""What a person was shown of a hold: rebuilt from its row, byte for byte what its `view_digest` in the log names.
+"""A hold's view as a person was shown it: rebuilt from the row, byte for byte what the log's `view_digest` names.
 
-A row goes on with its hold: roles are added, the deadline moves. What the view says of them is how they stood when
-the hold opened, so they are kept beside, in `opening`.
+A row changes while its hold is open: roles are added, the deadline moves. The view shows them as they were when
+the hold opened, so those values are stored separately, in `opening`.
 """
 
 from typing import Any, TypedDict, cast
@@ -26,14 +26,14 @@ _OF_OPENING = (
 
 
 class Run(TypedDict):
-    """What is shown of an execution; an execution's row has it."""
+    """The fields of an execution that are shown; an execution's row has them."""
 
     user_id: str
     request: str
 
 
 class _Verdict(TypedDict):
-    """The columns of a verdict in the row of a hold, where there is one: none of them is null then."""
+    """The verdict's columns in the row of a hold that has one: none of them is null then."""
 
     effect: str
     rules: str
@@ -48,13 +48,13 @@ class _Verdict(TypedDict):
 
 
 def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: str | None) -> None:
-    """Note in a hold's row what is shown as it opens.
+    """Store in a hold's row what is shown when it opens.
 
     Args:
-        row: changed; of the hold, with what its run was started for.
+        row: the hold's, with the request its run was started for; it is changed.
         body: the opening.
         call: the held call's row, if a call is held.
-        agent: who asks, where no call is held.
+        agent: the agent that asks, if no call is held.
     """
     words = [body.question, agent or ""]
     if call is not None:
@@ -65,7 +65,7 @@ def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: st
         {
             "view_digest": body.view_digest,
             "view_version": body.view_version,
-            # What an earlier version opened has no view that could be named.
+            # A hold that an earlier version opened has no view that could be named.
             "must_read": int(bool(body.view_digest) and look.must_read),
             "badges": json_text(look.badges),
             "proposed_arguments": None if call is None else call["proposed_arguments"],
@@ -79,7 +79,7 @@ def view_of_row(row: HoldRow, execution: Run) -> View:
 
     Args:
         row: the hold's, at any time after it opened.
-        execution: its execution's.
+        execution: the row of its execution.
     """
     return view_of(_held(row, execution, json_value(row["opening"])), row["view_version"])
 
@@ -127,7 +127,7 @@ def _held(row: HoldRow, execution: Run, opening: dict[str, Any]) -> Held:
 
 
 def _judged(row: HoldRow, opening: dict[str, Any]) -> Judged | None:
-    # The verdict in the row of a call that has run is of before: whoever is asked what became of it asks anew.
+    # The verdict in the row of a call that has run is the earlier one: a hold about its outcome shows none.
     if row["effect"] is None or row["cause"] == UNKNOWN_OUTCOME or not opening["risk_level"]:
         return None
     verdict = cast("_Verdict", row)

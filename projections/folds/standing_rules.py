@@ -1,4 +1,4 @@
-"""Standing rules: one row a rule as it stands, and one for each use of a rule with a limit."""
+"""Standing rules: one row per rule in its current state, and one for each use of a rule with a limit."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from schemas.events.rules import RuleUseReserved
 from schemas.ids import split_rule_uses_key
 from schemas.record import Event
 
-# The execution id under which the events of a rule's uses are listed: no execution's id has a slash.
+# The execution id under which the events of a rule's uses are listed: no execution id contains a slash.
 USES_OF = "rule/"
 
 
@@ -22,8 +22,8 @@ def standing_rule_row(previous: StandingRuleRow | None, event: Event) -> Standin
     """The row of a rule after an event of the definitions.
 
     Args:
-        previous: the row before it, None before it was made.
-        event: any; one that is not about a standing rule changes nothing.
+        previous: the row before the event; None before the rule was made.
+        event: any event; one that is not about a standing rule changes nothing.
     """
     effect = PUBLISHED.get(type(event.body))
     if effect is not None and effect.makes is not None:
@@ -36,7 +36,7 @@ def standing_rule_row(previous: StandingRuleRow | None, event: Event) -> Standin
 
 
 def use_row(event: Event) -> RuleUseRow | None:
-    """The row of a use that was given, or None for any other event."""
+    """The row of a use that was granted, or None for any other event."""
     body, place = event.body, split_rule_uses_key(event.key)
     if place is None or not isinstance(body, RuleUseReserved):
         return None
@@ -58,7 +58,7 @@ def use_row(event: Event) -> RuleUseRow | None:
 
 
 def standing_rule_json(row: StandingRuleRow, used: int | None = None) -> dict[str, Any]:
-    """The standing rule of the outward interface; `used` counts its uses so far, None where none are counted."""
+    """The standing rule as the APIs return it; `used` is the number of uses so far, None if uses are not counted."""
     document: dict[str, Any] = json_value(row["document"])
     return {
         "rule_id": row["rule_id"],

@@ -1,4 +1,4 @@
-"""States and statuses in which something is over, or still goes on."""
+"""Final states and statuses, and those of work that continues."""
 
 # Of executions.
 CLOSED = frozenset({"completed", "failed", "cancelled"})

@@ -1,4 +1,4 @@
-"""An event's body as JSON text, and the one character that no database column takes."""
+"""An event's body as JSON text, and the one character that no database column accepts."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import msgspec
 from schemas.record import Event
 
 _ENCODE = msgspec.json.Encoder().encode
-# How the detail of an answer begins where deciders ended of its command.
+# The beginning of an answer's detail if the deciders gave up on its command.
 GIVEN_UP = "given up after"
 NUL, SHOWN_AS = "\x00", "�"
 
@@ -15,8 +15,8 @@ NUL, SHOWN_AS = "\x00", "�"
 def body_text(event: Event) -> tuple[Event, str]:
     """The event and its body as JSON.
 
-    PostgreSQL stores no U+0000 in text, and the two databases must agree: it becomes U+FFFD in both. Nested
-    canonical JSON, over which digests are made, has it escaped and stays as it is.
+    PostgreSQL cannot store U+0000 in text, and the two databases must agree: it becomes U+FFFD in both. Nested
+    canonical JSON, over which digests are computed, contains it escaped and is not changed.
     """
     text = _ENCODE(event.body.__dict__).decode()
     if "\\u0000" not in text:

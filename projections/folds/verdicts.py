@@ -1,4 +1,4 @@
-"""The verdict's columns, which calls and holds have alike."""
+"""The verdict's columns, which calls and holds share."""
 
 from typing import TypedDict
 

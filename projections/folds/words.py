@@ -1,4 +1,4 @@
-"""What analysts count: a row for each word of a person, each difference that an edit made, each piece of evidence."""
+"""Rows that analysts count: one for each vote, each difference that an edit made, each piece of evidence."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from schemas.events import holds as h
 from schemas.record import Event
 from schemas.refusals import Refusal
 
-# What became of a word: it ended the hold; it waits for others'; it came after the end; it was not let.
+# The outcome of a vote: it ended the hold; others are still needed; it came after the end; it was refused.
 DECIDED, COUNTED, LOST, REFUSED = "decided", "counted", "lost", "refused"
 _TOO_LATE = frozenset({Refusal.ALREADY_DECIDED, Refusal.EXPIRED, Refusal.NOT_OPEN, Refusal.EXECUTION_CLOSED})
 
 
 def vote_of(body: h.DecisionRecorded, event: Event, hold: HoldRow | None) -> New:
-    """The row of a person's word that counts."""
+    """The row of a person's vote that counts."""
     row = _vote(body, event, hold)
     row.update(
         {
@@ -41,7 +41,7 @@ def vote_of(body: h.DecisionRecorded, event: Event, hold: HoldRow | None) -> New
 
 
 def refused_vote_of(body: h.DecisionRefused, event: Event, hold: HoldRow | None) -> New:
-    """The row of a person's word that was refused."""
+    """The row of a person's vote that was refused."""
     row = _vote(body, event, hold)
     row.update(
         {
@@ -81,7 +81,7 @@ def _vote(body: h.DecisionRecorded | h.DecisionRefused, event: Event, hold: Hold
 
 
 def edits_of(body: h.DecisionRecorded, event: Event, call: CallRow | None) -> Iterator[New]:
-    """The differences that an edit makes, a row each; none for other decisions."""
+    """The differences that an edit makes, one row each; none for other decisions."""
     if call is None or body.decision != "edit" or body.edited_arguments is None:
         return
     before: Any = parse_strict(call["arguments"])
@@ -107,7 +107,7 @@ def edits_of(body: h.DecisionRecorded, event: Event, call: CallRow | None) -> It
 
 
 def evidence_rows(event: Event, call: CallRow | None, kind: str) -> Iterator[New]:
-    """The row of what a fact says of how an agent uses a tool; none once the call has ended (docs/trust.md)."""
+    """The row of evidence of how an agent uses a tool; none once the call has ended (docs/trust.md)."""
     if call is None or call["status"] in TERMINAL:
         return
     row: EvidenceRow = {
@@ -122,12 +122,12 @@ def evidence_rows(event: Event, call: CallRow | None, kind: str) -> Iterator[New
 
 
 def is_about_running(body: h.DecisionRecorded, call: CallRow) -> bool:
-    """Whether a word decided if a call runs: not one of several that are asked for, nor one on what happened."""
+    """Returns True if a vote decided whether a call runs: not one that waits for others, nor one on an outcome."""
     return body.resolves and call["status"] != "outcome_unknown"
 
 
 def _at(value: Any, pointer: str) -> Any:
-    """What stands at a JSON Pointer (RFC 6901)."""
+    """The value at a JSON Pointer (RFC 6901)."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         value = value[int(name)] if isinstance(value, list) else value[name]

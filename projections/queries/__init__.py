@@ -1,6 +1,6 @@
-"""Reading the views: what a door may ask of them, always within one tenant and project.
+"""Reading the views: the queries that the APIs use, always within one tenant and project.
 
-`views.open_views(url)` gives `Views`; its `read` runs a question in one moment of the database and returns the
-answer together with the positions of that very moment. The questions are the functions of `resources`,
+`views.open_views(url)` returns `Views`; its `read` runs a query in one snapshot of the database and returns the
+answer together with the positions of that snapshot. The queries are the functions of `resources`,
 `lists`, `history` and `definitions`; each takes a `Moment` first.
 """

@@ -1,4 +1,4 @@
-"""What was published, and how far it is in force."""
+"""Published definitions, and how far they are in force."""
 
 from projections.queries.moment import Moment
 from projections.tables.answers import AnswerRow
@@ -30,5 +30,5 @@ def published_by_command(moment: Moment, answer: AnswerRow) -> DefinitionRow | N
 
 
 def adopted_through(moment: Moment) -> dict[int, int]:
-    """Per partition of the executions, the offset up to which it has adopted definitions."""
+    """For each partition of the executions, the offset up to which it has adopted definitions."""
     return {row["log_partition"]: row["through_offset"] for row in moment.select(ADOPTIONS, "")}

@@ -1,4 +1,4 @@
-"""What was erased, as the audit trail tells it: whoever keeps sealed values catches up by it."""
+"""Erasures in the audit trail, from which a keeper of sealed values catches up."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from schemas.ids import TENANT_WIDE
 
 
 class Erasure(NamedTuple):
-    """Sealed values that are to be gone: of a call, of a request, or (with `key_name`) all under a data key.
+    """Sealed values that must be erased: of a call, of a request, or (with `key_name`) all under a data key.
 
-    The project of a data key is `*` where it is the tenant's.
+    The project of a data key is `*` if the key belongs to the tenant.
     """
 
     tenant: str

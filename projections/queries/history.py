@@ -40,7 +40,7 @@ def events(
     through_offset: int = ALL,
     limit: int = ALL,
 ) -> list[EventRow]:
-    """Rows of an execution's events, in order. `event_json` and `event_of` turn them into what they are."""
+    """Rows of an execution's events, in order. `event_json` and `event_of` convert them."""
     tail = (
         'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" > ? '
         'AND "log_offset" <= ? ORDER BY "log_offset" LIMIT ?'
@@ -73,7 +73,7 @@ def state_at(
     version: int | None = None,
     offset: int | None = None,
 ) -> ExecutionState:
-    """What an execution was after its events up to and including a time, a version or an offset."""
+    """The state of an execution after its events up to and including a time, a version or an offset."""
     through = ALL if offset is None else offset
     rows = events(moment, tenant, project, execution_id, through_offset=through)
     until = _until(at_ms, version)
@@ -81,7 +81,7 @@ def state_at(
 
 
 def fold_all(history: list[Event]) -> ExecutionState:
-    """The state that an execution's events make."""
+    """The state that results from an execution's events."""
     state = ExecutionState()
     for event in history:
         after = fold_event(event, _Rows(state))
@@ -112,7 +112,7 @@ def event_of(row: EventRow) -> Event:
 
 
 def event_json(row: EventRow) -> dict[str, Any]:
-    """An event of the outward interface, from its row."""
+    """An event as the APIs return it, from its row."""
     return _RESOURCE(row)
 
 

@@ -1,6 +1,6 @@
-"""What rested on a grant, a rule or a person's word: the calls that were let run because of it.
+"""The effects of a grant, a rule or a person's decision: the calls that were allowed to run because of it.
 
-A call counts from its consumption on: then it may have had its effect, whatever was reported of it.
+A call counts from its consumption on: from then it can have had its effect, whatever was reported about it.
 """
 
 import re
@@ -15,13 +15,13 @@ from projections.tables.calls import TOOL_CALLS, CallRow
 
 _VERSION = re.compile(r"@[0-9]+/")
 _PLACE = '"execution_id" || \'/\' || "call_id"'
-# What an entry of the audit and the call that it let run have in common, by its action. An edit is decided on the
-# old digest; its author has proposed the revision that ran.
+# The columns by which an audit entry matches the call that it allowed to run, by the entry's action. An edit is
+# decided on the old digest; its author has proposed the revision that ran.
 _LET_RUN = {"approve": ("digest", "grant_digest"), "edit": ("subject", "proposed_by")}
 
 
 class PlacedCallRow(CallRow):
-    """A call with what tells it from others of the same moment."""
+    """A call with a value that distinguishes it from others of the same moment."""
 
     place: str
 
@@ -29,7 +29,7 @@ class PlacedCallRow(CallRow):
 def effects_of_grant(
     moment: Moment, tenant: str, project: str, grant_id: str, cursor: str | None, limit: int | None
 ) -> PageOf[PlacedCallRow]:
-    """The one call that ran under a grant, if it did.
+    """The one call that ran under a grant, if it ran.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -42,19 +42,20 @@ def effects_of_rule(
 ) -> PageOf[PlacedCallRow]:
     """The calls whose verdict cites a rule: a policy's (`policy/rule`, `policy@version/rule`) or a standing one's id.
 
-    Of a project's own policy it is `project/policy/rule`; without it the tenant's and the project's are meant.
+    A rule of a project's own policy is `project/policy/rule`; without the project, the tenant's and the project's
+    both match.
 
     Raises:
         BadCursor: the cursor is not one of this list.
     """
     condition, patterns, wanted = _citing(project, rule)
     page = _page(moment, (tenant, project), condition, patterns, cursor, limit)
-    # The pattern may begin in one rule of a verdict and end in another.
+    # The pattern can begin in one rule of a verdict and end in another.
     return page._replace(rows=[row for row in page.rows if _cites(row, wanted)])
 
 
 def _citing(project: str, rule: str) -> tuple[str, tuple[str, ...], list[str]]:
-    """A condition that verdicts meet that cite a rule, its values, and what is cited."""
+    """The condition of verdicts that cite a rule, the condition's values, and the rule as it is cited."""
     wanted = [_as_cited(rule), f"{project}/{_as_cited(rule)}"]
     patterns = tuple(f'%"{_literal(one).replace("@/", "@%/")}"%' for one in wanted)
     like = "\"rules\" LIKE ? ESCAPE '!'"
@@ -62,7 +63,7 @@ def _citing(project: str, rule: str) -> tuple[str, tuple[str, ...], list[str]]:
 
 
 def _as_cited(rule: str) -> str:
-    """A rule as a verdict cites it; `@/` where the policy's version is left open."""
+    """A rule as a verdict cites it; `@/` if the policy's version is left open."""
     policy, slash, name = rule.rpartition("/")
     if not slash:
         return f"rule:{rule}"
@@ -82,9 +83,9 @@ def effects_of_people(
     limit: int | None,
     person_of: Callable[[str], str] = str,
 ) -> PageOf[PlacedCallRow]:
-    """The calls that ran on the word of one of several subjects: what they approved, or edited, as it ran.
+    """The calls that ran on the decision of one of several subjects: approvals, and edits, as they ran.
 
-    What somebody decided to whom they had handed the hold on counts as well, down the line of those who handed it on.
+    A decision of a person to whom a subject has delegated the hold also counts, along the whole chain of delegations.
 
     Args:
         moment: of the views.
@@ -93,7 +94,7 @@ def effects_of_people(
         subjects: the accounts of one person.
         cursor: of the page.
         limit: of the page.
-        person_of: whom an account, or the name that a hold was handed to, means.
+        person_of: the person behind an account, or behind the name that a hold was delegated to.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -102,9 +103,9 @@ def effects_of_people(
     hands_on = _hands_on(moment, owner, subjects)
     spoken = _spoken(moment, subjects, hands_on)
     values = (*owner, *subjects) * (len(_LET_RUN) * (2 if hands_on else 1))
-    # The entries are found once for the whole question: asked of each call, it would have SQLite go through the audit
-    # for each. No call is joined to them, and IS TRUE keeps PostgreSQL from making a join of it: without statistics,
-    # as of new views, that goes through all calls for each entry.
+    # The entries are found once for the whole query: if they were looked up per call, SQLite would scan the audit for
+    # each. No call is joined to them, and IS TRUE keeps PostgreSQL from turning this into a join: without statistics,
+    # as with new views, that scans all calls for each entry.
     parts = [
         f'("execution_id", "call_id", "{mine}") IN (SELECT "execution_id", "call_id", "{theirs}" {spoken} '
         f"AND \"action\" = '{action}')"
@@ -127,9 +128,9 @@ def _hands_on(moment: Moment, owner: tuple[str, str], subjects: Sequence[str]) -
 
 
 def _spoken(moment: Moment, subjects: Sequence[str], hands_on: bool) -> str:
-    """Where the entries are of what one of them said, or was said to a hold that one of them had handed on.
+    """Selects the entries of the subjects' decisions, and all decisions on holds that one of them had delegated.
 
-    `_rests_on` says whether to the latter. Parameters: the owner and the subjects, twice where one hands on.
+    `_rests_on` says which of the latter count. Parameters: the owner and the subjects, twice if `hands_on`.
     """
     by_one = f'"subject" IN ({_marks(subjects)})'
     ours = f'FROM {_audit(moment)} WHERE "tenant" = ? AND "project" = ?'
@@ -140,7 +141,7 @@ def _spoken(moment: Moment, subjects: Sequence[str], hands_on: bool) -> str:
 
 
 def _words(moment: Moment, owner: tuple[str, str], rows: Sequence[CallRow]) -> list[AuditRow]:
-    """What was said to the holds of some calls, in the order in which it was said."""
+    """The decisions and delegations on the holds of some calls, in their order."""
     runs = tuple(sorted({row["execution_id"] for row in rows}))
     tail = (
         f'WHERE "tenant" = ? AND "project" = ? AND "execution_id" IN ({_marks(runs)}) '
@@ -152,7 +153,7 @@ def _words(moment: Moment, owner: tuple[str, str], rows: Sequence[CallRow]) -> l
 def _rests_on(
     row: CallRow, words: Sequence[AuditRow], subjects: Sequence[str], person_of: Callable[[str], str]
 ) -> bool:
-    """Whether one of the words that let a call run is of one of some accounts, or of their delegate."""
+    """Returns True if a decision that allowed a call to run is by one of some accounts, or by their delegate."""
     delegations: list[AuditRow] = []
     for entry in words:
         if (entry["execution_id"], entry["call_id"]) != (row["execution_id"], row["call_id"]):
@@ -196,19 +197,19 @@ def _speaks_for(
 
 
 def is_grant(moment: Moment, tenant: str, project: str, grant_id: str) -> bool:
-    """Whether a grant of that id was ever given."""
+    """Returns True if a grant of that id was ever given."""
     return moment.one(TOOL_CALLS, tenant=tenant, project=project, grant_id=grant_id) is not None
 
 
 def is_cited(moment: Moment, tenant: str, project: str, rule: str) -> bool:
-    """Whether any verdict ever cited a rule, whether or not the call ran."""
+    """Returns True if any verdict ever cited a rule, whether or not the call ran."""
     condition, values, wanted = _citing(project, rule)
     tail = f'WHERE "tenant" = ? AND "project" = ? AND {condition} LIMIT 50'
     return any(_cites(row, wanted) for row in moment.select(TOOL_CALLS, tail, (tenant, project, *values)))
 
 
 def has_acted(moment: Moment, tenant: str, project: str, subjects: Sequence[str]) -> bool:
-    """Whether the audit names one of some subjects."""
+    """Returns True if the audit names one of some subjects."""
     tail = f'WHERE "tenant" = ? AND "project" = ? AND "subject" IN ({_marks(subjects)}) LIMIT 1'
     return bool(moment.select(AUDIT_ENTRIES, tail, (tenant, project, *subjects)))
 

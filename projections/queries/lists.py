@@ -13,7 +13,7 @@ from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 from projections.tables.log import DEAD_LETTERS, SKIPPED_RECORDS, DeadLetterRow, SkippedRow
 
-# The column of a list of reviewers → the action in the audit trail that it counts.
+# The column of a list of reviewers → the action in the audit trail that is counted there.
 DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
 Order = Literal["ASC", "DESC"]
 _LETTERS_ORDER = ("at_ms", "topic", "log_partition", "log_offset")
@@ -22,7 +22,7 @@ _NEWEST_LETTERS = "ORDER BY " + ", ".join(f'"{name}" DESC' for name in _LETTERS_
 
 
 class ReviewerRow(TypedDict):
-    """What a reviewer decided: counts, by the columns of `DECISIONS`, the last moment, and the average look."""
+    """A reviewer's decisions: counts (the columns of `DECISIONS`), the last moment, and the average viewing time."""
 
     reviewer: str
     approved: int
@@ -78,7 +78,7 @@ def holds(
 ) -> PageOf[HoldRow]:
     """Holds, longest open first.
 
-    `prefix` is how their ids begin; `assignee` finds what was delegated to or is claimed by a subject.
+    `prefix` is the beginning of their ids; `assignee` finds the holds delegated to or claimed by a subject.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -100,7 +100,7 @@ def holds(
 def calls(
     moment: Moment, tenant: str, project: str, execution_id: str, cursor: str | None = None
 ) -> PageOf[CallRow]:
-    """All calls of an execution behind the cursor, in the order in which they were proposed.
+    """All calls of an execution after the cursor, in the order in which they were proposed.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -128,9 +128,9 @@ def audit(
     cursor: str | None = None,
     limit: int | None = None,
 ) -> PageOf[ShownAuditRow]:
-    """Audit rows from a moment on, oldest first, each with the `result` of its call once that has ended.
+    """Audit rows from a moment on, oldest first, each with the `result` of its call if that has ended.
 
-    What was published belongs to the tenant, and is shown in each of its projects.
+    Definitions of the whole tenant are shown in each of its projects.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -151,21 +151,21 @@ def audit(
 
 
 def agents(moment: Moment, tenant: str, project: str) -> list[AgentRow]:
-    """What each agent did with each tool: counters; refused commands are counted under an empty tool."""
+    """Counters of each agent with each tool; refused commands are counted under an empty tool."""
     tail = 'WHERE "tenant" = ? AND "project" = ? ORDER BY "agent", "tool"'
     return moment.select(AGENTS, tail, (tenant, project))
 
 
 def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> list[AgentRow]:
-    """What one agent did with each tool: the counters behind its trust."""
+    """Counters of one agent with each tool: those behind its trust."""
     tail = 'WHERE "tenant" = ? AND "project" = ? AND "agent" = ? ORDER BY "tool"'
     return moment.select(AGENTS, tail, (tenant, project, agent))
 
 
 def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[ReviewerRow]:
-    """Who decided holds since a moment: how often which way, when last, and how long they looked on average.
+    """The people who decided holds since a moment: counts by decision, last decision, and average viewing time.
 
-    Of decisions without a look that was measured the average knows nothing; it is None where none was.
+    Decisions without a measured viewing time are not in the average; it is None if none was measured.
     """
     actions = [f"'{action}'" for action in DECISIONS.values()]
     counts = ", ".join(f'SUM(CASE WHEN "action" = {action} THEN 1 ELSE 0 END)' for action in actions)
@@ -189,14 +189,14 @@ def dead_letters(
     cursor: str | None = None,
     limit: int | None = None,
 ) -> PageOf[DeadLetterRow]:
-    """The newest dead letters of a project; those of its tenant that are of no project only for the whole tenant.
+    """The newest dead letters of a project; the tenant's letters without a project only with `whole`.
 
     Args:
         moment: the views.
-        tenant: whose.
-        project: of which.
-        whole: whether those of no project are wanted too.
-        shared_topic: the topic whose keys name a project only where they have four parts.
+        tenant: the tenant.
+        project: the project.
+        whole: whether letters without a project are wanted too.
+        shared_topic: the topic whose keys name a project only if they have four parts.
         cursor: of the page before.
         limit: how many at most.
 
@@ -215,7 +215,7 @@ def dead_letters(
 def all_dead_letters(
     moment: Moment, cursor: str | None = None, limit: int | None = None
 ) -> PageOf[DeadLetterRow]:
-    """The newest dead letters of the whole installation; what their owner wrote is not for everyone.
+    """The newest dead letters of the whole installation; they contain what tenants wrote: not for everyone.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -234,7 +234,7 @@ def _letters(
 
 
 def skipped_records(moment: Moment, limit: int | None = None) -> list[SkippedRow]:
-    """Records that the projector could not read. They are the installation's, not a tenant's."""
+    """Records that the projector could not read. They belong to the installation, not to a tenant."""
     tail = f'ORDER BY "topic", "log_partition", "log_offset" LIMIT {bounded(limit)}'
     return moment.select(SKIPPED_RECORDS, tail)
 
@@ -259,7 +259,7 @@ def _page(
             (f'("{at}", "{row_id}") {beyond} (?, ?)', read_cursor(cursor)),
         ]
     )
-    # Said as a constant, so that the partial index is used.
+    # Written as a constant, so that the partial index is used.
     only = f" AND {constant}" if constant else ""
     count = bounded(limit)
     tail = f'{condition}{only} ORDER BY "{at}" {direction}, "{row_id}" {direction} LIMIT {count + 1}'

@@ -1,4 +1,4 @@
-"""One moment of the views: every question that is asked of it sees the same state."""
+"""One snapshot of the views: every query in it sees the same state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from projections.tables.log import POSITIONS, PositionRow
 
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 Predicate = tuple[str, Any]
-# Keys in one statement: parameters are limited, and each length is another statement to be prepared.
+# Keys in one statement: parameters are limited, and each number of keys is another statement to prepare.
 KEYS_AT_ONCE = 500
 
 
@@ -26,8 +26,8 @@ class Moment:
         """Rows of a table.
 
         Args:
-            table: which.
-            tail: what follows `FROM table`, with `?` for each parameter.
+            table: the table.
+            tail: the text after `FROM table`, with `?` for each parameter.
             parameters: the values.
         """
         text = select_statement(table, self.dialect, tail.replace("?", self.dialect.placeholder))
@@ -49,7 +49,7 @@ class Moment:
         return found
 
     def positions(self) -> list[Position]:
-        """Up to where this moment has read each partition."""
+        """The position up to which each partition has been read."""
         return [_position(row) for row in self.select(POSITIONS, "")]
 
 

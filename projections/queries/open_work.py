@@ -1,4 +1,4 @@
-"""All that is open, of every tenant: what a gateway goes on from when it starts."""
+"""All open work of every tenant: the state from which a gateway starts."""
 
 from projections.queries.moment import Moment
 from projections.tables.calls import TOOL_CALLS, CallRow
@@ -7,7 +7,7 @@ from projections.tables.holds import HOLDS, HoldRow
 
 
 def open_holds(moment: Moment) -> list[HoldRow]:
-    """The holds that wait, longest open first."""
+    """The open holds, longest open first."""
     return moment.select(HOLDS, 'WHERE "status" = \'open\' ORDER BY "opened_at_ms", "hold_id"')
 
 
@@ -17,7 +17,7 @@ def open_calls(moment: Moment) -> list[CallRow]:
 
 
 def open_executions(moment: Moment, limit: int) -> list[ExecutionRow]:
-    """The executions under way, up to a number, those started last at the end."""
+    """The executions under way, up to a number; those that started last come last."""
     newest = moment.select(
         EXECUTIONS, 'WHERE "ended_at_ms" IS NULL ORDER BY "started_at_ms" DESC LIMIT ?', (limit,)
     )

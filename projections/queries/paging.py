@@ -1,4 +1,4 @@
-"""Pages of a list: a cursor is where the last page ended, opaque to whoever carries it."""
+"""Pages of a list: a cursor is the end of the last page, opaque to the client."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from projections.tables.columns import R
 
 T = TypeVar("T")
-# What a list is ordered by, of one of its items.
+# The values of an item by which a list is ordered.
 Mark = tuple[int | str, ...]
 
 MAX_LIMIT = 500
@@ -30,9 +30,9 @@ class BadCursor(ValueError):
 
 
 class PageOf(NamedTuple, Generic[R]):
-    """Rows of a list, and where the next page begins (None at the end).
+    """Rows of a list, and the start of the next page (None at the end).
 
-    `order` is the columns that the list is ordered by.
+    `order` are the columns that the list is ordered by.
     """
 
     rows: list[R]
@@ -40,29 +40,29 @@ class PageOf(NamedTuple, Generic[R]):
     order: tuple[str, ...]
 
     def cursor_after(self, row: R) -> str:
-        """Where the next page begins if this one ends with a row."""
+        """The cursor of the next page, if this page ends with `row`."""
         return cursor_at(tuple(cast("int | str", row[name]) for name in self.order))
 
 
-# A page of whatever rows.
+# A page of rows of any type.
 Page: TypeAlias = PageOf[Any]
 
 
 def cursor_at(mark: Mark) -> str:
-    """The cursor of a page that ends with a mark's item."""
+    """The cursor of a page whose last item has this mark."""
     text = json.dumps(mark, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str | None, kinds: tuple[type, ...] = TIME_AND_ID) -> Mark | None:
-    """The mark in a cursor: of the last item of a page.
+    """The mark in a cursor: that of the last item of a page.
 
     Args:
-        cursor: as a page gave it; empty or None at the beginning.
-        kinds: what the parts of a mark of this list are.
+        cursor: from a page; empty or None at the beginning.
+        kinds: the types of the parts of this list's marks.
 
     Raises:
-        BadCursor: it is not one.
+        BadCursor: it is not a cursor of this list.
     """
     if not cursor:
         return None
@@ -77,22 +77,22 @@ def read_cursor(cursor: str | None, kinds: tuple[type, ...] = TIME_AND_ID) -> Ma
 
 
 def _is_made(part: int | str) -> bool:
-    """Whether a list makes such a part. Others are asked of no database: each fails in its own way at them."""
+    """Returns True if a list makes such a part. Other parts reach no database: each fails on them in its own way."""
     if isinstance(part, int):
         return abs(part) <= NUMBER_MAX
     return 0 < len(part) <= TEXT_MAX_CHARS and NO_TEXT.search(part) is None
 
 
 def items_after(items: Iterable[T], order: Callable[[T], Mark], cursor: str | None) -> Iterator[T]:
-    """The items of an ordered list behind a cursor, each read when it is asked for.
+    """The items of an ordered list after a cursor, each read only when it is needed.
 
     Args:
         items: all of them, in the list's order.
-        order: what they are ordered by, ascending; parts of the same kinds for all.
+        order: the mark of an item, ascending; parts of the same types for all.
         cursor: of the page before.
 
     Raises:
-        BadCursor: it is not one of this list.
+        BadCursor: it is not a cursor of this list.
     """
     rest = iter(items)
     begin = list(islice(rest, 1))
@@ -108,5 +108,5 @@ def page_of(rows: list[R], limit: int, *order: str) -> PageOf[R]:
 
 
 def bounded(limit: int | None) -> int:
-    """A limit between 1 and 500; 50 where none was asked for."""
+    """A limit between 1 and 500; 50 if none was given."""
     return DEFAULT_LIMIT if limit is None else max(1, min(limit, MAX_LIMIT))

@@ -21,9 +21,9 @@ from projections.store.postgres_address import DEFAULT_SCHEMA
 Connection = BoundedConnection[tuple[Any, ...]]
 TIMEOUT_S = 5.0
 CONNECT_WITHIN_S = 3
-# The longest question is answered in far less; a database that is silent for so long is frozen.
+# The longest query is answered in far less; a database that is silent for this long is frozen.
 SILENT_MAX_S = 20.0
-# Who asks has a connection tried at once: the pool's own attempts grow apart as long as the database is away.
+# A query starts a connection attempt at once: the pool's own attempts grow apart while the database is away.
 RECONNECT_S = 0.1
 CLOSE_WITHIN_S = 0.3
 
@@ -71,7 +71,7 @@ class PostgresMoments:
             raise ViewUnavailable(f"The view {self._schema} could not be read: {error}") from error
 
     def close(self) -> None:
-        """See `Source`: whoever still waits for the database is told that it does not answer."""
+        """See `Source`: readers that still wait for the database get an error that it does not answer."""
         self._is_closing = True
         for connection in tuple(self._in_use):
             connection.given_up = True
@@ -85,7 +85,7 @@ class PostgresMoments:
             yield
         finally:
             self._in_use.discard(connection)
-            # The pool itself may have to take the transaction back.
+            # The pool itself may have to roll the transaction back.
             connection.ends_at = time.monotonic() + SILENT_MAX_S
 
     def _check(self, moment: Moment) -> None:

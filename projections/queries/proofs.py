@@ -1,4 +1,4 @@
-"""The audit trees as a door asks them: where an entry stands, and what proves it."""
+"""Queries on the audit trees: the leaf of an entry, and its proof."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _OF_TREE = '"tenant" = ? AND "topic" = ? AND "log_partition" = ?'
 
 
 class Place(NamedTuple):
-    """Where the record of an entry stands."""
+    """The place of an entry's record."""
 
     tree: TreeKey
     offset: int
@@ -34,26 +34,26 @@ class Leaf:
 
 
 def place_of_entry(moment: Moment, tenant: str, project: str, event_id: str) -> Place | None:
-    """Where the event of an audit entry stands: one of the project, or of what belongs to the whole tenant."""
+    """The place of an audit entry's event, which belongs to the project or to the whole tenant."""
     tail = 'WHERE "tenant" = ? AND "event_id" = ? AND "project" IN (?, ?) LIMIT 1'
     rows = moment.select(AUDIT_ENTRIES, tail, (tenant, event_id, project, NO_PROJECT))
     if not rows:
         return None
     row = rows[0]
-    # What was published, or refused to be, is of no execution.
+    # Definitions, published or refused, belong to no execution.
     is_definition = row["execution_id"] is None or row["action"] in RULE_ACTIONS
     topic: TopicRole = "definitions" if is_definition else "executions"
     return Place(TreeKey(tenant, topic, row["log_partition"]), row["log_offset"])
 
 
 def tree_size(moment: Moment, tree: TreeKey) -> int:
-    """How many leaves a tree has; 0 for one that is not there."""
+    """The number of leaves of a tree; 0 if there is no such tree."""
     row = moment.one(AUDIT_TREES, tenant=tree.tenant, topic=tree.topic, log_partition=tree.partition)
     return 0 if row is None else int(row["size"])
 
 
 def tiles_of(moment: Moment, tree: TreeKey) -> Tiles:
-    """A tree, to make roots and proofs of."""
+    """A tree's tiles, to compute roots and proofs from."""
 
     def read(level: int, number: int) -> bytes:
         row = _tile(moment, tree, level, number)
@@ -63,7 +63,7 @@ def tiles_of(moment: Moment, tree: TreeKey) -> Tiles:
 
 
 def index_of(moment: Moment, tree: TreeKey, offset: int) -> int | None:
-    """The index of the leaf of an offset; None where there is none."""
+    """The index of the leaf with this offset; None if there is none."""
     tail = f'WHERE {_OF_TREE} AND "level" = 0 AND "first_offset" <= ? ORDER BY "first_offset" DESC LIMIT 1'
     rows = moment.select(AUDIT_TILES, tail, (*tree, offset))
     if not rows:
@@ -74,7 +74,7 @@ def index_of(moment: Moment, tree: TreeKey, offset: int) -> int | None:
 
 
 def leaves(moment: Moment, tree: TreeKey, after: int, limit: int) -> Iterator[Leaf]:
-    """The leaves that follow an index, in order, at most `limit`."""
+    """The leaves after an index, in order, at most `limit`."""
     index, left = after + 1, limit
     while left > 0 and (row := _tile(moment, tree, 0, index >> BITS)) is not None:
         hashes, offsets = bytes(row["hashes"]), _offsets(row)

@@ -1,4 +1,4 @@
-"""One thing by its id. Every function returns the row, or None: `*_json` of the folds makes the resource."""
+"""One resource by its id. Every function returns the row, or None: `*_json` of the folds makes the resource."""
 
 from projections.queries.moment import Moment
 from projections.tables.answers import ANSWERS, AnswerRow
@@ -25,9 +25,9 @@ def hold(moment: Moment, tenant: str, project: str, hold_id: str) -> HoldRow | N
 def requests(
     moment: Moment, tenant: str, project: str, request_id: str, *, agent: str | None, limit: int
 ) -> list[HoldRow]:
-    """The holds that are requests of an id, newest first: it is unique in its execution, and not in its project.
+    """The holds that are requests with this id, newest first: it is unique in its execution, but not in its project.
 
-    With `agent` only those that this agent's executions ask.
+    With `agent`, only those of this agent's executions.
     """
     tail, parameters = '"tenant" = ? AND "project" = ? AND "request_id" = ?', [tenant, project, request_id]
     if agent is not None:
@@ -37,10 +37,10 @@ def requests(
 
 
 def answer(moment: Moment, tenant: str, project: str, command_id: str, log_key: str) -> AnswerRow | None:
-    """What became of a command: its body's digest, where its events stand, and the refusal, if any.
+    """The outcome of a command: its body's digest, the offsets of its events, and the refusal, if any.
 
-    Of the commands with this id the one on this key, else another. Commands about definitions belong to a tenant
-    and are found from every project of it.
+    Of several commands with this id, the one under this key is returned if there is one, else another. Commands about
+    definitions belong to a tenant and are found from each of its projects.
     """
     tail = 'WHERE "tenant" = ? AND "project" IN (?, \'\') AND "command_id" = ?'
     order = 'ORDER BY CASE WHEN "log_key" = ? THEN 0 ELSE 1 END LIMIT 1'

@@ -24,9 +24,9 @@ class _Opened:
 
 
 class SqliteMoments:
-    """Connections to whatever generation the path means now; idle ones are kept for the next question.
+    """Connections to the generation that the path points to now; idle ones are kept for the next query.
 
-    A generation that was once found damaged answers nothing more: elsewhere it may read well, with rows missing.
+    A generation that was once found damaged is never read again: other parts of it may read well, with rows missing.
     """
 
     def __init__(self, path: Path) -> None:

@@ -5,7 +5,7 @@ from projections.tables.standing_rules import RULE_USES
 
 
 def counts(moment: Moment, tenant: str, project: str, rule_id: str | None = None) -> dict[str, int]:
-    """Rule id → the uses that were given of it, of each rule of a project with any; or of one rule."""
+    """Rule id → number of uses granted, for each used rule of a project, or for one rule."""
     only = "" if rule_id is None else 'AND "rule_id" = ? '
     text = (
         f'SELECT "rule_id", MAX("number") FROM {moment.dialect.prefix}{RULE_USES.name} '  # noqa: S608 – names of tables.py

@@ -1,4 +1,4 @@
-"""The views as a door reads them: a few connections, each question in one moment."""
+"""The views for the APIs: a few connections, each query in one snapshot."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from schemas.topics import Topics
 
 T = TypeVar("T")
 CONNECTIONS = 4
-# Whoever asks gets an answer within this, whatever the database does.
+# A reader gets an answer within this time, whatever the database does.
 ANSWER_S = 10.0
 
 
 class Positions(NamedTuple):
-    """Up to where a moment has read: partition → first offset not read, and the same of the definitions."""
+    """How far a snapshot has read: partition → first offset not read, and the same for the definitions."""
 
     executions: dict[int, int]
     definitions: int
 
 
 class Source(Protocol):
-    """Where moments come from: `SqliteMoments` or `PostgresMoments`."""
+    """The source of snapshots: `SqliteMoments` or `PostgresMoments`."""
 
     def moment(self) -> AbstractContextManager[Moment]:
-        """A moment; ends with the context."""
+        """A snapshot; it ends with the context."""
         ...
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         ...
 
 
@@ -43,19 +43,19 @@ class Views:
     def __init__(self, source: Source, topics: Topics) -> None:
         self._source = source
         self._topics = topics
-        # Threads of their own: a database that does not answer must not hold up what others do in a thread.
+        # Threads of its own: a database that does not answer must not block other work that runs in threads.
         self._is_closed = False
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="views")
 
     async def read(self, ask: Callable[[Moment], T], within_s: float = ANSWER_S) -> tuple[T, Positions]:
-        """Ask the views in one moment, outside of the event loop's thread.
+        """Query the views in one snapshot, outside the event loop's thread.
 
         Args:
-            ask: one or more of the questions of this package, as a plain function of the moment.
+            ask: one or more of the queries of this package, as a plain function of the snapshot.
             within_s: how long to wait for the answer.
 
         Returns:
-            The answer, and the positions of the same moment.
+            The answer, and the positions of the same snapshot.
 
         Raises:
             ViewUnavailable: there is no view yet, or its database does not answer in time.
@@ -77,7 +77,7 @@ class Views:
             return ask(moment), self._positions(moment.positions())
 
     def close(self) -> None:
-        """Let go of the connections, also of those that wait for an answer. May be called again."""
+        """Close the connections, also those that wait for an answer. Can be called again."""
         self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._source.close()
@@ -89,18 +89,18 @@ class Views:
 
 
 def open_views(url: str, topics: Topics | None = None) -> Views:
-    """The views of a database URL. Connects at the first question.
+    """The views of a database URL. Connects at the first query.
 
     Args:
         url: as for the projector.
-        topics: the installation's; by default those with the prefix `placet`.
+        topics: the topics of the installation; by default those with the prefix `placet`.
 
     Raises:
         UnknownDatabase: the URL is neither SQLite nor PostgreSQL.
     """
     if is_sqlite(url):
         return Views(SqliteMoments(sqlite_path(url)), topics or Topics())
-    # The driver is loaded only where the views are there.
+    # The driver is loaded only if the views are in PostgreSQL.
     from projections.queries.postgres_moments import PostgresMoments
     from projections.store.facade import data_schema
     from projections.store.postgres_address import split_url

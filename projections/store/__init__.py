@@ -1,1 +1,1 @@
-"""The store of the views: rows and the offsets they stand for, in one transaction. SQLite or PostgreSQL."""
+"""The store of the views: rows and the log offsets they were made from, in one transaction. SQLite or PostgreSQL."""

@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL on which nobody waits without end.
+"""Connections to PostgreSQL on which no caller waits without end.
 
-A server that is frozen or cut off closes nothing, and a frozen one's kernel still answers for it: only who waits can
-tell. So a wait has a moment at which it ends. The connection is closed then, since its answer may still come.
+A server that is frozen or cut off closes no connection, and a frozen server's kernel still answers for it: only the
+waiting client can notice. So every wait has a deadline. The connection is closed then: its answer can still come.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Row = TypeVar("Row", covariant=True)
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 10
-# A network that swallows packets: the kernel finds out, also where nobody has a limit of their own.
+# A network that drops packets: the kernel detects it, also for callers without a limit of their own.
 NETWORK: Mapping[str, int] = {
     "keepalives_idle": 10,
     "keepalives_interval": 3,
@@ -31,21 +31,21 @@ class Overdue(psycopg.OperationalError):
 
 
 class BoundedConnection(psycopg.Connection[Row]):
-    """A connection whose waits end at a moment, or when another thread gives it up.
+    """A connection whose waits end at a deadline, or when another thread gives it up.
 
     Attributes:
-        ends_at: by `time.monotonic`; None waits for as long as it takes.
-        given_up: set from any thread; whoever waits stops within a tenth of a second.
+        ends_at: a time of `time.monotonic`; None waits without limit.
+        given_up: set from any thread; a wait stops within a tenth of a second.
     """
 
     ends_at: float | None = None
     given_up: bool = False
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
-        """As the base class; psycopg looks up from its waiting ten times a second.
+        """As the base class; psycopg interrupts its waiting ten times a second.
 
         Raises:
-            Overdue: the moment has come.
+            Overdue: the deadline has passed.
         """
         try:
             return super().wait(self._bounded(gen), *args, **kwargs)
@@ -69,16 +69,16 @@ class BoundedConnection(psycopg.Connection[Row]):
 
 
 def network_settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What libpq is told of the network, where the URL does not say otherwise."""
+    """The network settings for libpq, unless the URL sets them."""
     return {name: value for name, value in NETWORK.items() if name not in given}
 
 
 def connect_timeout(given: Mapping[str, Any], at_most_s: int = CONNECT_TIMEOUT_S) -> int:
-    """Seconds to wait for a connection: the operator's own where it is set, never more than a caller can wait.
+    """Seconds to wait for a connection: the operator's setting if there is one, never more than a caller can wait.
 
     Args:
         given: the parameters of the URL.
-        at_most_s: what holds where nothing is set, and the most where the caller's own time is short.
+        at_most_s: the value if nothing is set, and the maximum if the caller's own time is short.
     """
     stated = int(given.get("connect_timeout") or os.environ.get("PGCONNECT_TIMEOUT") or 0)
     if stated <= 0:

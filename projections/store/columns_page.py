@@ -1,4 +1,4 @@
-"""docs/columns.md, made of the comments: `python -m projections.store.columns_page` writes it anew."""
+"""docs/columns.md, made from the comments: `python -m projections.store.columns_page` writes it again."""
 
 from __future__ import annotations
 

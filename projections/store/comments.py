@@ -1,9 +1,9 @@
-"""What each table and column of the views means: PostgreSQL's comments, and the list in docs/columns.md."""
+"""The meaning of each table and column of the views: PostgreSQL's comments, and the list in docs/columns.md."""
 
 from projections.store.tables import OFFERED
 from projections.tables.columns import Reads
 
-# Table or SQL view → what it is, and what its columns mean.
+# Table or SQL view → its meaning, and those of its columns.
 OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
     one.name: (one.meaning, {column.name: column.meaning for column in one.columns}) for one in OFFERED
 }
@@ -15,25 +15,25 @@ _MOMENTS = ("_at_ms", "_until_ms")
 
 
 def is_json(table: str, column: str) -> bool:
-    """Whether a column of text holds JSON."""
+    """Returns True if a text column holds JSON."""
     return (table, column) in _JSON
 
 
 def is_moment(column: str) -> bool:
-    """Whether a column is a moment in milliseconds since 1970; its name tells, also in a view of another version."""
+    """Returns True if a column is a moment in milliseconds since 1970; decided by name, in views of any version."""
     return column == "at_ms" or column.endswith(_MOMENTS)
 
 
 def table_comment(table: str) -> str:
-    """What a table or SQL view is."""
+    """The meaning of a table or SQL view."""
     return OF_TABLE[table][0]
 
 
 def column_comment(table: str, column: str) -> str:
-    """What a column means.
+    """The meaning of a column.
 
     Raises:
-        KeyError: nobody has said so.
+        KeyError: the column has no description.
     """
     text = OF_TABLE[table][1][column]
     return f"{text} Milliseconds since 1970, UTC." if is_moment(column) else text

@@ -1,6 +1,6 @@
-"""The encoding of a PostgreSQL database and of the connections to it: UTF8, or nothing is made in it.
+"""The encoding of a PostgreSQL database and of the connections to it: UTF8; any other is refused.
 
-In SQL_ASCII the driver gives bytes where texts are asked for, and in any other encoding some texts cannot be kept.
+With SQL_ASCII the driver returns bytes in place of text, and other encodings cannot store every text.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ import psycopg
 
 from projections.store.port import DatabaseUnfit
 
-# Of the database, and of every connection whatever PGCLIENTENCODING, the URL or the role's own settings say.
+# Of the database, and of every connection, whatever PGCLIENTENCODING, the URL or the role's own settings say.
 ENCODING = "UTF8"
 
 

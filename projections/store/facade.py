@@ -1,8 +1,8 @@
-"""What analysts see of a view in PostgreSQL: a schema of SQL views that stay when the tables behind them are swapped.
+"""The PostgreSQL schema that analysts read: SQL views that stay when the tables behind them are swapped.
 
-The tables stand in `placet_data`, one SQL view a table in `placet`. Whoever may read the schema `placet` reads what
-is there, and may build views of their own on it: a swap lets the same views name the rebuilt tables, so that neither
-grants nor what depends on them is lost. Columns that a new version adds come last. Times and JSON stand there in
+The tables are in `placet_data`, with one SQL view per table in `placet`. Roles that can read the schema `placet` read
+these views, and can build views of their own on them: a swap redefines the same views on the rebuilt tables, so that
+neither grants nor dependent views are lost. Columns that a new version adds come last. Times and JSON are offered in
 PostgreSQL's own types too (`offered`), and every view and column has a comment.
 """
 
@@ -20,12 +20,12 @@ from projections.store.tables import TABLES
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 TRACKING, LAYOUT = "tracking", "placet_layout"
-# A query of an analyst's that runs for longer keeps a swap from happening, not the projector from writing.
+# An analyst's query that runs longer than this prevents a swap, but never keeps the projector from writing.
 LOCK_TIMEOUT = "10s"
 
 _SHOWN = (*(table.name for table in TABLES), *VIEW_NAMES)
 _OWN = (*_SHOWN, TRACKING, LAYOUT)
-# Views of others on tables of a schema, and foreign keys of others to them.
+# Other users' views on a schema's tables, and their foreign keys to them.
 _DEPENDENTS = """
 SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname)
 FROM pg_depend d
@@ -74,11 +74,11 @@ def data_schema(schema: str) -> str:
 
 
 def move_old_tables(connection: Connection, schema: str) -> None:
-    """Move tables that an earlier version kept in the schema itself, with the right to read them.
+    """Move tables that an earlier version kept in the schema itself, together with the right to read them.
 
     Args:
         connection: with a transaction and the view's lock.
-        schema: the one that analysts know.
+        schema: the schema that analysts read.
     """
     if not _is_table(connection, schema, LAYOUT) or _exists(connection, data_schema(schema)):
         return
@@ -97,7 +97,7 @@ def move_old_tables(connection: Connection, schema: str) -> None:
 
 
 def is_current(connection: Connection, schema: str) -> bool:
-    """Whether every table has its view with all columns and comments."""
+    """Returns True if every table has its view with all columns and comments."""
     behind, said = data_schema(schema), comments(connection, schema)
     for name in _SHOWN:
         there = offered(connection, behind, name)
@@ -109,15 +109,15 @@ def is_current(connection: Connection, schema: str) -> bool:
 
 
 def refresh(connection: Connection, schema: str) -> None:
-    """Let the views name the tables that are behind them now.
+    """Redefine the views on the tables that are behind them now.
 
     Args:
         connection: with a transaction and the view's lock.
-        schema: the one that analysts know; made where it is missing.
+        schema: the schema that analysts read; created if it is missing.
     """
     connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(schema)))
     for name in _SHOWN:
-        # Of an earlier version not every table may be there.
+        # A view of an earlier version does not have every table.
         if there := offered(connection, data_schema(schema), name):
             _show(connection, schema, name, there)
 
@@ -138,15 +138,15 @@ def _show(connection: Connection, schema: str, name: str, there: Sequence[Offere
 
 
 def losses(connection: Connection, schema: str, rebuilt: str) -> list[str]:
-    """What of others would be lost if the tables of a rebuilt view took the place of those in force.
+    """What other users would lose if the tables of a rebuilt view replaced the current ones.
 
     Args:
         connection: to the database.
-        schema: the one that analysts know.
+        schema: the schema that analysts read.
         rebuilt: the schema with the rebuilt tables.
 
     Returns:
-        One sentence for each, saying what to do; empty where nothing would be lost.
+        One sentence for each, saying what to do; empty if nothing would be lost.
     """
     behind = data_schema(schema)
     everything = {"schema": behind, "names": list(_OWN), "other": schema, "own": list(_OWN)}
@@ -166,7 +166,7 @@ def losses(connection: Connection, schema: str, rebuilt: str) -> list[str]:
 
 
 def _of_changed_views(connection: Connection, schema: str, rebuilt: str) -> list[str]:
-    """What hangs on views that the new version can only make anew: a column is gone, or of another type."""
+    """What depends on views that the new version must drop and create: a column is gone, or has another type."""
     found = []
     for name in _SHOWN:
         shown = columns(connection, schema, name)

@@ -1,4 +1,4 @@
-"""A rebuilt view beside the live one, and what tells one generation of a view from another."""
+"""A rebuilt view beside the live one, and the identity of a generation of a view."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ Identity = tuple[int, int]
 class Generation:
     """A new view beside the live one.
 
-    `check` raises `ViewHeld` where the swap would lose what others have made. `swap` puts it in the place of the view
-    with the given identity, or raises `ViewReplaced` or, unless it is forced, `ViewHeld`; close the store before.
-    `discard` removes it.
+    `check` raises `ViewHeld` if the swap would lose objects that others have made. `swap` replaces the view with the
+    given identity, or raises `ViewReplaced` or, unless it is forced, `ViewHeld`; close the store before. `discard`
+    removes the new view.
     """
 
     store: ViewStore
@@ -24,7 +24,7 @@ class Generation:
 
 
 def made(make: Callable[[], ViewStore], discard: Callable[[], None]) -> ViewStore:
-    """The store of a new generation; what there is of it is discarded where it cannot be made."""
+    """The store of a new generation; if it cannot be made, its parts are discarded."""
     try:
         return make()
     except BaseException:

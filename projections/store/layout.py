@@ -1,18 +1,18 @@
-"""Which version of the tables a view was built with."""
+"""The version of the tables that a view was built with."""
 
 from projections.store.port import ViewOutdated
 from projections.store.statements import Dialect, create_statements
 from schemas.canonical import sha256_hex
 
 LAYOUT_STATEMENT = "CREATE TABLE IF NOT EXISTS placet_layout (layout TEXT PRIMARY KEY)"
-# Another number where the folds make other rows of the same events: a view would differ from its log for ever.
-# 2: a call that is denied has no grant. 3: an adoption is told by when it was written.
-# 4: every hold that time ended has timed out, and only a default that there is answers.
+# Increased when the folds make other rows from the same events: an older view would differ from its log for ever.
+# 2: a call that is denied has no grant. 3: an adoption has the time at which it was written.
+# 4: every hold that time ended has timed out, and only an existing default answers.
 ROWS_VERSION = 4
 
 
 def layout_of(dialect: Dialect) -> str:
-    """Names the tables, and what stands in them, as this version of Placet makes them."""
+    """A digest of the tables, and of the folds' version, of this version of Placet."""
     return sha256_hex("\n".join((*create_statements(dialect), f"rows {ROWS_VERSION}")))[:16]
 
 

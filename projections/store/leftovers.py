@@ -1,8 +1,8 @@
-"""What a rebuild that was killed leaves beside a SQLite view, and how it is told from one that still runs.
+"""Leftovers of a killed rebuild beside a SQLite view, and how they are told from a rebuild that still runs.
 
-Beside its file, a generation that is being built has a file of its name with `.building`, which is locked until the
-generation is the live one or is gone. The kernel drops that lock with the process. The file of the database itself
-is not locked: to close it a second time would drop SQLite's own locks on it.
+A generation that is being built has, beside its file, a file of its name with `.building`, which is locked until the
+generation is the live one or is gone. The kernel releases that lock when the process ends. The database file itself
+is not locked: closing it a second time would release SQLite's own locks on it.
 """
 
 import fcntl
@@ -17,45 +17,45 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 BUILDING = ".building"
-# A lock file goes last: whatever is left without it counts as another version's.
+# The lock file is removed last: leftovers without one count as another version's.
 _PARTS = ("", "-wal", "-shm", "-journal", ".link")
-# A version that takes no lock may be building what was written lately.
+# A version that takes no lock may still be building a file that was written recently.
 UNLOCKED_FOR_S = 600.0
 
 
 class Claim:
-    """Says that a generation is being built, until it is dropped."""
+    """Marks a generation as being built, until it is dropped."""
 
     def __init__(self, file: Path) -> None:
-        """Take the claim before the generation's file is made.
+        """Take the claim before the generation's file is created.
 
         Raises:
-            OSError: there is no room for it, or the directory cannot be written.
+            OSError: the disk is full, or the directory cannot be written.
         """
         self._path = file.with_name(file.name + BUILDING)
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def drop(self) -> None:
-        """The generation is the live one by now, or it is gone."""
+        """Release the claim: the generation is now the live one, or it is gone."""
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
 def remove_generation(file: Path) -> None:
-    """Remove a generation with all that belongs to it but its claim."""
+    """Remove a generation with all its files except its claim."""
     for suffix in _PARTS:
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
 def remove_leftovers(path: Path) -> list[str]:
-    """Remove generations beside a view that nobody builds and that are not the live one.
+    """Remove generations beside a view that no process is building and that are not the live one.
 
     Args:
         path: the configured path.
 
     Returns:
-        The names of those that were removed. What cannot be removed is told in the log and left.
+        The names of those that were removed. A generation that cannot be removed is logged and left.
     """
     removed = []
     for file in _generations(path):
@@ -88,7 +88,7 @@ def _remove_if_left(file: Path, path: Path) -> bool:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Only whoever holds the claim makes a generation the live one: asked now, the answer stays.
+        # Only the holder of the claim makes a generation the live one: checked here, the result cannot change.
         is_live = _is_live(file, path)
         if not is_live:
             remove_generation(file)
@@ -101,7 +101,7 @@ def _remove_if_left(file: Path, path: Path) -> bool:
 
 
 def _is_live(file: Path, path: Path) -> bool:
-    """Whether the path means this file, also where the file is still to be made."""
+    """Returns True if the path points to this file, even if the file is still to be created."""
     with suppress(OSError):
         if Path(os.readlink(path)).name == file.name:
             return True
@@ -109,7 +109,7 @@ def _is_live(file: Path, path: Path) -> bool:
 
 
 def _is_at_rest(file: Path) -> bool:
-    """Whether nothing of a generation was written lately."""
+    """Returns True if none of a generation's files was written recently."""
     written = [0.0]
     for suffix in _PARTS:
         with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
-"""What a SQL view of the façade offers of the table behind it: its columns, and times and JSON typed.
+"""The columns of a SQL view of the façade: those of the table behind it, and its times and JSON with types.
 
-A column of milliseconds `opened_at_ms` is offered as `opened_at` too, one of JSON text `arguments` as
-`arguments_json`. The text stays beside: it is what was decided on, byte for byte, which jsonb is not.
+A column of milliseconds `opened_at_ms` is also offered as `opened_at`, one of JSON text `arguments` as
+`arguments_json`. The text column stays: it is byte for byte what was decided on, which jsonb is not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from projections.store.comments import column_comment, is_json, is_moment, table
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 MOMENT = "to_timestamp({} / 1000.0)"
-# Type jsonb takes no U+0000, which canonical JSON may have: it is shown as U+FFFD, as in text.
+# The type jsonb cannot hold U+0000, which canonical JSON can contain: it is shown as U+FFFD, as in text.
 _JSONB = (
     "(CASE WHEN position('\\u0000' in {0}) = 0 THEN NULLIF({0}, '') "
     "ELSE regexp_replace({0}, '(?<!\\\\)((?:\\\\\\\\)*)\\\\u0000', '\\1\ufffd', 'g') END)::jsonb"
@@ -36,7 +36,7 @@ WHERE n.nspname = %s
 
 
 class Offered(NamedTuple):
-    """A column of a SQL view: its name and type, what it is made by, and what it means (empty: unknown)."""
+    """A column of a SQL view: its name and type, its SQL expression, and its meaning (empty: unknown)."""
 
     name: str
     type: str
@@ -45,7 +45,7 @@ class Offered(NamedTuple):
 
     @property
     def declared(self) -> tuple[str, str]:
-        """Name and type, as `columns` has them."""
+        """Name and type, as `columns` returns them."""
         return self.name, self.type
 
 
@@ -56,7 +56,7 @@ def columns(connection: Connection, schema: str, name: str) -> list[tuple[str, s
 
 
 def offered(connection: Connection, schema: str, name: str) -> list[Offered]:
-    """What is offered of a table or view.
+    """The columns offered for a table or view.
 
     Args:
         connection: to the database.
@@ -70,7 +70,7 @@ def offered(connection: Connection, schema: str, name: str) -> list[Offered]:
 
 
 def comment_on(connection: Connection, schema: str, name: str, shown: Sequence[Offered]) -> None:
-    """Write the comments of a SQL view that are not there as they should be."""
+    """Write the comments of a SQL view that are missing or differ."""
     there = comments(connection, schema)
     view = Identifier(schema, name)
     if there.get((name, "")) != table_comment(name):
@@ -82,7 +82,7 @@ def comment_on(connection: Connection, schema: str, name: str, shown: Sequence[O
 
 
 def comments(connection: Connection, schema: str) -> Mapping[tuple[str, str], str]:
-    """The comments in a schema: (view, column) → text; of a view itself the column is empty."""
+    """The comments in a schema: (view, column) → text; the column is empty for the view itself."""
     return {(view, column): text for view, column, text in connection.execute(_COMMENTS, (schema,))}
 
 
@@ -104,5 +104,5 @@ def _comment(table: str, column: str) -> str:
     try:
         return column_comment(table, column)
     except KeyError:
-        # Of another version, which says what it means.
+        # A column of another version, which documents it itself.
         return ""

@@ -1,11 +1,11 @@
 """The store as the projector sees it: a small port with two implementations, `sqlite` and `postgres`.
 
-Whoever implements it promises:
+Every implementation guarantees:
 
 1. `apply` writes a batch's rows and positions in one transaction, or nothing.
-2. A position moves only from where the writer believes it to be (compare-and-set), so that two projectors on
+2. A position moves only from the value that the writer expects (compare-and-set), so that two projectors on
    one view cannot count a record twice or skip one: the second gets `PositionConflict`.
-3. A view that was swapped for a rebuilt one takes no further batch: `ViewReplaced`.
+3. A view that was swapped for a rebuilt one accepts no further batch: `ViewReplaced`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,28 +20,28 @@ from projections.tables.columns import R, Table, TableOf
 from projections.tables.columns import Values as Values
 from schemas.term import NO_CLAIM
 
-# By what a URL of a database is given, where nothing else is said.
+# The setting that gives a database URL, unless another is named.
 SETTING = "DATABASE_URL"
 
 
 class ViewError(OperatorError):
-    """What keeps a view from being written or read; `str()` says what to do."""
+    """A view cannot be written or read; `str()` says what to do."""
 
 
 class ViewUnavailable(ViewError):
-    """The database cannot be reached, or holds no view yet. Try again; the operator starts or mends it."""
+    """The database cannot be reached, or holds no view yet. Try again; the operator starts or repairs it."""
 
 
 class ViewDamaged(ViewUnavailable):
-    """The file does not hold what was written to it. The operator makes the view anew from the log."""
+    """The file does not hold what was written to it. The operator rebuilds the view from the log."""
 
 
 class DatabaseRefuses(ViewUnavailable):
-    """The database lets nobody in as it was asked. The operator mends the user, the password or the name."""
+    """The database refuses the connection. The operator corrects the user, the password or the name."""
 
 
 class DatabaseUnfit(ViewError):
-    """The database is of a kind in which no view can be kept. The operator names another."""
+    """The database is of a kind that cannot hold a view. The operator names another."""
 
 
 class ViewOutdated(ViewError):
@@ -49,11 +49,11 @@ class ViewOutdated(ViewError):
 
 
 class ViewHeld(ViewError):
-    """A rebuilt view cannot take the place of the live one: what others have made hangs on that."""
+    """A rebuilt view cannot replace the live one: objects that others have made depend on the live one."""
 
 
 class ViewReplaced(ViewError):
-    """The view was swapped for a rebuilt one. The writer opens it again and goes on from its positions."""
+    """The view was swapped for a rebuilt one. The writer opens it again and continues from its positions."""
 
 
 class PositionConflict(ViewError):
@@ -62,11 +62,11 @@ class PositionConflict(ViewError):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Up to where a view has read one partition.
+    """How far a view has read one partition.
 
-    `next_offset` is the first offset not read, `claim` the claim in force there, `record_id` names the record
-    before it. `topic_id` names this very log: it is the id of the partition's first record, a claim with a
-    fresh uuid, so that a topic made anew has another one, and a log restored from a copy has not.
+    `next_offset` is the first offset not read, `claim` the claim in force at that point, `record_id` names the record
+    before it. `topic_id` identifies this log: it is the id of the partition's first record, a claim with a fresh
+    uuid, so that a recreated topic has another one, and a log restored from a copy has the same.
     """
 
     topic: str
@@ -88,7 +88,7 @@ class Position:
 
 
 class Move(NamedTuple):
-    """A position before and after a batch; `before` is None where the view meets the partition first."""
+    """A position before and after a batch; `before` is None if the partition is new to the view."""
 
     before: Position | None
     after: Position
@@ -96,9 +96,9 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction writes: by table, rows as tuples in the order of its columns.
+    """The rows that one transaction writes: by table, as tuples in the order of its columns.
 
-    `inserts` are of rows that are new, `upserts` of rows that may be there.
+    `inserts` are rows that are new, `upserts` rows that can already exist.
     """
 
     moves: Sequence[Move]
@@ -120,10 +120,10 @@ def position_values(position: Position) -> Values:
 
 
 class ViewReader(Protocol):
-    """One moment of a view, for a comparison: every read sees the same state."""
+    """One snapshot of a view, for a comparison: every read sees the same state."""
 
     def positions(self) -> list[Position]:
-        """Up to where this moment of the view has read."""
+        """How far this snapshot of the view has read."""
         ...
 
     def rows(self, table: Table) -> Iterator[Values]:
@@ -132,16 +132,16 @@ class ViewReader(Protocol):
 
 
 class RowStore(Protocol):
-    """What folding needs of a view: rows as they were, and a place for what they became."""
+    """The part of a view that folding needs: reading rows before an event, and writing them after it."""
 
     def load(self, table: TableOf[R], keys: Sequence[Key], through: int | None = None) -> list[R]:
         """The rows with these primary keys, in any order; missing ones are left out.
 
         Args:
-            table: which.
-            keys: of the rows.
-            through: how many of the batches that were applied here must be in the database before the rows are
-                read, where that takes time; None for all of them.
+            table: the table.
+            keys: the keys of the rows.
+            through: the number of batches applied here that must be in the database before the rows are read, if
+                writing them takes time; None for all of them.
         """
         ...
 
@@ -150,7 +150,7 @@ class RowStore(Protocol):
 
         Raises:
             PositionConflict: a position is not where the batch starts; nothing was written.
-            ViewReplaced: the view was swapped meanwhile; nothing that anybody reads was written.
+            ViewReplaced: the view was swapped meanwhile; nothing was written to the live view.
             ViewUnavailable: the database failed; nothing was written.
         """
         ...
@@ -160,17 +160,17 @@ class ViewStore(RowStore, Protocol):
     """A view that is written."""
 
     def positions(self) -> list[Position]:
-        """Up to where the view has read, by partition; empty for a new view."""
+        """How far the view has read, by partition; empty for a new view."""
         ...
 
     def tracked(self, position: Position) -> int | None:
-        """The tracking recorder's own word on the position: its next offset, or None."""
+        """The position according to the tracking recorder: its next offset, or None."""
         ...
 
     def snapshot(self) -> AbstractContextManager[ViewReader]:
-        """One consistent moment of the view to read at leisure."""
+        """One consistent snapshot of the view, for long reads."""
         ...
 
     def close(self) -> None:
-        """Let go of the connections. May be called again."""
+        """Close the connections. Can be called again."""
         ...

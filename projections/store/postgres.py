@@ -1,8 +1,8 @@
 """The view in a schema of a PostgreSQL database.
 
-A rebuilt view is a schema beside the live one; the swap renames both in one transaction, and lets the views that
-analysts read (see `facade`) name the new tables in the same one. Batches take a shared advisory lock and the swap
-takes it exclusively, so that no batch runs across it.
+A rebuilt view is a schema beside the live one; the swap renames both in one transaction, and in the same one
+redefines the views that analysts read (see `facade`) on the new tables. Batches take a shared advisory lock and the
+swap takes it exclusively, so that no batch runs across it.
 """
 
 import uuid
@@ -54,7 +54,7 @@ from projections.store.tables import TABLES
 from projections.tables.columns import R, Table, TableOf
 from projections.tables.log import POSITIONS
 
-# The session settings of a batch. A commit that a crash takes back takes its offsets back too.
+# The session settings of a batch. A commit that is lost in a crash loses its offsets too.
 _BEGIN = "SET LOCAL synchronous_commit = off"
 _SHARED_LOCK = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -64,10 +64,10 @@ KEYS_AT_ONCE = 500
 
 
 def dialect_of(schema: str) -> Dialect:
-    """The dialect with the schema put before every table."""
+    """The dialect with this schema in front of every table name."""
     return Dialect(
         placeholder="%s",
-        # Bytes decide the order, as in SQLite, whatever the database's locale.
+        # Text is ordered by its bytes, as in SQLite, whatever the database's locale.
         types={"text": 'TEXT COLLATE "C"', "int": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA"},
         greatest="GREATEST",
         moment=MOMENT,
@@ -80,11 +80,11 @@ def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tu
 
     Args:
         url: without the parameter `schema`.
-        within_s: how long to wait for it, where the URL does not say; a shorter time than usual holds in any case.
+        within_s: how long to wait for it, if the URL does not say; a shorter time than usual holds in any case.
 
     Raises:
-        ViewUnavailable: nobody answers.
-        DatabaseRefuses: it answers, and lets nobody in with this URL.
+        ViewUnavailable: no server answers.
+        DatabaseRefuses: the server answers, but refuses the connection with this URL.
         DatabaseUnfit: the URL cannot be read, or the database is not of the encoding UTF8.
     """
     given = read_url(url)
@@ -94,7 +94,7 @@ def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tu
             autocommit=True,
             row_factory=tuple_row,
             client_encoding=ENCODING,
-            # Where nothing answers at all, TCP itself gives up after minutes.
+            # If no server answers at all, TCP itself gives up only after minutes.
             connect_timeout=connect_timeout(given, within_s),
             **network_settings(given),
         )
@@ -130,8 +130,8 @@ class PostgresViewStore:
 
         Args:
             url: of the database, without the parameter `schema`.
-            schema: made with its tables where it is missing.
-            shown_as: the schema that analysts know it by; empty for a view that is still being rebuilt.
+            schema: the schema of the tables; created with them if it is missing.
+            shown_as: the schema that analysts read; empty for a view that is still being rebuilt.
         """
         self.url = url
         self.schema = schema
@@ -262,7 +262,7 @@ class PostgresViewStore:
 
 
 class PostgresReader:
-    """One moment of a PostgreSQL view."""
+    """One snapshot of a PostgreSQL view."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], dialect: Dialect) -> None:
         self._connection = connection
@@ -287,18 +287,18 @@ def new_generation(schema: str) -> str:
 
 
 def swap_in(url: str, rebuilt: str, shown_as: str, replaced: int, *, force: bool = False) -> None:
-    """Let the rebuilt view be the live one, at once for all readers and writers; the old one is dropped.
+    """Make the rebuilt view the live one, at once for all readers and writers; the old one is dropped.
 
     Args:
         url: of the database.
         rebuilt: the schema with the rebuilt view.
-        shown_as: the schema that analysts know the live view by.
-        replaced: the identity of the live view that it takes the place of; −1 for none.
-        force: swap although something of others is lost.
+        shown_as: the schema in which analysts read the live view.
+        replaced: the identity of the live view that it replaces; −1 for none.
+        force: swap even if objects of others are lost.
 
     Raises:
         ViewReplaced: another view has that name by now.
-        ViewHeld: something of others would be lost, or a query reads the old view for too long.
+        ViewHeld: objects of others would be lost, or a query reads the old view for too long.
     """
     schema = facade.data_schema(shown_as)
     old = new_generation(schema)
@@ -323,10 +323,10 @@ def swap_in(url: str, rebuilt: str, shown_as: str, replaced: int, *, force: bool
 
 
 def check_losses(url: str, shown_as: str, rebuilt: str) -> None:
-    """Look early whether a swap would lose something of others.
+    """Check early whether a swap would lose objects of others.
 
     Raises:
-        ViewHeld: it would; the message lists it.
+        ViewHeld: it would; the message lists them.
     """
     with connect(url) as connection:
         _check_losses(connection, shown_as, rebuilt)
@@ -339,7 +339,7 @@ def _check_losses(connection: psycopg.Connection[tuple[Any, ...]], shown_as: str
 
 
 def schema_identity(url: str, schema: str) -> int:
-    """Which schema has this name now; −1 for none."""
+    """The identity of the schema that has this name now; −1 for none."""
     with connect(url) as connection:
         return _identity_of(connection, schema)
 
@@ -349,7 +349,7 @@ def _identity_of(connection: psycopg.Connection[tuple[Any, ...]], schema: str) -
 
 
 def drop(url: str, schema: str) -> None:
-    """Remove a rebuilt view that is not wanted."""
+    """Remove a rebuilt view that is not needed."""
     with connect(url) as connection:
         connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
 
@@ -360,12 +360,12 @@ def _datastore(url: str, schema: str) -> PostgresDatastore:
         str(info.pop(name, "") or "") for name in ("dbname", "host", "port", "user", "password")
     )
     datastore = PostgresDatastore(dbname, host, port, user, password, schema=schema, pool_size=1)
-    # The rest of the URL (TLS, timeouts) goes to the driver as it stands.
+    # The rest of the URL (TLS, timeouts) goes to the driver unchanged.
     limits = {"connect_timeout": connect_timeout(info), **network_settings(info)}
     cast("dict[str, Any]", datastore.pool.kwargs).update(info | limits | {"client_encoding": ENCODING})
     return datastore
 
 
 def as_sql(text: str) -> Composed:
-    """Text made of the names in `tables` as a statement; values are always parameters."""
+    """A statement from text that contains only names in `tables`; values are always parameters."""
     return Composed([SQL(text)])

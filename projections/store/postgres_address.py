@@ -1,4 +1,4 @@
-"""What a `postgresql://` URL says, read without asking a server."""
+"""Parsing a `postgresql://` URL, without connecting to a server."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NO_ADDRESS = (
 def split_url(url: str, setting: str = SETTING) -> tuple[str, str]:
     """The connection URL without the parameter `schema`, and the schema it names (`placet` by default).
 
-    Analysts read that one; the tables stand in its `facade.data_schema`.
+    Analysts read that schema; the tables are in its `facade.data_schema`.
 
     Raises:
-        DatabaseUnfit: it is no URL.
+        DatabaseUnfit: it is not a URL.
     """
     try:
         parts = urlsplit(url)
@@ -45,7 +45,7 @@ def read_url(url: str, setting: str = SETTING) -> dict[str, Any]:
         for port in filter(None, str(given.get("port") or "").split(",")):
             int(port)
     except (psycopg.ProgrammingError, ValueError):
-        # Not chained: the reason may quote a part of the password.
+        # Not chained: the cause can quote a part of the password.
         raise DatabaseUnfit(_NO_ADDRESS.format(setting)) from None
     return given
 

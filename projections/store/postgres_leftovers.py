@@ -1,7 +1,7 @@
-"""What a rebuild that was killed leaves beside a PostgreSQL view, and how it is told from one that still runs.
+"""Leftovers of a killed rebuild beside a PostgreSQL view, and how they are told from a rebuild that still runs.
 
-The schema of a generation that is being built carries a comment, and a connection that lives as long as the rebuild
-holds an advisory lock of its name. A schema with the comment whose lock is free belongs to nobody any more.
+The schema of a generation that is being built has a comment, and a connection that lives as long as the rebuild
+holds an advisory lock of its name. A schema that has the comment but whose lock is free is abandoned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEFT = """
 SELECT nspname FROM pg_namespace
 WHERE nspname ~ ('^' || %s || '_[0-9a-f]{12}$') AND obj_description(oid, 'pg_namespace') = %s ORDER BY 1
 """
-# Whoever reads a leftover's tables by hand keeps them for this time.
+# The removal of a leftover waits this long for readers of its tables, and then leaves it.
 _WAIT = "SET lock_timeout = '5s'"
 
 
@@ -34,10 +34,10 @@ Connect = Callable[[str], BoundedConnection[tuple[Any, ...]]]
 
 
 class Claim:
-    """Says that a generation is being built, until it is dropped."""
+    """Marks a generation as being built, until it is dropped."""
 
     def __init__(self, connect: Connect, url: str, schema: str) -> None:
-        """Take the claim, and make the schema.
+        """Take the claim, and create the schema.
 
         Raises:
             ViewUnavailable: the database does not answer, or refuses.
@@ -55,12 +55,12 @@ class Claim:
             raise ViewUnavailable(f"The view {schema} cannot be made: {error}") from error
 
     def drop(self) -> None:
-        """The generation is the live one by now, or it is gone."""
+        """Release the claim: the generation is now the live one, or it is gone."""
         self._connection.close()
 
 
 def remove_leftovers(connect: Connect, url: str, schema: str) -> list[str]:
-    """Drop the generations of a view's schema that nobody builds.
+    """Drop the generations of a view's schema that no process is building.
 
     Args:
         connect: opens a connection.
@@ -68,7 +68,7 @@ def remove_leftovers(connect: Connect, url: str, schema: str) -> list[str]:
         schema: of the live tables.
 
     Returns:
-        The schemas that were dropped. What cannot be dropped is told in the log and left.
+        The schemas that were dropped. A schema that cannot be dropped is logged and left.
 
     Raises:
         ViewUnavailable: the database does not answer.

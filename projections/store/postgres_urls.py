@@ -1,4 +1,4 @@
-"""What a `postgresql://` URL means: its live view, a new generation beside it, and which generation is live."""
+"""The live view of a `postgresql://` URL, a new generation beside it, and the identity of the live generation."""
 
 from projections.store import facade, postgres, postgres_leftovers
 from projections.store.generation import Generation, Identity, made

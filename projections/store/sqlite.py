@@ -1,7 +1,7 @@
 """The view in a SQLite file (WAL).
 
-The path that is configured is a symbolic link to the file of the current generation; a rebuilt view is
-swapped in by renaming a new link over it. A file is never renamed itself: SQLite finds the write-ahead log by
+The configured path is a symbolic link to the file of the current generation; a rebuilt view is
+swapped in by renaming a new link over it. A file itself is never renamed: SQLite finds the write-ahead log by
 the file's name, and would mix the logs of two databases.
 """
 
@@ -56,7 +56,7 @@ DIALECT = Dialect(
 LOCK_TIMEOUT_S = 30
 NOTHING = (-1, -1)
 ROWS_AT_ONCE = 1_000
-# A commit that a power cut takes back takes its offsets back too: the records are read again.
+# A commit that is lost in a power failure loses its offsets too: the records are read again.
 _PRAGMAS = ("synchronous = NORMAL", "wal_autocheckpoint = 4000", "cache_size = -65536")
 _FAST_PRAGMAS = ("journal_mode = OFF", "synchronous = OFF", "cache_size = -262144")
 
@@ -82,10 +82,10 @@ class SqliteViewStore:
         """Open a generation's file.
 
         Args:
-            path: the configured path, whose link is watched; the file itself where nothing is swapped.
-            file: the generation's file; made with its tables where it is missing.
-            fast: write without journal and indices; a crash, or a batch that fails, spoils the file. `finish`
-                makes of it what others are.
+            path: the configured path, whose link is watched; the file itself if nothing is swapped.
+            file: the generation's file; created with its tables if it is missing.
+            fast: write without journal and indices; a crash, or a batch that fails, corrupts the file. `finish`
+                adds what is missing.
         """
         self.path = path
         self.file = file
@@ -185,7 +185,7 @@ class SqliteViewStore:
 
 
 class SqliteReader:
-    """One moment of a SQLite view."""
+    """One snapshot of a SQLite view."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -201,13 +201,13 @@ class SqliteReader:
         order = ", ".join(f'"{name}"' for name in table.key)
         with told(self._path, "could not be read"):
             found = self._connection.execute(select_statement(table, DIALECT, f"ORDER BY {order}"))
-            # Not from the cursor itself: a reader who leaves early would close it, after its connection maybe.
+            # Not from the cursor itself: a reader that leaves early would close it, perhaps after its connection.
             while rows := found.fetchmany(ROWS_AT_ONCE):
                 yield from rows
 
 
 def connect(file: Path) -> sqlite3.Connection:
-    """A connection that only reads; statements commit by themselves and may run in any thread.
+    """A connection that only reads; statements commit by themselves and can run in any thread.
 
     Raises:
         ViewUnavailable: there is no such file.
@@ -227,7 +227,7 @@ def connect(file: Path) -> sqlite3.Connection:
 
 
 def check_sound(path: Path) -> None:
-    """Read all of the view at a configured path, if there is one.
+    """Read the whole view at a configured path, if there is one.
 
     Raises:
         ViewDamaged: it is damaged.
@@ -239,15 +239,15 @@ def check_sound(path: Path) -> None:
 
 
 def open_current(path: Path) -> SqliteViewStore:
-    """The view at a configured path; a first generation is made where there is none.
+    """The view at a configured path; a first generation is created if there is none.
 
     Raises:
-        ViewUnavailable: it cannot be opened or made.
+        ViewUnavailable: it cannot be opened or created.
         ViewOutdated: another version of Placet built it.
     """
     _make_directory(path)
     try:
-        # Others see no generation that is named and not made, nor one that has some of its tables.
+        # Other processes never see a generation that is named but not created, or that has only some of its tables.
         with alone_in(path.parent, LOCK_TIMEOUT_S):
             if identity(path) == NOTHING:
                 swap_in(new_generation(path), path)
@@ -257,13 +257,13 @@ def open_current(path: Path) -> SqliteViewStore:
 
 
 def make_private(file: Path) -> None:
-    """Let a generation be its owner's alone, whatever the process allows others; new logs take the file's mode.
+    """Create a generation's file so that only its owner can use it, whatever the umask; new logs take its mode.
 
     Raises:
-        ViewUnavailable: it cannot be made.
+        ViewUnavailable: it cannot be created.
     """
     try:
-        # Never opened where it is there: to close it would drop the locks that this process has on it.
+        # An existing file is never opened: closing it would release the locks that this process has on it.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         for suffix in ("", "-wal", "-shm"):
@@ -285,10 +285,10 @@ def new_generation(path: Path) -> Path:
 
 
 def claim(file: Path) -> Claim:
-    """Say that a generation is being built, before its file is made; its directory is made.
+    """Mark a generation as being built, before its file is created; its directory is created.
 
     Raises:
-        ViewUnavailable: there is no room for that, or the directory cannot be written.
+        ViewUnavailable: the disk is full, or the directory cannot be written.
     """
     _make_directory(file)
     try:
@@ -309,17 +309,17 @@ def _cannot_be_made_in(directory: Path, error: OSError) -> ViewUnavailable:
 
 
 def swap_in(file: Path, path: Path) -> None:
-    """Let the configured path mean another generation, at once and for all new readers."""
+    """Point the configured path to another generation, at once for all new readers."""
     link = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}.link")
     link.symlink_to(file.name)
     os.replace(link, path)
 
 
 def replace_with(file: Path, path: Path, replaced: tuple[int, int]) -> None:
-    """Swap a rebuilt generation in and remove the one before it; who still reads that one is not disturbed.
+    """Swap a rebuilt generation in and remove the previous one; readers of the previous one are not disturbed.
 
     Raises:
-        ViewReplaced: the path means another generation than the one that was to be replaced.
+        ViewReplaced: the path points to another generation than the one to be replaced.
     """
     if identity(path) != replaced:
         raise ViewReplaced(f"The view at {path} was swapped by another rebuild meanwhile.")
@@ -331,7 +331,7 @@ def replace_with(file: Path, path: Path, replaced: tuple[int, int]) -> None:
 
 
 def finish(file: Path) -> None:
-    """Make of a file that was written fast what others are: with indices, write-ahead log, and on the disk.
+    """Complete a file that was written fast: add indices and the write-ahead log, and sync it to the disk.
 
     Raises:
         ViewUnavailable: it cannot be written.
@@ -352,10 +352,10 @@ def _positions(connection: sqlite3.Connection) -> list[Position]:
 
 
 def identity(path: Path) -> tuple[int, int]:
-    """Which generation a path means now; `NOTHING` for none.
+    """The identity of the generation that a path points to now; `NOTHING` for none.
 
     Raises:
-        ViewUnavailable: something else than a file is there, such as a directory that a container runtime mounted.
+        ViewUnavailable: the path is not a file, but for example a directory that a container runtime mounted.
     """
     try:
         found = path.stat()

@@ -1,4 +1,4 @@
-"""One process at a time opens the SQLite view of a directory: two that make a new one would spoil each other's."""
+"""One process at a time opens the SQLite view of a directory: two that create a new one would damage each other's."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ LOOK_EVERY_S = 0.02
 
 @contextmanager
 def alone_in(directory: Path, within_s: float) -> Iterator[None]:
-    """Hold a directory against others that open views in it.
+    """Lock a directory against other processes that open views in it.
 
-    The directory itself is locked, so that no file is left in it; the kernel drops the lock with the process.
+    The directory itself is locked, so that no file is left in it; the kernel releases the lock when the process ends.
 
     Args:
         directory: that of the view's file.
         within_s: how long to wait for another process.
 
     Raises:
-        OSError: it cannot be opened, or another process does not let go of it (`TimeoutError`).
+        OSError: it cannot be opened, or another process does not release it (`TimeoutError`).
     """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

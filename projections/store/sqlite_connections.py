@@ -1,4 +1,4 @@
-"""Connections that remember their statements, for the recorder of `eventsourcing`."""
+"""Connections that cache their prepared statements, for the recorder of `eventsourcing`."""
 
 import sqlite3
 
@@ -6,7 +6,7 @@ from eventsourcing.persistence import InterfaceError
 from eventsourcing.sqlite import SQLiteConnection, SQLiteConnectionPool, SQLiteDatastore
 
 # A batch has a statement for each table, and one or two for each partition. `eventsourcing` lets a connection
-# keep one prepared, so that each would be parsed again in every batch.
+# cache only one, so that each would be parsed again in every batch.
 STATEMENTS = 128
 
 
@@ -29,7 +29,7 @@ class _Pool(SQLiteConnectionPool):
 
 
 def one_connection(db_name: str, timeout_s: int) -> SQLiteDatastore:
-    """A datastore with one connection, which waits so long for a lock and for its turn."""
+    """A datastore with one connection, which waits `timeout_s` at most for a lock and for its turn."""
     datastore = SQLiteDatastore(db_name)
     datastore.pool = _Pool(
         db_name=db_name, lock_timeout=timeout_s, pool_size=1, max_overflow=0, pool_timeout=timeout_s

@@ -1,4 +1,4 @@
-"""A SQLite view that is damaged: told with its file and the way out, and looked for where a projector starts."""
+"""A damaged SQLite view: the error names its file and the remedy; a projector checks for damage when it starts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from vitals import damage
 
 logger = logging.getLogger(__name__)
 
-# A view of about a gigabyte is looked over before it is served; a larger one goes on being looked over beside that.
+# A view of about a gigabyte is checked before it is served; the check of a larger one continues while it is served.
 AHEAD_S = 3.0
 MEND = "make it anew from the log with placet replay --force"
 
 
 def unavailable(path: Path, what: str, error: BaseException) -> ViewUnavailable:
-    """What keeps a view from being used: that it is damaged, or that `what` (`could not be read`) for the moment."""
+    """The error of a view that cannot be used: it is damaged, or `what` (`could not be read`) is true for now."""
     if damage.is_damage(error):
         return ViewDamaged(damage.told(f"The view at {path}", error, MEND))
     return ViewUnavailable(f"The view at {path} {what}: {error}")
@@ -31,7 +31,7 @@ def unavailable(path: Path, what: str, error: BaseException) -> ViewUnavailable:
 
 @contextmanager
 def told(path: Path, what: str) -> Iterator[None]:
-    """Tell the database's errors as the view's; see `unavailable`."""
+    """Raise the database's errors as the view's; see `unavailable`."""
     try:
         yield
     except (PersistenceError, sqlite3.Error) as error:
@@ -39,20 +39,20 @@ def told(path: Path, what: str) -> Iterator[None]:
 
 
 async def look_ahead(look: Callable[[], None]) -> asyncio.Future[None]:
-    """Look a view over in a thread of its own, and wait a moment for what it finds.
+    """Check a view in a thread of its own, and wait a moment for the result.
 
     Args:
-        look: raises what it finds; it may take long.
+        look: raises what it finds; it can take long.
 
     Returns:
-        What it will find, where it takes longer.
+        A future of the result, if it takes longer.
 
     Raises:
-        ViewError: what it has found by now.
+        ViewError: the damage found so far.
     """
     loop = asyncio.get_running_loop()
     found: asyncio.Future[None] = loop.create_future()
-    # Nobody can interrupt SQLite's look: a process that ends does not wait for this thread.
+    # SQLite's check cannot be interrupted: a process that ends does not wait for this thread.
     threading.Thread(target=_look, args=(look, loop, found), name="look", daemon=True).start()
     await asyncio.wait({found}, timeout=AHEAD_S)
     if found.done():
@@ -68,7 +68,7 @@ def _look(look: Callable[[], None], loop: asyncio.AbstractEventLoop, found: asyn
         look()
     except Exception as raised:
         error = raised
-    # The process ends: nobody asks any more.
+    # The process is ending: nothing waits for the result any more.
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(_settle, found, error)
 

@@ -1,6 +1,6 @@
-"""SQL text made of the tables, for both dialects. Column names are quoted: some are words of SQL."""
+"""SQL text made from the tables, for both dialects. Column names are quoted: some are SQL keywords."""
 
-# Every name that is put into the text stands in `tables`; values are always parameters.
+# Every name that is put into the text comes from `tables`; values are always parameters.
 # ruff: noqa: S608
 
 from collections.abc import Mapping
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from projections.store.tables import TABLES
 from projections.tables.columns import ColumnType, Index, Merge, Table
 
-# What the audit trail shows as a call's result (projections.folds.states.TERMINAL).
+# The statuses that the audit trail shows as a call's result (projections.folds.states.TERMINAL).
 _ENDED = "('denied', 'cancelled', 'expired', 'revoked', 'succeeded', 'failed')"
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between the databases. `prefix` is put before table names where a schema is named.
+    """The differences between the databases. `prefix` is put before table names if a schema is named.
 
-    `moment` makes a time with a zone of a column of milliseconds, where the database has such a type.
+    `moment` converts a column of milliseconds to a time with a zone, if the database has such a type.
     """
 
     placeholder: str
@@ -38,7 +38,7 @@ def create_table_statements(dialect: Dialect) -> list[str]:
 
 
 def create_index_statements(dialect: Dialect) -> list[str]:
-    """All indices, but for those that are the primary keys."""
+    """All indices, except those of the primary keys."""
     indices = [_create_index(table, index, dialect) for table in TABLES for index in table.indices]
     if dialect.moment:
         indices += [_create_time_index(table, dialect) for table in TABLES if table.time]
@@ -46,7 +46,7 @@ def create_index_statements(dialect: Dialect) -> list[str]:
 
 
 def upsert_statement(table: Table, dialect: Dialect) -> str:
-    """Insert a row or merge it into the one that is there; parameters in the order of the columns."""
+    """Insert a row or merge it into the existing one; parameters in the order of the columns."""
     columns = ", ".join(map(_quoted, table.names))
     values = ", ".join(dialect.placeholder for _ in table.names)
     updates = ", ".join(
@@ -67,7 +67,7 @@ def insert_statement(table: Table, dialect: Dialect) -> str:
 
 
 def move_position_statement(dialect: Dialect) -> str:
-    """Move a position on, if it stands where the writer believes.
+    """Move a position on, if it is where the writer expects it.
 
     Parameters: next_offset, claim, record_id, source, and the next_offset that it must have.
     """
@@ -84,13 +84,13 @@ def select_statement(table: Table, dialect: Dialect, tail: str = "") -> str:
 
 
 def keyed_statement(table: Table, dialect: Dialect, count: int) -> str:
-    """Rows of a table by so many primary keys at once; parameters key by key, each in the order of `table.key`."""
+    """Rows of a table by `count` primary keys at once; parameters key by key, each in the order of `table.key`."""
     one = f"({', '.join([dialect.placeholder] * len(table.key))})"
     wanted = " AND ".join(f"t.{_quoted(name)} = k.{_quoted(name)}" for name in table.key)
     columns = ", ".join(f"t.{_quoted(name)}" for name in table.names)
     return (
         f"WITH k({_columns(table.key)}) AS (VALUES {', '.join([one] * count)}) "
-        # The keys first: SQLite looks each of them up in this order and would go through the table in the other.
+        # The keys first: SQLite looks up each of them in this order, and would scan the table in the other.
         f"SELECT {columns} FROM k CROSS JOIN {dialect.prefix}{table.name} t WHERE {wanted}"
     )
 
@@ -115,16 +115,16 @@ def _create_index(table: Table, index: Index, dialect: Dialect) -> str:
 
 
 def _create_time_index(table: Table, dialect: Dialect) -> str:
-    """By the time with a zone that analysts see.
+    """An index of the time with a zone that analysts see.
 
-    A block range index costs next to nothing, and rows come in about that order.
+    A block range index costs almost nothing, and rows are written in about that order.
     """
     moment = dialect.moment.format(_quoted(table.time))
     name = f"{table.name}_by_moment"
     return f"CREATE INDEX IF NOT EXISTS {name} ON {dialect.prefix}{table.name} USING brin (({moment}))"
 
 
-# Views on the tables, made with them.
+# Views on the tables, created with them.
 VIEW_NAMES = ("audit", "tools", "policies", "requests", "lost_races", "trust")
 
 
@@ -136,13 +136,13 @@ def _create_views(dialect: Dialect) -> list[str]:
         "ON c.tenant = a.tenant AND c.project = a.project AND c.execution_id = a.execution_id "
         f"AND c.call_id = a.call_id AND c.status IN {_ENDED}"
     )
-    # Each project counts the versions of a name by itself, and so does the tenant (project `*`).
+    # Each project numbers the versions of a name separately, and so does the tenant (project `*`).
     newest = (
         f"SELECT MAX(n.version) FROM {p}definitions n "
         "WHERE n.tenant = d.tenant AND n.project = d.project AND n.kind = d.kind AND n.name = d.name"
     )
-    # What a later version adds comes last: PostgreSQL would not let it replace the view of an earlier one, which is
-    # opened to see that it is one.
+    # A column that a later version adds comes last: otherwise PostgreSQL would refuse to replace the view of an
+    # earlier version, which is opened to find out its version.
     tools = (
         "SELECT tenant, name, version, tool_version, document AS definition, published_by, published_at_ms, project "
         f"FROM {p}definitions d WHERE kind = 'tool' AND version = ({newest})"
@@ -172,8 +172,8 @@ def _lost_races(prefix: str) -> str:
     )
 
 
-# Running sums and, of what speaks for the agent, the lower end of Wilson's score interval at z = 1.64485 (95 %,
-# one-sided).
+# Running sums and, for the evidence in the agent's favour, the lower bound of Wilson's score interval at
+# z = 1.64485 (95 %, one-sided).
 _KINDS = {
     "successes": "success",
     "failures": "failure",
@@ -189,8 +189,8 @@ def _trust(prefix: str) -> str:
         f"SUM(CASE WHEN kind = '{kind}' THEN 1 ELSE 0 END) OVER w AS {name}" for name, kind in _KINDS.items()
     )
     good, n = "CAST(successes + approvals AS DOUBLE PRECISION)", "evidence"
-    # Without anything good the constants, as far as they are written out, leave a little less than 0. MAX of two
-    # values would do in SQLite, but DuckDB reads the view's text too.
+    # With no good evidence, the rounding of these constants gives slightly less than 0. MAX of two values would
+    # work in SQLite, but DuckDB reads the view's text too.
     bound = (
         f"CASE WHEN successes + approvals = 0 THEN 0.0 ELSE ({good} + 1.352765 - 1.64485 * "
         f"SQRT({good} * ({n} - {good}) / {n} + 0.676383)) / ({n} + 2.70553) END AS lower_bound"
@@ -204,7 +204,7 @@ def _trust(prefix: str) -> str:
     )
 
 
-# SQLite cannot replace a view and PostgreSQL cannot make one only where it is missing.
+# SQLite cannot replace a view, and PostgreSQL has no "create if missing" for views.
 _CREATE_VIEW = {False: "CREATE VIEW IF NOT EXISTS", True: "CREATE OR REPLACE VIEW"}
 
 

@@ -20,7 +20,7 @@ from projections.tables import (
 from projections.tables.columns import Offer, Table, TableOf
 from projections.tables.log import POSITIONS
 
-# In this order databases make the tables: another would be another layout (`projections.store.layout`).
+# Databases create the tables in this order: another order would be another layout (`projections.store.layout`).
 _DECLARED = (
     executions,
     calls,
@@ -42,9 +42,9 @@ def _offered() -> Iterator[Offer[Any]]:
         yield from (one for one in vars(module).values() if isinstance(one, Offer))
 
 
-# Every table and SQL view that is there to be read.
+# Every table and SQL view for readers.
 OFFERED = tuple(_offered())
 TABLES: tuple[Table, ...] = tuple(one for one in OFFERED if isinstance(one, TableOf))
-# What a rebuild must reproduce row by row; the positions say up to where. Of dead letters it reproduces those that
-# the log still holds: their topic is kept for 30 days.
+# The tables that a rebuild must reproduce row by row; the positions say up to where. It reproduces only those dead
+# letters that the log still holds: their topic is kept for 30 days.
 VIEW_TABLES = tuple(table for table in TABLES if table is not POSITIONS)

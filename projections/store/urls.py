@@ -1,6 +1,6 @@
-"""Which store a `database_url` means, and how a rebuilt view takes the place of a live one.
+"""The store that a `database_url` names, and how a rebuilt view replaces a live one.
 
-PostgreSQL's driver is loaded only where a URL means PostgreSQL.
+PostgreSQL's driver is loaded only for PostgreSQL URLs.
 """
 
 from pathlib import Path
@@ -15,15 +15,15 @@ POSTGRES = ("postgresql://", "postgres://")
 
 
 class UnknownDatabase(ViewError):
-    """The URL names no database that views can be kept in."""
+    """The URL names no database that can hold views."""
 
 
 def open_view(url: str) -> ViewStore:
-    """The live view of a database URL, made empty where there is none.
+    """The live view of a database URL, created empty if there is none.
 
     Args:
-        url: `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://…`; with `schema=` in its
-            query the PostgreSQL schema that analysts read is another than `placet`.
+        url: `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://…`; `schema=` in its query
+            names the PostgreSQL schema that analysts read, by default `placet`.
 
     Raises:
         UnknownDatabase: the URL is of another kind.
@@ -39,7 +39,7 @@ def open_view(url: str) -> ViewStore:
 
 
 def check_sound(url: str) -> None:
-    """Read all of a SQLite view, if there is one; what a PostgreSQL server keeps is for itself to look over.
+    """Read the whole of a SQLite view, if there is one; a PostgreSQL server checks its own storage.
 
     Raises:
         ViewDamaged: it is damaged.
@@ -75,7 +75,7 @@ def _new_file(path: Path) -> Generation:
 
 
 def remove_leftovers(url: str) -> list[str]:
-    """Remove what rebuilds that were killed have left beside the view of a URL; one that still runs is left alone.
+    """Remove the leftovers of killed rebuilds beside the view of a URL; a rebuild that still runs is left alone.
 
     Returns:
         The names of what was removed.
@@ -91,7 +91,7 @@ def remove_leftovers(url: str) -> list[str]:
 
 
 def identity_of(url: str) -> Identity:
-    """Which generation of a view a URL means now; `NOTHING` where there is none."""
+    """The identity of the view's generation that a URL points to now; `NOTHING` if there is none."""
     if is_sqlite(url):
         return sqlite.identity(sqlite_path(url))
     from projections.store import postgres_urls
@@ -100,25 +100,25 @@ def identity_of(url: str) -> Identity:
 
 
 def exists(url: str) -> bool:
-    """Whether there is a live view at the URL."""
+    """Returns True if there is a live view at the URL."""
     return identity_of(url) != NOTHING
 
 
 def is_sqlite(url: str, setting: str = SETTING) -> bool:
-    """Whether the URL means a SQLite file.
+    """Returns True if the URL names a SQLite file.
 
     Args:
         url: of a database.
-        setting: what it was given by, as the error names it.
+        setting: the name of its setting, for the error.
 
     Raises:
-        UnknownDatabase: it means neither SQLite nor PostgreSQL.
+        UnknownDatabase: it names neither SQLite nor PostgreSQL.
     """
     if url.startswith(SQLITE):
         return True
     if url.startswith(POSTGRES):
         return False
-    # Before `://` there is no password; a text without it may be one.
+    # Before `://` there is no password; a text without `://` can be one.
     scheme, is_url, _ = url.partition("://")
     kind = f", not {scheme[:40]}://…" if is_url else ""
     raise UnknownDatabase(
@@ -128,14 +128,14 @@ def is_sqlite(url: str, setting: str = SETTING) -> bool:
 
 
 def check_url(url: str, setting: str) -> None:
-    """Refuse a URL that names no database, before any database is asked.
+    """Refuse a URL that names no database, without connecting to any.
 
     Args:
-        url: as somebody gave it.
-        setting: what it was given by, as the error names it.
+        url: as it was given.
+        setting: the name of its setting, for the error.
 
     Raises:
-        UnknownDatabase: it names none.
+        UnknownDatabase: it names no database.
         DatabaseUnfit: PostgreSQL cannot read it.
     """
     if not is_sqlite(url, setting):

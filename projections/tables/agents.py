@@ -1,4 +1,4 @@
-"""The counts behind trust."""
+"""The counters behind trust."""
 
 from typing import Annotated, Literal, TypedDict, get_args
 

@@ -1,4 +1,4 @@
-"""How a table of the views is declared: a row's type with its columns, a key, indices, and merges."""
+"""How a table of the views is declared: a row type with its columns, a key, indices, and merges."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Mapping[str, object])
 
 
 class Reads(Enum):
-    """How a column reads where it is not as it stands: JSON of text, a time of milliseconds, a boolean of 0 or 1."""
+    """How a column is read if not as stored: as JSON of text, a time of milliseconds, or a boolean of 0 or 1."""
 
     JSON = "JSON"
     MOMENT = "time"
@@ -45,7 +45,7 @@ _TYPES: dict[object, ColumnType] = {str: "text", int: "int", float: "real", byte
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `name` is the key of a row's dict too; `meaning` is told to analysts."""
+    """A column. `name` is also the key in a row's dict; `meaning` is the documentation for analysts."""
 
     name: str
     type: ColumnType = "text"
@@ -65,14 +65,14 @@ class Index:
 
 @dataclass(frozen=True)
 class Offer(Generic[R]):
-    """What analysts can read: a table or, of this class itself, a SQL view (`projections.store.statements`)."""
+    """A table that analysts can read or, of this class itself, a SQL view (`projections.store.statements`)."""
 
     name: str
     row: type[R]
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns in order, as the row's type says them."""
+        """The columns in order, from the row's type."""
         hints = get_type_hints(self.row, include_extras=True)
         return tuple(_column(name, hint) for name, hint in hints.items())
 
@@ -83,11 +83,11 @@ class Offer(Generic[R]):
 
     @property
     def meaning(self) -> str:
-        """What it is: the words of the row's type."""
+        """The meaning of the table: the docstring of the row's type."""
         return " ".join((self.row.__doc__ or "").split())
 
     def made(self, values: Sequence[object]) -> R:
-        """The row of values in the order of the columns."""
+        """The row with these values, in the order of the columns."""
         return cast("R", dict(zip(self.names, values, strict=True)))
 
 
@@ -95,10 +95,10 @@ class Offer(Generic[R]):
 class TableOf(Offer[R]):
     """A table with its primary key.
 
-    `merge` says what a write does to a column of a row that is there already, where it does not replace it:
-    add to it, keep the greater, keep the first, or replace it only by a value that is not null. Rows that
-    several partitions write have no other columns, so that the order between partitions does not matter. `time` is
-    the column by which analysts ask for a time, where they do.
+    `merge` says how a write changes a column of an existing row, if it does not replace the value: add to it, keep
+    the greater, keep the first, or replace it only by a value that is not null. Rows that several partitions write
+    have no other columns, so that the order between partitions does not matter. `time` is the column by which
+    analysts select a period, if there is one.
     """
 
     key: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class TableOf(Offer[R]):
 
     @cached_property
     def values(self) -> Callable[[R], Values]:
-        """What makes a row's values, in the order of the columns."""
+        """Returns a function that takes a row's values, in the order of the columns."""
         getter: Callable[[Any], Values] = itemgetter(*self.names)
         return getter
 
@@ -117,7 +117,7 @@ class TableOf(Offer[R]):
         return tuple(cast("str | int", row[name]) for name in self.key)
 
 
-# A table of whatever rows.
+# A table with any row type.
 Table: TypeAlias = TableOf[Any]
 
 
@@ -132,7 +132,7 @@ def _column(name: str, hint: object) -> Column:
 
 
 def _read(hint: object, kinds: set[object], said: list[object]) -> None:
-    """Take a hint apart: the plain types, and what is said of them, the outermost first."""
+    """Take a hint apart: the plain types, and their annotations, the outermost first."""
     origin = get_origin(hint)
     if origin is Annotated:
         inner, *more = get_args(hint)

@@ -1,4 +1,4 @@
-"""What was published."""
+"""The published definitions."""
 
 from typing import Annotated, TypedDict
 

@@ -1,4 +1,4 @@
-"""The holds, and of them the requests."""
+"""The holds, some of which are requests."""
 
 from typing import Annotated, TypedDict
 

@@ -1,4 +1,4 @@
-"""What is the installation's: how far the log is read and judged by, and what could not be read."""
+"""Tables of the whole installation: how far the log is read and judged, and records that could not be read."""
 
 from typing import Annotated, TypedDict
 

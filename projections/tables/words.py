@@ -1,4 +1,4 @@
-"""What analysts count: words, edits and evidence, with the SQL views on them."""
+"""Rows that analysts count: votes, edits and evidence, with the SQL views on them."""
 
 from typing import Annotated, TypedDict
 

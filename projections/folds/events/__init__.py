@@ -1,7 +1,7 @@
-"""What each event does, one module for each subject.
+"""The effects of each event, one module for each subject.
 
-An event's effect stands here once: on the rows of its execution, call and hold, in the audit, in the tables that
-analysts count, and in the counters behind trust (`projections.folds.effects`). What is published has effects of its
+Each event's effect is declared once: on the rows of its execution, call and hold, in the audit, in the tables that
+analysts count, and in the counters behind trust (`projections.folds.effects`). Definitions have effects of their
 own (`projections.folds.events.definitions`).
 """
 
@@ -15,7 +15,7 @@ _NOTHING: Effect[Any] = Effect(Message)
 
 
 class Effects(dict[type[Message], Effect[Any]]):
-    """Effects by the type of the event; of a type that no module tells of, none."""
+    """Effects by the type of the event; a type that no module declares has no effect."""
 
     def __missing__(self, kind: type[Message]) -> Effect[Any]:
         return _NOTHING

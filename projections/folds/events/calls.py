@@ -1,4 +1,4 @@
-"""What the events of a tool call do."""
+"""The effects of a tool call's events."""
 
 from collections.abc import Callable, Iterable
 
@@ -19,7 +19,7 @@ _OF_EFFECT: dict[c.Effect, Counter] = {"allow": "allowed", "hold": "held", "deny
 
 
 def forget_release(row: CallRow) -> None:
-    """What a release gave is void once the call is held again or denied before an attempt has it."""
+    """Clear a release's columns: it is void once the call is held again or denied before an attempt has it."""
     row.update(
         {
             "approved_arguments": None,
@@ -102,7 +102,7 @@ def _propose_first(body: c.ToolCallProposed, event: Event) -> CallRow:
 
 
 def _propose(row: CallRow, body: c.ToolCallProposed, event: Event) -> None:
-    """A new revision: its verdict, grant and attempt are still to come; the edit's decision stays shown."""
+    """Apply a new revision: its verdict, grant and attempt are still to come; the edit's decision stays shown."""
     row["proposed_arguments"] = _proposed_arguments(row, body.arguments)
     row.update(
         {
@@ -132,7 +132,7 @@ def _propose(row: CallRow, body: c.ToolCallProposed, event: Event) -> None:
 
 
 def _proposed_arguments(previous: CallRow, arguments: str) -> str | None:
-    """The agent's own arguments where a person has edited them; a change of the tool alone edits nothing."""
+    """The agent's own arguments if a person has edited them; a change of the tool alone is not an edit."""
     if previous["proposed_arguments"] is not None or previous["arguments"] == arguments:
         return previous["proposed_arguments"]
     return previous["arguments"]

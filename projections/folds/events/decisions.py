@@ -1,4 +1,4 @@
-"""What people's words on a hold do, and what follows them: rollbacks, and sensitive values taken or erased."""
+"""The effects of people's decisions on a hold and of what follows: rollbacks, and secrets delivered or erased."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -57,7 +57,7 @@ def _decide(row: HoldRow, body: h.DecisionRecorded, event: Event) -> None:
 
 
 def _remember_json(body: h.DecisionRecorded) -> Any:
-    """What a vote asks to be remembered; of what a run remembers since, its tests of the arguments."""
+    """What a vote asks to be remembered; if the run remembers it from now on, only its tests of the arguments."""
     if body.remember is None:
         return None
     asked = json_value(body.remember)

@@ -1,4 +1,4 @@
-"""What the events of the definitions do: what is published or retired, data keys, and standing rules."""
+"""The effects of the definitions' events: publishing, retirement, data keys, and standing rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ _Change = r.RuleActivated | r.RuleSuspended | r.RuleRevoked
 
 @dataclass(frozen=True, slots=True)
 class Published(Generic[B]):
-    """What events of one type do.
+    """The effects of events of one type.
 
-    Of a `kind` there is a row of the definitions, with what `document` makes of the event. `makes` and `rule` are of
-    a standing rule: `rule` changes its row in place, a copy that is its own. `audit` says who did what; it is given
-    a rule's row before and after, where there is one.
+    An event with a `kind` has a row of the definitions, with the document that `document` makes of it. `makes` and
+    `rule` are for standing rules: `rule` changes a row in place, which is a copy made for it. `audit` returns who did
+    what; it gets a rule's row before and after, if there is one.
     """
 
     of: type[B]
@@ -143,5 +143,5 @@ EFFECTS = (
     Published(r.RuleRevoked, _told_change, rule=_revoke),
 )
 PUBLISHED: dict[type[Message], Published[Any]] = {one.of: one for one in EFFECTS}
-# A standing rule is of one project, and its events stand among the definitions all the same.
+# A standing rule belongs to one project, but its events are among the definitions.
 RULE_ACTIONS = frozenset(snake(one.of.__name__) for one in EFFECTS if one.makes or one.rule)

@@ -1,4 +1,4 @@
-"""What the events of an execution as a whole do, and commands that came to nothing."""
+"""The effects of events of an execution as a whole, and of commands that were refused or given up."""
 
 from projections.folds.acts import TIMER, snake
 from projections.folds.effects import Act, Before, Effect
@@ -73,13 +73,13 @@ def _steered(by: str, action: str, execution: ExecutionRow | None, state: str, f
 
 
 def told_refusal(body: x.CommandRefused, before: Before | None = None) -> Act:
-    """That a command was refused: one of an execution, or about a definition."""
+    """The act of a refused command: one of an execution, or about a definition."""
     after = json_text({"code": str(body.code), "subject_id": body.subject_id or None})
     return Act(body.by, f"{snake(body.command)}_refused", after=after, feedback=body.detail)
 
 
 def told_giving_up(body: x.CommandAbandoned, before: Before | None = None) -> Act:
-    """That a command was given up: one of an execution, or about a definition."""
+    """The act of giving up a command: one of an execution, or about a definition."""
     after = json_text({"command_offset": body.command_offset, "attempts": body.attempts})
     return Act(TIMER, f"{snake(body.command)}_abandoned", after=after)
 

@@ -1,4 +1,4 @@
-"""What the events of a hold do, and of the request that it may be; decisions stand apart."""
+"""The effects of events of a hold, and of the request that it can be; decisions have their own module."""
 
 from projections.folds.acts import TIMER
 from projections.folds.effects import Act, Before, Effect
@@ -130,7 +130,7 @@ def _open(previous: HoldRow | None, body: h.HoldOpened, event: Event, before: Be
 
 
 def _copy_call(row: HoldRow, call: CallRow) -> None:
-    """What a person sees of the held revision: the call's row may move on to another revision."""
+    """Copy the fields of the held revision that a person sees: the call's row can go on to another revision."""
     row.update(
         {
             "agent": call["agent"],
@@ -174,7 +174,7 @@ def _count_open(row: ExecutionRow, body: h.HoldOpened, hold: HoldRow | None) -> 
 
 
 def count_closed(row: ExecutionRow, hold: HoldRow | None) -> None:
-    """One hold fewer is open in an execution, if it was open."""
+    """Decrease the number of open holds of an execution, if the hold was open."""
     if hold is not None and hold["status"] == "open":
         _add_open(row, hold["kind"], -1)
 
@@ -239,7 +239,7 @@ def _told_extension(body: h.HoldExtended, before: Before) -> Act:
 
 
 def _escalate(row: HoldRow, body: h.HoldEscalated, event: Event) -> None:
-    # Escalation asks more people, never fewer, and a hold escalates once (services.domain.execution.holds).
+    # Escalation adds people and never removes any; a hold escalates once (services.domain.execution.holds).
     asked = Asked(tuple(json_value(row["roles"])), tuple(json_value(row["reviewers"])))
     row.update(
         {
@@ -279,7 +279,7 @@ def _answer(row: HoldRow, body: h.HumanInputProvided, event: Event) -> None:
 
 
 def _told_default(body: h.HumanInputProvided, before: Before) -> Act | None:
-    # Of a question without a default the null that its agent gets is nobody's answer: `expire` says the rest.
+    # If a question has no default, the null that its agent gets is not a person's answer: `expire` says the rest.
     if not body.timed_out or (before.hold is not None and before.hold["on_timeout"] != "default"):
         return None
     return Act(body.by or TIMER, "default", after=body.response)

@@ -1,4 +1,4 @@
-"""What an execution's events about standing rules do; the rules themselves are published (`definitions`)."""
+"""The effects of an execution's events about standing rules; the rules themselves are published (`definitions`)."""
 
 from projections.folds.effects import Act, Before, Effect
 from projections.folds.rows import json_text
