@@ -61,7 +61,7 @@ class AuditReads:
         wait_s = max(1, math.ceil(self.head_seconds))
         return Problem(
             Refusal.UNAVAILABLE,
-            "no audit head covers this yet: ask again when one is signed",
+            "no audit head covers this yet: try again when the next one is signed",
             retry_after=wait_s,
         )
 
@@ -79,7 +79,7 @@ class AuditReads:
             detail = "the record could not be read from Kafka: try again"
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
         except OffsetGone as error:
-            detail = f"{error.tp} does not hold offset {error.offset} any more"
+            detail = f"{error.tp} no longer contains offset {error.offset}"
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
         except LogError as error:
             raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error

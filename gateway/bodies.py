@@ -18,7 +18,7 @@ from schemas.limits import COUNT_MAX, DEADLINE_MAX_S, ITEMS_MAX, REQUEST_MAX_BYT
 from schemas.standing_rule import Asked
 
 REQUEST_WORDS = (
-    "What the run was started for, which is shown with each of its holds: any JSON of at most "
+    "The task that the run was started for, shown with each of its holds: any JSON of at most "
     f"{REQUEST_MAX_BYTES} bytes."
 )
 
@@ -115,7 +115,7 @@ class FinishExecution(Body):
     """End an execution, over the WebSocket: with `result` if it completed, else with `reason`; never with both."""
 
     outcome: Literal["completed", "failed", "cancelled"]
-    result: Any = Field(default=None, description="What it came to: any JSON.")
+    result: Any = Field(default=None, description="The result of the execution: any JSON.")
     reason: Text = ""
 
 
@@ -131,25 +131,25 @@ class RequestHumanInput(Body):
         list[Option],
         Field(
             max_length=ITEMS_MAX,
-            description="What may be chosen, each once: a text, a number, true or false, or an object with an `id`, "
-            "which is what it is answered with, and whatever else says what it is. None with `env_var`.",
+            description="The answers to choose from, without duplicates: a text, a number, true or false, or an "
+            "object with an `id`, by which it is chosen, and any fields that describe it. Empty with `env_var`.",
         ),
     ] = Field(default_factory=list)
     fields: Annotated[
         list[Annotated[Any, Field(description="The name of a variable (`env_var`), or any JSON.")]],
         Field(
             max_length=ITEMS_MAX,
-            description="With `env_var` the names of the variables asked for, at least one; else any JSON, which "
-            "whoever answers is shown.",
+            description="With `env_var` the names of the requested variables, at least one; otherwise any JSON, "
+            "which is shown to the person who answers.",
         ),
     ] = Field(default_factory=list)
     decision_type: Annotated[str, Field(max_length=limit_of(k.RequestHumanInput, "decision_type"))] = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=DEADLINE_MAX_S)] | None = None
     default: Any = Field(
         default=None,
-        description="What stands as the answer where nobody gives one in time; null for none. With `decision` one of "
-        "the options (the `id` of an object), or any JSON where there are none; with `clarification` any JSON but a "
-        "blank text; with `permission` only false, since time grants nothing; left out with `env_var`.",
+        description="The answer that takes effect if nobody answers in time; null for none. With `decision` one of "
+        "the options (the `id` of an object), or any JSON if there are none; with `clarification` any JSON except a "
+        "blank text; with `permission` only false, because a timeout grants nothing; left out with `env_var`.",
     )
 
 
@@ -159,17 +159,17 @@ class DecideHold(Body):
     decision: Decision
     digest: Annotated[str, Field(max_length=64)] = Field(
         default="",
-        description="The hold's `digest`, of exactly what was shown. Left out for a question alone, which has none.",
+        description="The hold's `digest`, of exactly what was shown. Left out only for a question, which has none.",
     )
     edited_arguments: JsonObject | None = None
     feedback: Text = ""
     value: Any = Field(
         default=None,
-        description="The answer, with `respond` only. To a `permission`: true, false or one of its options; to a "
-        "`decision`: one of its options, or any JSON where it has none; to a `clarification`: any JSON but null and "
+        description="The answer, only with `respond`. To a `permission`: true, false or one of its options; to a "
+        "`decision`: one of its options, or any JSON if it has none; to a `clarification`: any JSON except null and "
         "a blank text; to an `env_var`: an object of its variables, each a text; to a call whose outcome is "
-        "unknown: its output; to another call: any JSON, which denies it and is its feedback. One of the options is "
-        "answered as it stands in the hold's `options`, an object by its `id`.",
+        "unknown: its output; to another call: any JSON, which denies it and is its feedback. An option is given "
+        "exactly as in the hold's `options`, an object by its `id`.",
     )
     scope: Scope = "once"
     remember: Asked | None = None

@@ -46,7 +46,7 @@ def check_sees_hold(live: Live, row: HoldRow, actor: Actor) -> None:
     if not sees_hold(live, row, actor):
         roles = ", ".join(READERS)
         raise Problem(
-            Refusal.NOT_AUTHORISED, f"this needs one of the roles {roles}, or to be asked by the hold itself"
+            Refusal.NOT_AUTHORISED, f"this needs one of the roles {roles}, or to be a reviewer of this hold"
         )
 
 

@@ -114,7 +114,9 @@ def _stop(server: GatewayServer, settings: GatewaySettings) -> None:
 
 def _end_now(settings: GatewaySettings) -> None:
     held = ", ".join(sorted(thread.name for thread in threading.enumerate() if not thread.daemon))
-    logger.warning("the gateway has not ended in %g s and ends now; still there: %s", END_WITHIN_S, held)
+    logger.warning(
+        "the gateway did not end within %g s and is ended now; threads still running: %s", END_WITHIN_S, held
+    )
     if settings.status_file is not None:
         settings.status_file.unlink(missing_ok=True)
     logging.shutdown()

@@ -33,7 +33,7 @@ class Metrics:
         )
         self.in_flight = Gauge(
             "placet_gateway_requests_in_flight",
-            "HTTP requests that are being served, long polls and streams among them.",
+            "HTTP requests that are being served, including long polls and streams.",
             registry=self.registry,
         )
         self.messages = Counter(
@@ -73,13 +73,13 @@ class Metrics:
         )
         self._part_silent = Gauge(
             "placet_component_silent_seconds",
-            "Time since a process was last heard of.",
+            "Time since the last heartbeat of a process.",
             labels,
             registry=self.registry,
         )
         self._part_lag = Gauge(
             "placet_component_lag_records",
-            "Records that a process has still to read.",
+            "Records that a process has not read yet.",
             labels,
             registry=self.registry,
         )

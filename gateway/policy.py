@@ -37,7 +37,7 @@ class GatewayPolicy:
             Problem: 403 not_authorised.
         """
         if any(glob_matcher(pattern)(tool) for pattern in self.deny):
-            raise Problem(Refusal.NOT_AUTHORISED, f"this gateway lets no call of {tool} pass")
+            raise Problem(Refusal.NOT_AUTHORISED, f"this gateway denies every call of {tool}")
 
     def claims(self, tool: str, claims: Mapping[str, Any]) -> dict[str, Any]:
         """Return the claims of a call, raised if the policy says so."""
@@ -59,7 +59,7 @@ def load_gateway_policy(path: Path | None) -> GatewayPolicy:
     except (OSError, UnicodeDecodeError, MalformedYaml) as error:
         raise SettingsRefused(f"the gateway policy {path} cannot be read: {error}") from error
     if not isinstance(value, dict) or not set(value) <= set(FIELDS):
-        raise SettingsRefused(f"the gateway policy {path} may hold deny and raise, and nothing else")
+        raise SettingsRefused(f"the gateway policy {path} may contain only deny and raise")
     return GatewayPolicy(_patterns(value, "deny", path), _patterns(value, "raise", path))
 
 

@@ -132,7 +132,7 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
     for name in RATES:
         if getattr(read.limits, name) < 1:
             raise SettingsRefused(
-                f"gateway_{name} must be 1 or more: with less nobody could ask for anything"
+                f"gateway_{name} must be 1 or more: with less, no request would be accepted"
             )
     return read
 
@@ -148,7 +148,7 @@ def _origins(text: str) -> tuple[str, ...]:
         split = urlsplit(origin)
         is_web = split.scheme in ("http", "https") and split.hostname and not split.username
         if not is_web or "*" in origin or origin != f"{split.scheme}://{split.netloc}":
-            raise SettingsRefused(f"{origin!r} is no web origin: write https://host or https://host:port")
+            raise SettingsRefused(f"{origin!r} is not a web origin: write https://host or https://host:port")
     return origins
 
 

@@ -252,7 +252,7 @@ class Asker:
         wait.stands = True
 
     def _failed(self, name: Waited, reason: str) -> None:
-        detail = f"the command could not be handed to the log ({reason}): repeat it with the same id"
+        detail = f"the command could not be sent to the log ({reason}): repeat it with the same id"
         self.live.waiters.answer(name, Problem(Refusal.UNAVAILABLE, detail, retry_after=1))
 
     def _remembered(self, key: bytes, command_id: str, digest: str) -> Outcome | None:
@@ -288,7 +288,9 @@ class Asker:
 
 
 def _not_taken() -> Problem:
-    detail = "Kafka has not taken the command yet; it may still do so: repeat it with the same ids and key"
+    detail = (
+        "Kafka has not accepted the command yet, but may still do so: repeat it with the same ids and key"
+    )
     return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
 
 

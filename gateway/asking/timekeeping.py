@@ -29,7 +29,7 @@ async def keep_time(log: CommandLog, topic: str, partitions: int) -> None:
         try:
             await log.append(topic, partition, [time_question(partition, partitions)])
         except AppendFailed as error:
-            logger.info("%s/%d does not tell the time: %s", topic, partition, error)
+            logger.info("the time could not be read from %s/%d: %s", topic, partition, error)
             await asyncio.sleep(ASK_AGAIN_S)
         else:
             await asyncio.sleep(ASK_EVERY_S)

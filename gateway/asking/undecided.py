@@ -140,7 +140,7 @@ async def row_or_proposal(reader: Reader, waiting: Waiting, subject: Subject) ->
 
 
 def _cannot_tell() -> Problem:
-    detail = "whether it waits to be decided cannot be told now: try again in a moment"
+    detail = "it cannot be determined now whether the call waits to be decided: try again in a moment"
     return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
 
 

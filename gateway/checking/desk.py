@@ -86,7 +86,7 @@ class _Queue:
 
     async def asked(self, owner: Owner, question: dict[str, Any]) -> dict[str, Any]:
         if self._subjects.wanted(owner) >= WAITING_OF_A_SUBJECT_MAX:
-            raise Problem(Refusal.QUOTA, "several definitions of yours are being read: wait", retry_after=1)
+            raise Problem(Refusal.QUOTA, "several of your definitions are being checked: wait", retry_after=1)
         async with self._subjects.of(owner), self._tenants.of(owner[0]), self._turn:
             reply = await self.reader.ask(question)
         if "code" not in reply:

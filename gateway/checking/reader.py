@@ -49,7 +49,7 @@ class Reader:
             raise Problem(Refusal.INVALID, detail) from error
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise Problem(
-                Refusal.INVALID, "reading the definition takes more memory than there is"
+                Refusal.INVALID, "reading the definition takes more memory than is available"
             ) from error
         finally:
             # Also if the caller was cancelled: the answer to its question must not be taken for the next one's.

@@ -50,7 +50,10 @@ def asyncapi_document() -> dict[str, Any]:
             "schemas": _schemas(),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
-                "sasl": {"type": "scramSha512", "description": "Or whatever the cluster asks for."},
+                "sasl": {
+                    "type": "scramSha512",
+                    "description": "Or any other mechanism that the cluster requires.",
+                },
             },
         },
     }
@@ -73,7 +76,7 @@ def _stream() -> dict[str, Any]:
         "address": "/v1/events/stream",
         "servers": [{"$ref": "#/servers/gateway"}],
         "title": "Server-sent events",
-        "description": "The gateway's messages; `id` is the cursor, and Last-Event-ID goes on from it.",
+        "description": "The gateway's messages; `id` is the cursor, and Last-Event-ID continues after it.",
         "messages": {type_of(model): _component(model) for model in SERVER_MESSAGES},
     }
 

@@ -49,7 +49,7 @@ def _row(field: dict[str, Any], rules: Rules) -> str:
         none = (
             "null" if field["default"] is None else f"`{field['default']}`" if field["default"] else "empty"
         )
-        said = f"{said}; {none} where there is none" if said else f"{none} where there is none"
+        said = f"{said}; {none} if there is none" if said else f"{none} if there is none"
     return f"| `{field['name']}` | {_type(field['type'])} | {said} |"
 
 

@@ -58,7 +58,7 @@ def server() -> Part:
         "host": "{bootstrap}",
         "protocol": "kafka-secure",
         "description": (
-            "Any Kafka from 3.9 on, or the embedded broker on loopback. Raw access is for the whole installation."
+            "Kafka 3.9 or later, or the embedded broker on loopback. Direct access covers the whole installation."
         ),
         "variables": {"bootstrap": {"default": "127.0.0.1:9092"}},
         "security": [{"$ref": "#/components/securitySchemes/sasl"}],
@@ -91,7 +91,7 @@ def operations() -> Part:
         f"{_action(channel)}_{channel}": {
             "action": _action(channel),
             "channel": {"$ref": f"#/channels/{channel}"},
-            "summary": "What is asked." if _action(channel) == "receive" else "What is recorded.",
+            "summary": "The commands." if _action(channel) == "receive" else "The records.",
             "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in found],
         }
         for channel, found in names
@@ -134,13 +134,13 @@ def _topics() -> tuple[_Topic, ...]:
         m for m in EVENTS if m in _DEFINITION_EVENTS or m in LOG_EVENTS[:2] or m.__name__ in _EVERYWHERE
     ]
     senders = (
-        "gateways; services with an agent token, for what each message names; deciders, for what they carry"
+        "gateways; services with an agent token and deciders, only for messages whose x-sent-by names them"
     )
     return (
         _Topic(
             "commands",
             _spec(topics.commands),
-            "What is asked of executions",
+            "Commands on executions",
             EXECUTION_KEY,
             senders,
             of_executions,
@@ -148,7 +148,7 @@ def _topics() -> tuple[_Topic, ...]:
         _Topic(
             "executions",
             _spec(topics.executions),
-            "The facts of executions",
+            "Events of executions",
             f"{EXECUTION_KEY}; {LOG_KEY}",
             "deciders, each partition by the one whose claim is in force",
             facts,
@@ -156,15 +156,15 @@ def _topics() -> tuple[_Topic, ...]:
         _Topic(
             "definition-commands",
             _spec(topics.definition_commands),
-            "What is asked to be published",
+            "Commands on definitions",
             DEFINITION_KEY,
-            "gateways; deciders, for what they carry",
+            "gateways; deciders, only for messages whose x-sent-by names them",
             list(_DEFINITION_COMMANDS),
         ),
         _Topic(
             "definitions",
             _spec(topics.definitions),
-            "What was published",
+            "Events of definitions",
             f"{DEFINITION_KEY}; {LOG_KEY}",
             "the decider whose claim is in force",
             definitions,
@@ -248,14 +248,17 @@ _COMMAND_HEADERS: Part = {
     "placet_tenant": _TEXT,
     "placet_envelope": {
         "type": "string",
-        "description": "JSON of who asks; with placet_signature, by a gateway or decider",
+        "description": "the sender as JSON; with placet_signature, from a gateway or decider",
     },
     "placet_signature": {"type": "string", "description": "kid.size.index.path.signature"},
-    "placet_token": {"type": "string", "description": "in their place, by a service: its agent token"},
+    "placet_token": {
+        "type": "string",
+        "description": "instead of these two, from a service: its agent token",
+    },
     "placet_dwell_ms": {
         "type": "string",
         "pattern": "^[0-9]{1,16}$",
-        "description": "beside a DecideHold of a gateway: how long it had the hold on show, in ms; not signed",
+        "description": "with a DecideHold from a gateway: how long it had shown the hold, in ms; not signed",
     },
 }
 _EVENT_HEADERS: Part = {

@@ -16,10 +16,10 @@ from schemas.policy_document import PolicyDocument
 VERSION = "1.0.0"
 DESCRIPTION = (
     "Agents propose tool calls, people decide on them, and a released call runs once with exactly the approved "
-    "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer carries "
-    "the cursor of how far the gateway had read. Every answer has the headers X-Content-Type-Options: nosniff, "
-    "X-Frame-Options: DENY, Referrer-Policy: no-referrer and a Content-Security-Policy under which a browser loads "
-    "and runs nothing."
+    "arguments. Errors are RFC 9457 problem documents; every write takes an Idempotency-Key; every answer contains "
+    "a cursor, the position up to which the gateway had read the log. Every answer has the headers "
+    "X-Content-Type-Options: nosniff, X-Frame-Options: DENY, Referrer-Policy: no-referrer and a "
+    "Content-Security-Policy under which a browser loads and runs nothing."
 )
 LICENSE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 INT32_MAX = 2**31 - 1

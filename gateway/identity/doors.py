@@ -137,7 +137,7 @@ class Authenticator:
         asked = "" if project == TENANT_WIDE else project
         if said.project != TENANT_WIDE:
             if project and project != said.project:
-                raise Problem(Refusal.NOT_AUTHORISED, f"this token is of the project {said.project} only")
+                raise Problem(Refusal.NOT_AUTHORISED, f"this token is only for the project {said.project}")
             actor = people.of(said.tenant, said.project).resolved(said)
             return claims if actor is said else replace(claims, actor=actor, token_actor=said)
         if asked and not is_client_id(asked):
@@ -251,8 +251,8 @@ def _unavailable(error: IssuerUnavailable | KeysUnreadable) -> Problem:
 
 def _other_issuer(found: str, expected: str) -> str:
     same_but = found.rstrip("/") == expected.rstrip("/")
-    why = ": they differ in the slash at the end, and must be the same to the letter" if same_but else ""
-    return f"the token is of the issuer {found[:ISSUER_SHOWN_CHARS]!r}, expected is {expected!r}{why}"
+    why = ": they differ in the trailing slash, and must be identical" if same_but else ""
+    return f"the token is from the issuer {found[:ISSUER_SHOWN_CHARS]!r}, expected is {expected!r}{why}"
 
 
 def reads_project(actor: Actor) -> bool:
@@ -323,7 +323,7 @@ def check_sees(actor: Actor, agent: str | None) -> None:
         Problem: 403 not_authorised.
     """
     if not reads_project(actor) and not (actor.agent is not None and agent == actor.agent):
-        raise Problem(Refusal.NOT_AUTHORISED, "this token may only read what is its own agent's")
+        raise Problem(Refusal.NOT_AUTHORISED, "this token may only read what belongs to its own agent")
 
 
 def check_acts(actor: Actor, agent: str) -> None:
@@ -359,7 +359,7 @@ def check_told(actor: Actor, agent: str, tool: str | None = None) -> None:
         return
     raise Problem(
         Refusal.NOT_AUTHORISED,
-        "sensitive values are handed to a token of the agent that they are for alone, not to people",
+        "sensitive values are delivered only to a token of the agent that they are for, not to people",
     )
 
 

@@ -88,7 +88,7 @@ class Grants:
                 raise
             logger.error("grants are still signed with the key %s: %s", self._key.kid, error)
         if self._key is None:
-            raise KeysUnreadable(f"{self.keys_dir / GRANTS_KEY} does not exist: start the gateway anew")
+            raise KeysUnreadable(f"{self.keys_dir / GRANTS_KEY} does not exist: restart the gateway")
         return self._key
 
     def _read_changed(self) -> None:

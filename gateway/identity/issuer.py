@@ -47,7 +47,7 @@ def issue(
         ValueError: the lifetime is not positive, or over a year.
     """
     if not 0 < ttl_s <= TTL_MAX_S:
-        raise ValueError(f"a token lives from 1 to {TTL_MAX_S} seconds")
+        raise ValueError(f"a token's lifetime must be from 1 to {TTL_MAX_S} seconds")
     actor = Actor(subject=subject, tenant=tenant, project=project, roles=tuple(roles), agent=agent)
     check_actor(actor)
     _check_agents_roles(actor)
@@ -77,6 +77,6 @@ def _check_agents_roles(actor: Actor) -> None:
     others = [role for role in actor.roles if role != "agent"]
     if actor.agent is not None and others:
         raise TokenRefused(
-            f"a token of an agent has the role agent alone, and {', '.join(others)} would count for nothing in it: "
-            "leave the other roles out, or issue a second token for them, of another subject and without an agent"
+            f"a token of an agent has only the role agent, and {', '.join(others)} would have no effect in it: "
+            "leave the other roles out, or issue a second token for them, with another subject and without an agent"
         )

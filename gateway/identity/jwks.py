@@ -115,7 +115,7 @@ class IssuerKeys:
 
     def wrong(self) -> str | None:
         """Return a fault of the keys, for the operator; None if there is none."""
-        return f"{self._none_usable()}: none of its tokens is believed" if self.is_empty else None
+        return f"{self._none_usable()}: none of its tokens is accepted" if self.is_empty else None
 
     def _none_usable(self) -> str:
         return f"the key set of {self.issuer} has no key that can be used"
@@ -147,7 +147,7 @@ class IssuerKeys:
                 document, fresh_s = await self._get(self.jwks_url or await self._discovered())
             keys = read_keys(document, self.algorithms)
             if not keys and not self.is_empty:
-                logger.error("%s: none of its tokens is believed from now on", self._none_usable())
+                logger.error("%s: none of its tokens is accepted from now on", self._none_usable())
             self._keys = keys
             self._good_at_s, self._fresh_s, self._has_failed = self.clock(), fresh_s, False
         except (
@@ -169,7 +169,7 @@ class IssuerKeys:
             named = str(document.get("issuer"))[:ISSUER_SHOWN_CHARS]
             raise NoKeySet(
                 f"its discovery document names the issuer {named!r}, oidc_issuer is {self.issuer!r}: they must be "
-                "the same to the letter, also in a slash at the end"
+                "identical, including a trailing slash"
             )
         url = document.get("jwks_uri")
         if not isinstance(url, str):
@@ -207,9 +207,9 @@ def read_keys(document: Mapping[str, Any], algorithms: Sequence[str]) -> dict[st
     """
     listed = document.get("keys")
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        raise NoKeySet("its answer is no key set, whose `keys` is a list of objects")
+        raise NoKeySet("its answer is not a key set, whose `keys` is a list of objects")
     if len(listed) > KEYS_MAX:
-        raise NoKeySet(f"its key set may have {KEYS_MAX} keys")
+        raise NoKeySet(f"its key set may have at most {KEYS_MAX} keys")
     found: dict[str, dict[str, PublicKey]] = {}
     for entry in listed:
         if not isinstance(entry.get("kid"), str):
@@ -248,9 +248,9 @@ def _object(body: bytes, url: str) -> Mapping[str, Any]:
     try:
         value = parse_strict(body)
     except MalformedJson as error:
-        raise NoKeySet(f"{url} answered with no JSON") from error
+        raise NoKeySet(f"{url} did not answer with JSON") from error
     if not isinstance(value, dict):
-        raise NoKeySet(f"{url} answered with no JSON object")
+        raise NoKeySet(f"{url} did not answer with a JSON object")
     return value
 
 

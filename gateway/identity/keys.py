@@ -155,7 +155,7 @@ def withdraw(keys_dir: Path, name: str, kid: str) -> None:
         signs, _ = published(keys_dir, name)
         known = load_public(path)
         if kid == signs:
-            raise KeyStays(f"{kid} is the key {name} that signs now: `placet keys rotate {name}` comes first")
+            raise KeyStays(f"{kid} is the key {name} that signs now: run `placet keys rotate {name}` first")
         # A key that was removed by hand is still in the copy.
         if known.pop(kid, None) is None and kid not in load_copy(path):
             raise KeyStays(f"there is no key {kid} in {path}, which has {', '.join(known) or 'none'}")
@@ -211,8 +211,8 @@ def _cursor_key(path: Path) -> bytes:
     key = path.read_bytes()
     if len(key) != CURSOR_KEY_BYTES:
         raise KeysUnreadable(
-            f"{path} must hold {CURSOR_KEY_BYTES} bytes: restore it from a backup or another gateway's host. Where "
-            "nobody has it, stop every gateway and delete it: cursors given out end with it, and a write that was "
-            "sent before and is sent again then is another one"
+            f"{path} must hold {CURSOR_KEY_BYTES} bytes: restore it from a backup or another gateway's host. If "
+            "there is no copy, stop every gateway and delete it: earlier cursors become invalid, and a repeat of an "
+            "earlier write counts as a new one"
         )
     return key

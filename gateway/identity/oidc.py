@@ -102,7 +102,7 @@ class OidcIssuer:
         except UNREADABLE as error:
             raise TokenRefused(f"the token is refused: {error}") from error
         if str(header.get("typ", "")).lower() not in TYPES or "crit" in header:
-            raise TokenRefused("the token is of a type that is not believed here")
+            raise TokenRefused("the token is of a type that is not accepted here")
         algorithm, kid = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in self.settings.algorithms:
             raise TokenRefused(f"the token must be signed with {', '.join(self.settings.algorithms)}")
@@ -132,7 +132,7 @@ class OidcIssuer:
         project = settings.project or _text(payload, settings.project_claim)
         if project == TENANT_WIDE and not settings.project:
             raise TokenRefused(
-                f"the claim {settings.project_claim} cannot say {TENANT_WIDE}: name a group in oidc_tenant_wide"
+                f"the claim {settings.project_claim} cannot be {TENANT_WIDE}: name a group in oidc_tenant_wide"
             )
         return project
 
@@ -152,7 +152,7 @@ class OidcIssuer:
     def _roles(self, groups: Sequence[str]) -> tuple[str, ...]:
         roles = tuple(dict.fromkeys(_roles_of(groups, self.settings.roles_map)))
         if not roles:
-            raise TokenRefused(f"the claim {self.settings.roles_claim} gives no role here")
+            raise TokenRefused(f"the claim {self.settings.roles_claim} gives no role of this installation")
         return roles
 
 
@@ -163,7 +163,7 @@ def _roles_of(groups: Iterable[str], roles_map: Mapping[str, str] | None) -> Ite
             if group in roles_map:
                 yield roles_map[group]
         elif group in NEVER_MAPPED:
-            raise TokenRefused(f"no identity provider gives the role {group}")
+            raise TokenRefused(f"an identity provider cannot give the role {group}")
         elif group != "admin" and is_client_id(group):
             yield group
 

@@ -112,11 +112,11 @@ def check_url(url: str, what: str, may_be_http: bool) -> None:
         has_more = bool(split.query or split.fragment or split.username or split.password)
         is_whole = bool(split.hostname) and split.port != 0
     except ValueError as error:
-        raise SettingsRefused(f"{what} is no address") from error
+        raise SettingsRefused(f"{what} is not an address") from error
     schemes = ("https", "http") if may_be_http else ("https",)
     if split.scheme not in schemes or has_more or not is_whole:
         raise SettingsRefused(
-            f"{what} must be an https address of host and path (http only for this machine itself)"
+            f"{what} must be an https address with only host and path (http only for this machine itself)"
         )
 
 
@@ -125,7 +125,9 @@ def _check_names(given: Mapping[str, str]) -> None:
         raise SettingsRefused(f"there is no setting {PREFIX}{unknown[0]}: {', '.join(NAMES)}")
     for name in ("issuer", "audience"):
         if name not in given:
-            raise SettingsRefused(f"{PREFIX}{name} is missing: whose tokens, and for whom?")
+            raise SettingsRefused(
+                f"{PREFIX}{name} is missing: name the issuer and the audience of the tokens"
+            )
     for name in ("tenant", "project"):
         if name in given and f"{name}_claim" in given:
             raise SettingsRefused(f"give {PREFIX}{name} or {PREFIX}{name}_claim, not both")
@@ -138,7 +140,7 @@ def _groups(text: str) -> tuple[str, ...]:
     try:
         found = json.loads(text) if text.lstrip().startswith("[") else text.replace(",", " ").split()
     except ValueError as error:
-        raise SettingsRefused(f"oidc_tenant_wide is no JSON: {error}") from error
+        raise SettingsRefused(f"oidc_tenant_wide is not JSON: {error}") from error
     if not found or not all(isinstance(group, str) and group for group in found):
         raise SettingsRefused("oidc_tenant_wide must be names of groups, or a JSON list of them")
     return tuple(found)
@@ -148,7 +150,8 @@ def _algorithms(text: str) -> tuple[str, ...]:
     named = tuple(text.replace(",", " ").split()) or DEFAULT_ALGORITHMS
     if refused := [name for name in named if name not in ALGORITHMS]:
         raise SettingsRefused(
-            f"oidc_algorithms: {refused[0][:32]!r} is not one of {', '.join(ALGORITHMS)}; secrets are not shared"
+            f"oidc_algorithms: {refused[0][:32]!r} is not one of {', '.join(ALGORITHMS)}; "
+            "algorithms with a shared secret are not supported"
         )
     return named
 
@@ -157,12 +160,12 @@ def _roles_map(text: str) -> dict[str, str]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise SettingsRefused(f"oidc_roles_map is no JSON: {error}") from error
+        raise SettingsRefused(f"oidc_roles_map is not JSON: {error}") from error
     if not isinstance(found, dict) or not found:
         raise SettingsRefused('oidc_roles_map must be an object {"group": "role", …}')
     for group, role in found.items():
         if not isinstance(role, str) or not is_client_id(role) or role in NEVER_MAPPED:
             raise SettingsRefused(
-                f"oidc_roles_map: {group[:64]!r} must stand for a role, and never for {sorted(NEVER_MAPPED)}"
+                f"oidc_roles_map: {group[:64]!r} must be mapped to a role, and never to {sorted(NEVER_MAPPED)}"
             )
     return found

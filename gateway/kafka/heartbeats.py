@@ -41,4 +41,4 @@ class HeartbeatTail:
         try:
             self.heard.take(decode(raw.value))
         except WordUnreadable as error:
-            logger.warning("a record of %s is no heartbeat: %s", self.topic, error)
+            logger.warning("a record of %s is not a heartbeat: %s", self.topic, error)

@@ -140,7 +140,7 @@ class KafkaTail:
             if first != 0:
                 raise FactsDeleted(begin.tp, first, end)
             if begin.offset > end:
-                what = f"ends at offset {end}, but the views stand at {begin.offset}"
+                what = f"ends at offset {end}, but the views are at {begin.offset}"
                 raise LogChanged(begin.tp, what)
 
     def _take(self, tp: TopicPartition, records: Sequence[RawRecord]) -> None:

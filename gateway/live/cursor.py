@@ -80,14 +80,14 @@ class CursorKey:
         try:
             raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except (ValueError, binascii.Error) as error:
-            raise CursorRefused("the cursor is not one of ours") from error
+            raise CursorRefused("the cursor was not made by this installation") from error
         data, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(data)):
-            raise CursorRefused("the cursor is not one of ours")
+            raise CursorRefused("the cursor was not made by this installation")
         version, lane, given, lanes = HEAD.unpack_from(data)
         form = self._forms.get(version)
         if form is None or lanes != self.lanes or len(data) != form.size:
-            raise CursorRefused("the cursor is of another log: begin anew without it")
+            raise CursorRefused("the cursor is from another log: begin again without it")
         numbers = form.unpack(data)[4:]
         offsets = tuple(number - 1 for number in numbers[:lanes])
         return Vector(offsets, numbers[lanes:], lane, given)

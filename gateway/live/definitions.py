@@ -116,7 +116,7 @@ class LiveDefinitions:
             self.people = self.people.with_principal(tenant, document, body.project)
         except PolicyRefused as error:
             # As in the decider: the document is of a later version, and its meaning must not be guessed.
-            logger.error("the principal %s of %s may do nothing: %s", body.name, tenant, error)
+            logger.error("the principal %s of %s has no permissions: %s", body.name, tenant, error)
             self.people = self.people.without_roles(tenant, body.name, body.project)
 
     def _apply_rule(self, event: Event) -> None:

@@ -103,7 +103,7 @@ class Heard:
         """
         return [
             f"{part.word.name} on {part.word.host} writes partition {number} under a claim that does not count here "
-            f"(offset {term}): compare keys/deciders.json and keys/signed-from.json of both, and log_signatures"
+            f"(offset {term}): compare keys/deciders.json, keys/signed-from.json and log_signatures of both"
             for part in self.parts()
             if part.word.role == DECIDER and part.does_its_work
             for number, term in zip(part.word.partitions, part.word.terms, strict=False)
@@ -142,10 +142,10 @@ def _deciders(parts: Sequence[Part], partitions: int) -> list[str]:
     if not missing:
         return []
     if not deciders:
-        return ["no decider has been heard of"]
-    which = "no partition" if len(missing) == partitions else f"not partitions {', '.join(map(str, missing))}"
+        return ["no decider has sent a heartbeat"]
+    which = "any partition" if len(missing) == partitions else f"partitions {', '.join(map(str, missing))}"
     return [
-        f"the deciders write {which}",
+        f"no decider writes {which}",
         *(complaint for part in deciders if (complaint := part.complaint())),
     ]
 
@@ -155,4 +155,4 @@ def _projectors(parts: Sequence[Part]) -> list[str]:
     if any(part.does_its_work for part in projectors):
         return []
     complaints = [complaint for part in projectors if (complaint := part.complaint())]
-    return complaints or ["no projector has been heard of"]
+    return complaints or ["no projector has sent a heartbeat"]

@@ -81,7 +81,7 @@ class LogTime:
         """
         if self._stamp_ms is None:
             raise Problem(
-                Refusal.UNAVAILABLE, "Kafka has not told its time yet: try again in a moment", retry_after=1
+                Refusal.UNAVAILABLE, "Kafka's time is not known yet: try again in a moment", retry_after=1
             )
         return self._stamp_ms + math.ceil((self.running_s() - self._asked_at_s) * 1000)
 

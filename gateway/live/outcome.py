@@ -14,7 +14,7 @@ from schemas.message import Message
 from schemas.record import Event
 from schemas.refusals import Refusal
 
-ABANDONED = "the command could not be decided and was given up; an operator must look"
+ABANDONED = "the command could not be decided and was given up; an operator must examine it"
 
 
 @dataclass(frozen=True, slots=True)

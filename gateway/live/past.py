@@ -96,7 +96,7 @@ class PastLane:
         """
         there = first == 0 if self.place == NONE else first <= self.place < end
         if not there:
-            raise PastGone(f"the log holds {first} to {end}, and {self.place} is not there")
+            raise PastGone(f"the log holds offsets {first} to {end}, but not {self.place}")
         if self._rule is None:
             self.next_offset = max(self.next_offset, first)
 
@@ -146,10 +146,10 @@ class PastLane:
         except UnreadableRecord as error:
             raise PastGone(f"the cursor's record cannot be read: {error}") from error
         if raw.offset != self.place or mark_of(meta.event_id) != self.after.marks[self.lane]:
-            raise PastGone("the cursor is of another log")
+            raise PastGone("the cursor is from another log")
         rule = self.rule_at(raw.offset if is_claim else meta.term)
         if not rule.vouches(raw):
-            raise PastGone("the cursor's record was written by no decider")
+            raise PastGone("the cursor's record was not written by a decider")
         self._rule = rule
         if self._is_partial:
             self._begin_inside(raw, meta)
@@ -165,7 +165,7 @@ class PastLane:
             together.append(earlier)
         else:
             if len(self._early) == LOOK_BACK:
-                raise PastGone("the cursor is inside of too many events of one command")
+                raise PastGone("the cursor is within a command with too many events")
         for each in reversed(together):
             self._add(run, each, meta)
         run.mark = mark_of(meta.event_id)

@@ -122,7 +122,7 @@ def _plan_proposal(
         if row is None or row["status"] == "proposed":
             return undecided_reply(gate, actor, agent, execution_id, command)
         if row["status"] == "consumed" and body.attempt_id is not None:
-            detail = "whether this attempt may run the call cannot be told now: repeat the proposal"
+            detail = "it cannot be determined now whether this attempt may run the call: repeat the proposal"
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
         return call_reply(gate, row, actor)
 

@@ -170,4 +170,4 @@ def missing(shelf: Shelf, claims: Claims, name: str, what: str) -> Problem:
     shown = ", ".join(projects[:PROJECTS_SHOWN])
     hint = f"--project {projects[0]}, Placet-Project: {projects[0]}"
     asked = f"in project {claims.asked}" if claims.asked else "for the whole tenant"
-    return Problem(Refusal.NOT_FOUND, f"no such {what} {asked}; it is of project {shown}: {hint}")
+    return Problem(Refusal.NOT_FOUND, f"no such {what} {asked}; it exists in project {shown}: {hint}")

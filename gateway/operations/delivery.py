@@ -132,5 +132,5 @@ async def _answer(gate: Gate, owner: Owner, row: HoldRow) -> Secrets:
             Refusal.INVALID, "only the answer to an env_var request is sensitive: read the request itself"
         )
     if not isinstance(response, dict):
-        raise Problem(Refusal.NOT_RELEASED, "nobody has given these variables")
+        raise Problem(Refusal.NOT_RELEASED, "these variables have not been given yet")
     return await gate.desk.hand_over(owner, response, [(name,) for name in response])

@@ -51,7 +51,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
     actor = claims.actor
     agent = body.agent or actor.agent
     if agent is None:
-        raise Problem(Refusal.INVALID, "name the agent: this token is nobody's in particular")
+        raise Problem(Refusal.INVALID, "name the agent: this token does not belong to one")
     check_acts(actor, agent)
     command = k.StartExecution(
         agent=agent,
@@ -93,11 +93,13 @@ def plan_finish(gate: Gate, claims: Claims, execution_id: str, given: Given, key
     body = read_body(bodies.FinishExecution, given())
     if body.outcome == "completed":
         if body.reason:
-            raise Problem(Refusal.INVALID, "an execution that completed has no `reason`: say it in `result`")
+            raise Problem(
+                Refusal.INVALID, "an execution that completed has no `reason`: put it into `result`"
+            )
         return plan_change(gate, claims, execution_id, "complete", lambda: {"result": body.result}, key)
     if body.result is not None:
         raise Problem(
-            Refusal.INVALID, "an execution that did not complete has no `result`: say it in `reason`"
+            Refusal.INVALID, "an execution that did not complete has no `result`: put it into `reason`"
         )
     verb = "fail" if body.outcome == "failed" else "cancel"
     return plan_change(gate, claims, execution_id, verb, lambda: {"reason": body.reason}, key)

@@ -88,10 +88,10 @@ def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany,
     _check_person(actor)
     if row["risk_level"] != "low" or row["cause"] != "policy":
         raise Problem(
-            Refusal.INVALID, "only calls of low risk are decided in bulk: decide this hold by itself"
+            Refusal.INVALID, "only calls of low risk can be decided in bulk: decide this hold separately"
         )
     if row["must_read"]:
-        raise Problem(Refusal.INVALID, "this hold must be seen whole: decide it by itself")
+        raise Problem(Refusal.INVALID, "this hold must be read in full: decide it separately")
     name = name_of(actor, f"/v1/holds/{item.hold_id}/decision", key, (actor.subject,))
     return _plan_decision(gate, actor, row, item, name)
 
@@ -124,7 +124,9 @@ def _sensitive(gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold) 
         if body.decision == "respond":
             return variables_to_seal(row, body.value)
         if body.value is not None:
-            raise Problem(Refusal.INVALID, f"{body.decision} takes no value: decide respond, or leave it out")
+            raise Problem(
+                Refusal.INVALID, f"{body.decision} takes no value: leave the value out, or use respond"
+            )
     tool = row["tool"]
     if body.edited_arguments is None or not row["call_id"] or tool is None:
         return []

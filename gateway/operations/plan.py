@@ -202,7 +202,9 @@ async def planned(gate: Gate, make: Making) -> Plan:
             await gate.reader.fetch(missing.subject)
         except Unprepared as unprepared:
             return await unprepared.prepare()
-    raise Problem(Refusal.UNAVAILABLE, "too much is going on: try again", retry_after=1)
+    raise Problem(
+        Refusal.UNAVAILABLE, "the rows of this request could not all be read: try again", retry_after=1
+    )
 
 
 async def perform(gate: Gate, make: Making) -> Reply:
@@ -305,7 +307,7 @@ def unanswered(plan: Plan) -> Reply:
         return plan.unanswered()
     raise Problem(
         Refusal.UNAVAILABLE,
-        "nobody has answered yet; the command may stand in the log, so repeat it with the same ids and key",
+        "there is no answer yet; the command may be in the log, so repeat it with the same ids and key",
         retry_after=1,
     )
 

@@ -50,7 +50,7 @@ async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: 
     if len(seen) > 1 or (seen and len(found) >= REQUESTS_MAX):
         raise Problem(
             Refusal.ID_REUSED,
-            "several executions have a request of this id: name the one that is meant with execution_id",
+            "several executions have a request with this id: name the execution with execution_id",
         )
     if not seen:
         raise not_found("request")

@@ -29,13 +29,13 @@ def check_has(call: CallRow, attempt_id: str, now_ms: Callable[[], int], ended: 
     if status == "consumed":
         if now_ms() >= _over_ms(call):
             raise Problem(
-                Refusal.NOT_RELEASED, "this attempt's lease has ended: it may not run the call any more"
+                Refusal.NOT_RELEASED, "this attempt's lease has ended: it may no longer run the call"
             )
         return
     if status in ENDED:
         raise Problem(ended, f"the call has ended: {status}")
     code = Refusal.EXPIRED if status == "expired" else Refusal.NOT_RELEASED
-    raise Problem(code, f"this attempt does not have the call any more: it is {status}")
+    raise Problem(code, f"this attempt no longer holds the call: it is {status}")
 
 
 def _over_ms(call: CallRow) -> int:

@@ -62,7 +62,7 @@ def arguments_to_seal(gate: Gate, actor: Actor, tool: str, arguments: Any, kept:
     if schema is None:
         return []
     if (path := astray(schema, arguments)) is not None:
-        raise misfit(f"{json_path(path)}: sensitive values stand below, and this does not lead to them")
+        raise misfit(f"{json_path(path)}: a value of this type hides what the inputSchema marks as sensitive")
     return to_seal(marked_values(schema, arguments), kept)
 
 
@@ -86,7 +86,9 @@ def to_seal(marked: list[Marked], kept: Any = None) -> list[Marked]:
     for one in marked:
         if looks_like_placeholder(one.value):
             if not is_placeholder(one.value) or one.value != at_path(kept, one.path):
-                raise misfit(f"{json_path(one.path)}: give the value itself: this handle does not stand here")
+                raise misfit(
+                    f"{json_path(one.path)}: give the value itself: this handle does not belong here"
+                )
         elif (wrong := misfit_of(one)) is not None:
             raise misfit(wrong)
         else:
@@ -104,9 +106,7 @@ def check_call_id(execution_id: str, tool: str, arguments: Any, call_id: str) ->
     for occurrence in range(OCCURRENCES_MAX):
         parts = json.dumps(["call", execution_id, tool, digest, occurrence], separators=(",", ":"))
         if call_id == str(uuid.uuid5(NAMESPACE, parts)):
-            detail = (
-                "the call_id is made of sensitive arguments: name them in gated(sensitive=[…]), or choose one"
-            )
+            detail = "the call_id is made from sensitive arguments: name them in gated(sensitive=[…]), or choose one"
             raise Problem(Refusal.INVALID, detail)
 
 

@@ -36,7 +36,7 @@ async def rule_row(gate: Gate, actor: Actor, rule_id: str) -> StandingRuleRow:
         await gate.reader.all_caught_up()
         # The answer to the decision contains the rule's id; the rule is appended to the definitions a moment later.
         if not await gate.live.until(lambda: asked not in definitions.asked, MADE_WAIT_S):
-            raise Problem(Refusal.UNAVAILABLE, "this rule is being made: ask again", retry_after=1)
+            raise Problem(Refusal.UNAVAILABLE, "this rule is being made: try again", retry_after=1)
     row: StandingRuleRow | None = definitions.standing.get(name)
     if row is None or row["project"] != actor.project:
         raise not_found("standing rule")
@@ -75,4 +75,4 @@ async def plan_change(
         return adoption_reply(gate, shown | await adoption(gate, rule["log_offset"]))
 
     ask = definition_ask(gate, definition_key(actor.tenant, RULE_KIND, rule_id), command, actor, name)
-    return Plan(ask, None, never, ask_again("the decider has not answered yet: ask again"), deliver=deliver)
+    return Plan(ask, None, never, ask_again("the decider has not answered yet: try again"), deliver=deliver)

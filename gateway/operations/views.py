@@ -42,7 +42,7 @@ async def view_reply(
         row = await gate.reader.caught_up(Subject("hold", actor.tenant, actor.project, "", row["hold_id"]))
     seen = votes_of(row)
     if at == AT_DECISION and not seen:
-        raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see what waits")
+        raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see the present view")
     return gate.json(view_json(row, await view_of(gate, actor, row, execution), seen))
 
 
@@ -54,8 +54,10 @@ async def view_of(gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRo
     """
     view = await gate.work.done(owner_of(actor), lambda: view_of_row(row, execution))
     if row["view_digest"] and view.digest != row["view_digest"]:
-        logger.critical("the view of hold %s is not the one in the log: rebuild the views", row["hold_id"])
-        detail = "what this gateway would show is not what the log names: an operator must run placet replay"
+        logger.critical("the view of hold %s does not match the log: rebuild the views", row["hold_id"])
+        detail = (
+            "the view that this gateway would show does not match the log: an operator must run placet replay"
+        )
         raise Problem(Refusal.UNAVAILABLE, detail, retry_after=60)
     return view
 

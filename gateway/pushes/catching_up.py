@@ -214,7 +214,7 @@ class _CatchUp:
                 await self._begin(lanes)
                 await self._read(set(lanes))
             except LogError as error:
-                logger.info("a reader waits for its past: %s", error)
+                logger.info("a reader waits for its earlier messages: %s", error)
         if self._unread():
             # Other waiting readers get their turn; and Kafka, if it was unreachable, gets time to recover.
             await asyncio.sleep(0 if self.receiver.has_room else RETRY_S / 10)
@@ -311,7 +311,7 @@ class _CatchUp:
     def _give(self, group: Group, given: int, channels: set[str]) -> None:
         pushes = pushes_of(group)
         if unserved(group, channels, pushes):
-            raise PastGone(f"the rows of {group.key.decode()} are not at hand")
+            raise PastGone(f"the rows of {group.key.decode()} are not available")
         for index, push in enumerate(pushes, 1):
             if index > given and self._is_for(push, channels):
                 # The call may be over by now: to get the grant's token, the reader requests the call.

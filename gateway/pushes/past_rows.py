@@ -57,7 +57,7 @@ class PastRows:
                         return state
                     await asyncio.sleep(PAUSE_S)
         except (TimeoutError, Problem) as error:
-            raise PastGone("the views do not tell how things stood") from error
+            raise PastGone("the views do not contain the earlier state") from error
 
     def _put(self, key: bytes, state: ExecutionState) -> None:
         if state.execution is not None:

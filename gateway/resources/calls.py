@@ -169,7 +169,7 @@ class Execution(Resource):
     project: str
     execution_id: str
     state: ExecutionState = Field(
-        description="`waiting_correction` is reserved: nothing leads to it in this version"
+        description="`waiting_correction` is reserved: it does not occur in this version"
     )
     agent: str
     user: str

@@ -25,16 +25,16 @@ PROBLEM = "application/problem+json"
 # Headers of answers, by name.
 HEADERS: dict[str, dict[str, Any]] = {
     "WWW-Authenticate": {
-        "description": "How to come in: a bearer token in the header Authorization.",
+        "description": "How to authenticate: with a bearer token in the header Authorization.",
         "required": True,
         "schema": {"type": "string"},
     },
     "Retry-After": {
-        "description": "After how many seconds to ask again. Without it asking again soon helps nobody.",
+        "description": "After how many seconds to try again. If it is missing, trying again soon does not help.",
         "schema": {"type": "integer", "minimum": 0},
     },
     "Accept-Encoding": {
-        "description": "What a body may be coded as: `identity`, as it is.",
+        "description": "The content coding that a body may have: only `identity`, which is none.",
         "required": True,
         "schema": {"type": "string"},
     },
@@ -85,7 +85,7 @@ def refusals(
 
 # The refusals of any request because of its head (`gateway.server.heads`).
 ANY_HEAD: Answers = {
-    **refusals(400, description="A header stands twice"),
+    **refusals(400, description="A header appears twice"),
     **refusals(401, description="A token is in the URL"),
 }
 # The refusal of any body, by the same module.

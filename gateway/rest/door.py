@@ -194,7 +194,7 @@ class Door(NamedTuple):
             async with asyncio.timeout(ANSWER_S):
                 return await self.gateway.work.asked(owner_of(self.actor), self.gateway.views.read, ask)
         except TimeoutError as error:
-            detail = f"the views have not answered this subject's earlier questions for {ANSWER_S:.0f} s"
+            detail = f"the views have not answered this subject's earlier queries for {ANSWER_S:.0f} s"
             raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
 
     async def paged(self, ask: Callable[[Moment], Page], item: Callable[[Any], dict[str, Any]]) -> Response:
@@ -293,9 +293,9 @@ def word_in(request: Request, word: Word) -> str | None:
     _check_said_once(request, word.name)
     found = request.query_params.get(word.name)
     if found is None and word.required:
-        raise Problem(Refusal.INVALID, f"{word.name} is needed: one of {', '.join(word.words)}")
+        raise Problem(Refusal.INVALID, f"{word.name} is required: one of {', '.join(word.words)}")
     if found is not None and found not in word.words:
-        raise Problem(Refusal.INVALID, f"{word.name} is one of {', '.join(word.words)}")
+        raise Problem(Refusal.INVALID, f"{word.name} must be one of {', '.join(word.words)}")
     return found
 
 
@@ -325,8 +325,8 @@ def _check_parameters(request: Request) -> None:
     taken = [one["name"] for one in declared if one["in"] == "query"]
     unknown = next((name for name in request.query_params if name not in taken), None)
     if unknown is not None:
-        only = f"only {', '.join(taken)}" if taken else "none"
-        raise Problem(Refusal.INVALID, f"{unknown}: this takes no such parameter, {only}")
+        only = f"only {', '.join(taken)}" if taken else "no parameters"
+        raise Problem(Refusal.INVALID, f"{unknown}: unknown parameter; this route takes {only}")
     for name in request.query_params:
         _check_said_once(request, name)
 
@@ -352,7 +352,7 @@ async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
         most = gateway.settings.limits.requests_per_s
         detail = (
-            f"over {most} requests a second: ask again after the seconds of Retry-After, or use the WebSocket"
+            f"over {most} requests a second: try again after the seconds in Retry-After, or use the WebSocket"
         )
         raise Problem(Refusal.QUOTA, detail, retry_after=math.ceil(wait_s))
     await gateway.work.admit(owner_of(actor))

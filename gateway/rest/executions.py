@@ -25,8 +25,8 @@ from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions", tags=["executions"])
 AtDoor = Annotated[Door, Depends(door_of)]
-STATE = Word("state", "Only executions that show this state.", words=get_args(r.ExecutionState))
-AGENT = Parameter("agent", "Only of this agent.")
+STATE = Word("state", "Only executions in this state.", words=get_args(r.ExecutionState))
+AGENT = Parameter("agent", "Only those of this agent.")
 AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was then.")
 
 

@@ -62,7 +62,7 @@ class Guessing:
 async def _refuse(scope: Scope, receive: Receive, send: Send, wait_s: float) -> None:
     problem = Problem(
         Refusal.QUOTA,
-        "too many requests of this address had no token that is believed",
+        "too many requests from this address had no valid token",
         retry_after=math.ceil(wait_s),
     )
     refusal = response(problem, {"Connection": "close"})

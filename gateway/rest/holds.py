@@ -42,15 +42,20 @@ ME = "me"
 STATUS = Word("status", "Only holds of this status.", words=get_args(r.HoldStatus))
 KIND = Word("kind", "Only holds of this kind.", words=get_args(RequestKind))
 DECIDABLE = Word(
-    "decidable", f"`{ME}`: only open holds that the token's subject may decide, and has not yet.", words=(ME,)
+    "decidable",
+    f"`{ME}`: only open holds that the token's subject may decide and has not decided yet.",
+    words=(ME,),
 )
 FILTERS = (
     STATUS,
     KIND,
-    Parameter("agent", "Only of this agent."),
-    Parameter("assignee", f"Only what this subject has claimed or was handed; `{ME}` is the token's."),
+    Parameter("agent", "Only those of this agent."),
+    Parameter(
+        "assignee",
+        f"Only those that this subject has claimed or was delegated; `{ME}` is the token's subject.",
+    ),
     DECIDABLE,
-    Parameter("prefix", "Only those whose id begins so."),
+    Parameter("prefix", "Only those whose id begins with this."),
 )
 # If the caller may see few of the project's holds, one page is made from at most this many of the project's pages.
 PAGES_MAX = 4
@@ -145,7 +150,7 @@ def _filters(door: Door) -> dict[str, str | None]:
     actor = door.actor
     agent = door.query("agent")
     if door.one_of(DECIDABLE) is not None and door.query("status") not in (None, "open"):
-        raise Problem(Refusal.INVALID, "decidable is of open holds: leave status out")
+        raise Problem(Refusal.INVALID, "decidable is only for open holds: leave status out")
     if not reads_project(actor):
         if actor.agent is not None and agent not in (None, actor.agent):
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's holds")

@@ -51,7 +51,7 @@ def _effects(door: Door, moment: Moment, kind: str, name: str) -> Page:
     page, is_known = _found(door, moment, kind, name)
     # For a misspelt name, an empty list would be false reassurance.
     if not page.rows and not is_known():
-        raise not_found(f"{_SAID[kind]}: nothing here ever bore this name")
+        raise not_found(f"{_SAID[kind]}: this name was never used here")
     return page
 
 

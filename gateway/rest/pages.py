@@ -53,12 +53,12 @@ SIGN_IN = """<p>Sign in to see it. Nothing is decided on this page.</p>
 <p><button type="submit">Show the hold</button></p>
 </form>
 <p>A token of Placet's own is issued by <code>placet token issue</code>; a token of your company's identity provider
-works where this installation believes it. It is sent to this address alone and kept nowhere. Look at the address
-above before you paste it.</p>
+works if this installation accepts it. It is sent only to this address and is not stored. Check the address in the
+browser before you paste it.</p>
 """
 SHOWN = """<dl>
 {facts}</dl>
-<h2>What would be decided on</h2>
+<h2>What is to be decided</h2>
 <pre>{text}</pre>
 <h2>How to decide</h2>
 <p>{how}</p>
@@ -88,7 +88,7 @@ async def _token_of(request: Request) -> str:
         raise Problem(Refusal.MALFORMED, "use the form")
     raw = await read_raw(request, TOKEN_MAX_CHARS)
     if raw is None:
-        raise Problem(Refusal.TOO_LARGE, "this is no token: it is too long")
+        raise Problem(Refusal.TOO_LARGE, "this is not a token: it is too long")
     try:
         values = parse_qs(raw.decode("ascii"), strict_parsing=True, max_num_fields=1)
     except ValueError as error:
@@ -124,7 +124,7 @@ def _facts(row: HoldRow) -> list[tuple[str, str]]:
 def _how(row: HoldRow) -> tuple[str, str]:
     hold_id = row["hold_id"]
     if row["status"] != "open":
-        return "It is closed: there is nothing to decide any more.", f"placet show {hold_id}"
+        return "It is closed: it cannot be decided any more.", f"placet show {hold_id}"
     words = "In a terminal, signed in with PLACET_URL and PLACET_TOKEN:"
     if row["call_id"] is None and row["kind"] != "permission":
         return words, f"placet answer {hold_id} VALUE"

@@ -101,24 +101,24 @@ class Seconds(Parameter):
 AFTER = Parameter("after", "Answer no older than this cursor.")
 EXECUTION = Parameter(
     "execution_id",
-    "Whose request: its id is unique in its execution. Without it the id must be that of one request only among "
-    "those that this token may see (an agent's: of its own agent), or the answer is 409 `id_reused`.",
+    "The execution of the request, whose id is unique only within it. Without it the answer is 409 `id_reused` if "
+    "several requests that this token may see (an agent's: those of its own agent) have the id.",
 )
-CURSOR = Parameter("cursor", "Where the last page ended.")
-WAIT = Seconds("wait", "Seconds to wait: 0 where it is left out.", most=WAIT_MAX_S)
+CURSOR = Parameter("cursor", "The `next_cursor` of the page before.")
+WAIT = Seconds("wait", "Seconds to wait: 0 if it is left out.", most=WAIT_MAX_S)
 WAIT_OF_PROPOSAL = Seconds(
     "wait",
-    f"Seconds to wait for a person, once the verdict holds the call: {PROPOSAL_WAIT_S} where it is left out. With 0 "
+    f"Seconds to wait for a person, once the verdict holds the call: {PROPOSAL_WAIT_S} if it is left out. With 0 "
     "a held call is answered as soon as it is held.",
     most=WAIT_MAX_S,
     default=PROPOSAL_WAIT_S,
 )
 LIMIT = Number(
-    "limit", f"Items a page: {DEFAULT_LIMIT} where it is left out, and never more than {MAX_LIMIT}."
+    "limit", f"Items per page: {DEFAULT_LIMIT} if it is left out, and never more than {MAX_LIMIT}."
 )
 IDEMPOTENCY_KEY = Text(
     "Idempotency-Key",
-    "Printable ASCII without spaces around it. A repeat under the same key gets the first answer again, unless that "
+    "Printable ASCII without spaces around it. A repeat with the same key gets the first answer again, unless that "
     "was 429 or 503.",
     where="header",
     most=KEY_MAX_CHARS,
@@ -126,11 +126,11 @@ IDEMPOTENCY_KEY = Text(
 )
 PROJECT = Text(
     PROJECT_HEADER,
-    "For a token of the whole tenant: the project to work in, `default` where it is left out. Any other token may "
+    "For a token of the whole tenant: the project to work in, `default` if it is left out. Any other token may "
     "name its own project only.",
     where="header",
     pattern=rf"^({CLIENT_ID}|\{TENANT_WIDE})$",
 )
 LAST_EVENT_ID = Parameter(
-    "Last-Event-ID", "The cursor (`id`) of the last event: the stream goes on after it.", where="header"
+    "Last-Event-ID", "The cursor (`id`) of the last event: the stream continues after it.", where="header"
 )

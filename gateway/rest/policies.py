@@ -25,8 +25,8 @@ from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1", tags=["definitions"])
 AtDoor = Annotated[Door, Depends(door_of)]
-STATUS = Word("status", "in_force where it is missing.", words=("in_force", "retired", "all"))
-VERSION = Number("version", "Which version; the newest where it is missing.")
+STATUS = Word("status", "`in_force` if it is left out.", words=("in_force", "retired", "all"))
+VERSION = Number("version", "The version; the newest if it is left out.")
 # A rule of a policy: the policy, the rule's index and the rule.
 Rule = tuple[Published, int, dict[str, Any]]
 DOCUMENT = ("application/json", "application/yaml")
@@ -59,7 +59,7 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
         {200: r.PolicyCheck},
         body=PolicyDocument,
         media_types=DOCUMENT,
-        any_value="A policy, or what is to become one: what keeps it from being one is told under `problems`.",
+        any_value="A policy, or the draft of one: what is wrong with it is listed under `problems`.",
     ),
 )
 async def check(door: AtDoor, name: str, request: Request) -> Response:

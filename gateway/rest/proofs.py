@@ -29,8 +29,8 @@ from schemas.standing_rule import RULE_KIND
 router = APIRouter(prefix="/v1/audit", tags=["records"])
 AtDoor = Annotated[Door, Depends(door_of)]
 ROLES: dict[str, TopicRole] = {"executions": "executions", "definitions": "definitions"}
-TOPIC = Word("topic", "Of which topic.", words=tuple(ROLES), required=True)
-PARTITION = Number("partition", "A partition of it; 0 where it is left out.", least=0, most=NUMBER_MAX)
+TOPIC = Word("topic", "The topic.", words=tuple(ROLES), required=True)
+PARTITION = Number("partition", "A partition of the topic; 0 if it is left out.", least=0, most=NUMBER_MAX)
 SINCE_HEAD = Number("from", "The number of an earlier head.", most=NUMBER_MAX)
 NUMBER_DIGITS = 18
 
@@ -142,7 +142,7 @@ async def get_proof(door: AtDoor, event_id: str) -> Response:
     record = (await reads.raw(place.tree, [place.offset]))[place.offset]
     if dict(record.headers).get("ce_id") != event_id.encode():
         raise Problem(
-            Refusal.UNAVAILABLE, "the views name another record: an operator must run placet replay"
+            Refusal.UNAVAILABLE, "the views refer to another record: an operator must run placet replay"
         )
     found = {
         "event_id": event_id,
@@ -163,7 +163,7 @@ def _reads(door: Door) -> AuditReads:
 def _proof(moment: Moment, place: Place, size: int) -> tuple[int, list[bytes]]:
     index = index_of(moment, place.tree, place.offset)
     if index is None or index >= size:
-        raise Problem(Refusal.UNAVAILABLE, "the views do not hold this yet: try again", retry_after=1)
+        raise Problem(Refusal.UNAVAILABLE, "the views do not contain this yet: try again", retry_after=1)
     try:
         return index, tiles_of(moment, place.tree).inclusion(index, size)
     except TreeDamaged as error:

@@ -30,7 +30,7 @@ REVIEWERS_DAYS = 30
 INSTALLATION = "installation"
 SCOPE = Word(
     "scope",
-    f"`{INSTALLATION}`: those of every tenant and of nobody, for its owner's admin.",
+    f"`{INSTALLATION}`: those of every tenant and those of none, for an admin of the installation.",
     words=(INSTALLATION,),
 )
 SINCE = Time("since", "Only from this RFC 3339 time on.")

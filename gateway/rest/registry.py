@@ -148,7 +148,9 @@ async def register(request: Request, subject: str) -> Response:
         return _answer({"id": found.schema_id})
     if found.status_code != 404:
         return found
-    return _error(422, READ_ONLY, f"The registry is read-only: no version of {subject[:200]} is this schema.")
+    return _error(
+        422, READ_ONLY, f"The registry is read-only; no version of {subject[:200]} has this schema."
+    )
 
 
 @router.get(

@@ -18,7 +18,9 @@ from gateway.sockets.subscriptions import subscribe
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 AtDoor = Annotated[Door, Depends(door_of)]
-CHANNELS = Parameter("channels", "Channels by comma, as of the WebSocket; events where it is left out.")
+CHANNELS = Parameter(
+    "channels", "Channels as on the WebSocket, separated by commas; `events` if it is left out."
+)
 
 
 @router.get(

@@ -67,12 +67,12 @@ class Unread:
 
     def _problem(self, size: int) -> Problem:
         if self.budget.ever_has_room(size):
-            detail = "too many answers of this subject wait unread: read them first"
+            detail = "too many answers to this subject are unread: read them first"
             return Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
         # Waiting would not help. Pages end below this size; this answer is a list without pages.
         detail = (
-            f"the answer has {size:,} bytes, more than may wait for one subject: ask for fewer with limit or a "
-            "filter where the route takes one, or for each by its name"
+            f"the answer has {size:,} bytes, more than may wait for one subject: request fewer items with limit "
+            "or a filter if the route takes one, or each item by its name"
         )
         return Problem(Refusal.INVALID, detail)
 

@@ -25,10 +25,11 @@ router = APIRouter(prefix="/v1/holds", tags=["holds"])
 AtDoor = Annotated[Door, Depends(door_of)]
 AT = Word(
     "at",
-    f"`{AT_DECISION}`: what whoever decided was shown, with what each says to have seen. Left out while it waits.",
+    f"`{AT_DECISION}`: the view that the decisions were made on, with the decisions. Leave it out if there is "
+    "none yet.",
     words=(AT_DECISION,),
 )
-AGENT = Parameter("agent", "Only of this agent.")
+AGENT = Parameter("agent", "Only those of this agent.")
 
 
 @router.get(

@@ -32,5 +32,5 @@ async def _check_let_in(door: Door) -> None:
     try:
         await door.admission.check()
     except RolesChanged as error:
-        detail = "the roles of this account have changed: ask again"
+        detail = "the roles of this account have changed: send the request again"
         raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error

@@ -28,7 +28,7 @@ class Handshake(ServerProtocol):
 
     def unreadable(self) -> Response:
         """Return the answer to bytes that the library cannot parse as a handshake, and does not answer itself."""
-        found = self.reject(HTTPStatus.BAD_REQUEST, "this is no WebSocket handshake")
+        found = self.reject(HTTPStatus.BAD_REQUEST, "this is not a WebSocket handshake")
         found.headers["Sec-WebSocket-Version"] = VERSION
         return found
 

@@ -35,7 +35,7 @@ SINGLE_HEADERS = frozenset(
     }
 )
 
-CODED_BODY = ("unsupported_media_type", "a body is sent as it is, without a Content-Encoding")
+CODED_BODY = ("unsupported_media_type", "a body must be sent without a Content-Encoding")
 # The coding that a client can use instead (RFC 9110, section 15.5.16).
 IDENTITY = {"Accept-Encoding": "identity"}
 
@@ -63,7 +63,7 @@ class Heads:
 def problem_of(scope: Scope) -> Problem | None:
     """Return the problem with the head of a request, by its ASGI scope; None if there is none."""
     if _token_in_url(scope["path"], scope["query_string"].decode("latin-1")):
-        detail = "a token in a URL ends up in logs: it is refused, and should be withdrawn"
+        detail = "a token in a URL ends up in logs: it is refused, and should be replaced"
         return Problem(Refusal.UNAUTHENTICATED, detail)
     counts = Counter(name for name, _ in scope["headers"] if name in SINGLE_HEADERS)
     if doubled := sorted(name.decode() for name, count in counts.items() if count > 1):

@@ -35,7 +35,7 @@ LINE_MARKS = len("  HTTP/1.1\r\n") + len("\r\n")
 HEADER_MARKS = len(":\r\n")
 # The versions that a proxy uses to a server behind it; the parser also accepts 0.9 and 2.0.
 VERSIONS = frozenset({"1.0", "1.1"})
-OTHER_VERSION = (505, "http_version_not_supported", "HTTP/1.1 and HTTP/1.0 are spoken here")
+OTHER_VERSION = (505, "http_version_not_supported", "only HTTP/1.1 and HTTP/1.0 are supported")
 # The parser's messages for a version that is a number but unknown to it: HTTP/1.2, HTTP/3.
 UNKNOWN_VERSION = frozenset({"Invalid HTTP version", "Expected dot"})
 
@@ -71,7 +71,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._has_turned = False
         self._is_handshake = False
         self._is_upgraded = False
-        self._refusal = (400, "malformed", "this is no HTTP request")
+        self._refusal = (400, "malformed", "this is not an HTTP request")
         self._timer: asyncio.TimerHandle | None = None
         # The request that is being answered; `cycle` is the last one that arrived.
         self._running: RequestResponseCycle | None = None
@@ -120,12 +120,12 @@ class BoundedHttp(HttpToolsProtocol):
         self._stop_clock()
         if self._is_answering():
             # The answer under way would be written into the socket.
-            self._refuse(400, "malformed", "a handshake is sent once what came before it is answered")
+            self._refuse(400, "malformed", "send a handshake only after earlier requests are answered")
             return
         lines = (len(name) + len(value) for name, value in self.scope["headers"])
         if max(lines, default=0) > UPGRADE_LINE_BYTES or len(self.url) > UPGRADE_LINE_BYTES:
             self._refuse(
-                431, "header_too_large", f"a line of a handshake may have {UPGRADE_LINE_BYTES} bytes"
+                431, "header_too_large", f"a line of a handshake may have at most {UPGRADE_LINE_BYTES} bytes"
             )
             return
         self._is_upgraded = True
@@ -149,7 +149,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._refusal = (
                 414,
                 "uri_too_long",
-                f"a request's target may have {self.bounds.line_bytes} bytes",
+                f"a request's target may have at most {self.bounds.line_bytes} bytes",
             )
             raise OverBounds("target")
 
@@ -160,7 +160,11 @@ class BoundedHttp(HttpToolsProtocol):
             return
         super().on_header(name, value)
         if len(self.headers) > self.bounds.headers:
-            self._refusal = (431, "header_too_large", f"a request may have {self.bounds.headers} headers")
+            self._refusal = (
+                431,
+                "header_too_large",
+                f"a request may have at most {self.bounds.headers} headers",
+            )
             raise OverBounds("headers")
 
     def on_headers_complete(self) -> None:
@@ -226,7 +230,7 @@ class BoundedHttp(HttpToolsProtocol):
             raise OverBounds("transfer coding")
         # The parser would treat the encoded bytes as the body.
         if values and b",".join(values).strip().lower() != b"chunked":
-            self._refusal = (501, "unsupported_transfer_encoding", "a body comes as it is, or in chunks")
+            self._refusal = (501, "unsupported_transfer_encoding", "send a body as it is, or in chunks")
             raise OverBounds("transfer coding")
 
     def _check_offer(self) -> None:
@@ -234,14 +238,14 @@ class BoundedHttp(HttpToolsProtocol):
         method = self.parser.get_method()
         self.scope["method"] = method.decode("ascii")
         if method == b"CONNECT":
-            self._refusal = (405, "method_not_allowed", "this is no proxy")
+            self._refusal = (405, "method_not_allowed", "this is not a proxy")
             raise OverBounds("tunnel")
         self._is_handshake = is_handshake(self.parser.get_http_version(), self.headers)
         if self._is_handshake and (method != b"GET" or has_body(self.headers)):
             self._refusal = (
                 400,
                 "malformed",
-                "this is no WebSocket handshake, which is a GET without a body",
+                "this is not a WebSocket handshake, which is a GET without a body",
             )
             raise OverBounds("handshake")
 
@@ -306,7 +310,7 @@ class BoundedHttp(HttpToolsProtocol):
         return line + sum(len(name) + len(value) + HEADER_MARKS for name, value in self.headers)
 
     def _head_detail(self) -> str:
-        return f"a request's line and headers may have {self.bounds.head_bytes} bytes together"
+        return f"a request's line and headers may have at most {self.bounds.head_bytes} bytes together"
 
     def _allow(self, seconds: float) -> None:
         self._stop_clock()
@@ -322,7 +326,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self._in_body or self._head_bytes:
             part = "body" if self._in_body else "head"
             seconds = self.bounds.body_s if self._in_body else self.bounds.head_s
-            self._refuse(408, "timeout", f"the request's {part} did not come within {seconds:g} seconds")
+            self._refuse(408, "timeout", f"the request's {part} did not arrive within {seconds:g} seconds")
         else:
             self.polite.close()
 

@@ -86,7 +86,9 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             # socket, and the library cannot fail a connection that is not open.
             if self.initial_response is None:
                 self.polite.still_sending = True
-                self._turn_down(self.conn.reject(HTTPStatus.BAD_REQUEST, "a handshake waits for its answer"))
+                self._turn_down(
+                    self.conn.reject(HTTPStatus.BAD_REQUEST, "wait for the answer to the handshake")
+                )
             return
         self._unparsed += data
         if self._next_slice is None:
@@ -113,7 +115,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             text = data.decode()
         except UnicodeDecodeError:
             # uvicorn would log each of them as an error of its own, with a traceback.
-            self.conn.fail(CloseCode.INVALID_DATA, "a text is UTF-8")
+            self.conn.fail(CloseCode.INVALID_DATA, "a text must be UTF-8")
             self.handle_parser_exception()
             return
         self.queue.put_nowait({"type": "websocket.receive", "text": text})

@@ -24,10 +24,10 @@ async def own_problems(gateway: Gateway) -> list[str]:
         return ["the log is still being read"]
     problems = []
     if not gateway.commands.time.known:
-        problems.append("Kafka has not told its time yet")
+        problems.append("Kafka's time is not known yet")
     lag = gateway.tail.lag(gateway.gate.live.read_through)
     if lag > LAG_MAX:
-        problems.append(f"{lag} records of the log were not read yet")
+        problems.append(f"{lag} records of the log have not been read yet")
     if not await _can_send(gateway):
         problems.append("commands cannot be sent: there is no connection to Kafka")
     try:

@@ -35,7 +35,7 @@ class Seats:
         owner = (actor.tenant, actor.subject)
         if self._taken[owner] >= self._each:
             detail = (
-                f"{self._each} sockets of this subject are open: close some, or ask for more over one of them"
+                f"{self._each} sockets of this subject are open: close some, or send more over one of them"
             )
             raise Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
         self._taken[owner] += 1

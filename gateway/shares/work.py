@@ -101,7 +101,7 @@ class Work:
         """
         wait_s = self.spend(owner, 0.0)
         if wait_s > self._patience_s:
-            detail = "what this subject asks for takes more than its share of the gateway: ask for less"
+            detail = "the requests of this subject take more than its share of the gateway: send fewer"
             raise Problem(Refusal.QUOTA, detail, retry_after=math.ceil(wait_s))
         if wait_s:
             await asyncio.sleep(wait_s)

@@ -22,7 +22,7 @@ from gateway.shares.work import Owner
 ANSWERS_MAX_BYTES = 1024 * 1024
 # A reader that keeps up has fewer bytes of answers waiting. One with more is cut off if its subject has no room left.
 UNREAD_BYTES = 16 * 1024
-RESYNC_DETAIL = "too much was waiting, or it is no longer at hand: subscribe again without a cursor"
+RESYNC_DETAIL = "too much was waiting, or is no longer available: subscribe again without a cursor"
 
 
 class _Waiting(NamedTuple):

@@ -22,17 +22,17 @@ else:
     Change = Literal[tuple(CHANGES.values())]
 
 RefOfAsked = Annotated[
-    str | None, Field(description="That of the message which this answers; null where it had none.")
+    str | None, Field(description="The `ref` of the message that this answers; null if it had none.")
 ]
 Cursor = Annotated[
-    str, Field(description="Where in the log this message stands: subscribe with it to go on.")
+    str, Field(description="The position of this message in the log: subscribe with it to continue.")
 ]
 # An answer's cursor covers exactly what was sent to the connection's subscriptions before it, or it is absent.
 CursorIfAny = Annotated[
     str | None,
     Field(
-        description="What your subscriptions were given before this message: subscribe with it to go on. Absent "
-        "where this connection has none, or messages were dropped: keep the one that you have.",
+        description="Covers what was sent to your subscriptions before this message: subscribe with it to continue. "
+        "Absent if this connection has no subscription, or messages were dropped: keep the one that you have.",
     ),
 ]
 
@@ -79,7 +79,7 @@ class Subscribe(Sent):
     cursor: Annotated[
         str | None,
         Field(
-            description="Go on from here: the `cursor` of the last message that you have handled and that has one."
+            description="Continue from here: the `cursor` of the last message that you have handled and that has one."
         ),
     ] = None
 
@@ -218,7 +218,9 @@ class LogEvent(Received):
     at: str
     execution_id: str
     version: Annotated[int, Field(description="Counts the execution's events.")]
-    term: Annotated[int, Field(description="Of the decider that wrote it: it grows with each new writer.")]
+    term: Annotated[
+        int, Field(description="The term of the decider that wrote it: it grows with each new writer.")
+    ]
     partition: int
     offset: int
     command_id: str
@@ -253,7 +255,7 @@ class Error(Answered):
     type: Literal["error"]
     ref: Annotated[
         str | None,
-        Field(description="Null: what is wrong with a message whose `ref` can be read is its reply."),
+        Field(description="Null: a problem with a message whose `ref` can be read is sent as its reply."),
     ]
     problem: Annotated[str, Field(description="The `type` of the problem document: `/problems/CODE`.")]
     title: Annotated[str, Field(description="The code in words.")]
@@ -261,13 +263,13 @@ class Error(Answered):
     code: str
     detail: Annotated[str, Field(description="What is wrong, for a person.")]
     errors: Annotated[
-        list[r.FieldError] | None, Field(description="What is wrong with which field, where it is known.")
+        list[r.FieldError] | None, Field(description="What is wrong with which field, if it is known.")
     ] = None
     winning_decision_id: Annotated[
-        str | None, Field(description="Where another decision came first: which.")
+        str | None, Field(description="The decision that came first, if another one did.")
     ] = None
     retry_after: Annotated[
-        int | None, Field(description="After how many seconds to try again, where that may help.")
+        int | None, Field(description="After how many seconds to try again, if that may help.")
     ] = None
 
 

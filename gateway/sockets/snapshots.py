@@ -69,7 +69,7 @@ async def snapshot_frames(
         runs, left = await _runs(one, left, work, owner)
         if len(one.rows) == 1 and not runs[0]:
             raise SnapshotsTooLarge(
-                f"what these channels show is over {bytes_max} bytes: subscribe to fewer at once"
+                f"the snapshots of these channels are over {bytes_max} bytes: subscribe to fewer at once"
             )
         runs_of[one.channel] = runs
     parts: list[tuple[Shown, list[bytes], bool]] = []

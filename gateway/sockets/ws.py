@@ -79,7 +79,7 @@ def _unwelcome(websocket: WebSocket, gateway: Served) -> Problem | None:
         return Problem(Refusal.NOT_AUTHORISED, "pages of this origin may not open a WebSocket here")
     offered = websocket.scope.get("subprotocols", [])
     if offered and SUBPROTOCOL not in offered:
-        return Problem(Refusal.INVALID, f"the subprotocol is {SUBPROTOCOL}")
+        return Problem(Refusal.INVALID, f"the subprotocol must be {SUBPROTOCOL}")
     if not gateway.caught_up:
         return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
     return None
@@ -106,13 +106,13 @@ async def _authenticate(websocket: WebSocket, gateway: Served) -> Admission:
         async with asyncio.timeout(gateway.settings.limits.authenticate_s):
             first = parse_object(await _receive(websocket))
     except TimeoutError as error:
-        raise Problem(Refusal.UNAUTHENTICATED, "no token came in time: authenticate first") from error
+        raise Problem(Refusal.UNAUTHENTICATED, "no token arrived in time: authenticate first") from error
     token, project = first.get("token"), first.get("project", "")
     if first.get("type") != "authenticate" or not isinstance(token, str) or not isinstance(project, str):
         raise Problem(Refusal.UNAUTHENTICATED, "the first message must be authenticate with a token")
     named = project_of(websocket.headers)
     if named and project and named != project:
-        raise Problem(Refusal.INVALID, f"the header {PROJECT_HEADER} and the message name two projects")
+        raise Problem(Refusal.INVALID, f"the header {PROJECT_HEADER} and the message name different projects")
     return await gateway.authenticator.admit(token, project or named)
 
 

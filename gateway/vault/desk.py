@@ -24,10 +24,10 @@ ANSWER_S = 5.0
 AGAIN_AFTER_S = 0.1
 # An erasure also cleans the database's files, which takes time in proportion to their size.
 ERASE_WITHIN_S = 30.0
-ERASED = "the sensitive values were erased: nobody can have them any more"
+ERASED = "the sensitive values were erased: they are no longer available"
 NEVER_SEALED = (
-    "no sensitive value was ever sealed for this place under the handle that stands there: it was made up or "
-    "copied, or the vault was lost; give the value itself, through the gateway"
+    "no sensitive value was ever sealed for this place under this handle: the handle was made up or copied, or "
+    "the vault was lost; give the value itself, through the gateway"
 )
 T = TypeVar("T")
 

@@ -118,7 +118,7 @@ class Keeper:
             try:
                 await work()
             except (Problem, ViewError) as error:
-                logger.warning("the vault is not kept to the log yet: %s", error)
+                logger.warning("the vault does not follow the log yet: %s", error)
                 await asyncio.sleep(AGAIN_AFTER_S)
             else:
                 return

@@ -24,8 +24,8 @@ _LIMITS = """
 CONNECT_WITHIN_S = 2
 SHRED_WITHIN_S = 60.0
 LETS_NOBODY_IN = (
-    "the vault cannot be used: its database lets nobody in; look at the user, the password and the name of the "
-    "database in DATABASE_URL"
+    "the vault cannot be used: its database refuses the connection; check the user, the password and the name of "
+    "the database in DATABASE_URL"
 )
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtextextended(%s, 0))"

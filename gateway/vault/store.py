@@ -25,8 +25,8 @@ LOCK_TIMEOUT_S = WITHIN_S
 CLOSE_WITHIN_S = 0.5
 # SQLite would replay a write-ahead log that is left beside a restored file.
 MEND = (
-    "restore it from a backup without the -wal and -shm beside it, or move all three away where there is none: "
-    "what was sealed in it is lost then"
+    "restore it from a backup without the -wal and -shm beside it, or move all three away if there is none: "
+    "what was sealed in it is then lost"
 )
 
 # Takes the statement and its values; returns the rows, if there are any.
@@ -159,9 +159,11 @@ class SqliteVaultDatabase:
             try:
                 ((is_busy, *_),) = self._execute("PRAGMA wal_checkpoint(TRUNCATE)", ())
             except sqlite3.Error as error:
-                raise unavailable(self._path, "cannot have its log cut", error) from error
+                raise unavailable(self._path, "cannot truncate its log", error) from error
         if is_busy:
-            raise VaultUnavailable("the vault's log cannot be cut while another process reads the vault")
+            raise VaultUnavailable(
+                "the vault's log cannot be truncated while another process reads the vault"
+            )
 
     def close(self) -> None:
         """See `VaultDatabase`."""

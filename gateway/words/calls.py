@@ -32,9 +32,9 @@ class ReportResult(Body):
     attempt_id: ClientId
     outcome: Outcome
     output: Any = Field(
-        default=None, description="What the tool put out: any JSON. Kept of one that succeeded."
+        default=None, description="The output of the tool: any JSON. Stored only if the call succeeded."
     )
-    error: Text | None = Field(default=None, description="Kept of one that did not succeed.")
+    error: Text | None = Field(default=None, description="Stored only if the call did not succeed.")
     duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX)] | None = None
 
 
@@ -85,30 +85,30 @@ VERBS: tuple[Words[Any], ...] = (
     Words(
         name="consume",
         operation="consumeGrant",
-        says="Use a release, once: 200 is the leave to run, in a repeat too, and only while this attempt has the "
-        "call.",
+        says="Consume a release, once: 200 permits the attempt to run the call, also in a repeat, and only while "
+        "this attempt holds the call.",
         body=ConsumeGrant,
         message=Consume,
     ),
     Words(
         name="result",
         operation="reportResult",
-        says="Say how a consumed call ended.",
+        says="Report how a consumed call ended.",
         body=ReportResult,
         message=Result,
     ),
     Words(
         name="heartbeat",
         operation="renewLease",
-        says="Say that an attempt still runs its call, once half of its lease has passed; more often changes "
-        "nothing.",
+        says="Report that an attempt is still running its call, once half of its lease has passed; earlier reports "
+        "change nothing.",
         body=RenewLease,
         message=Heartbeat,
     ),
     Words(
         name="revoke",
         operation="revokeGrant",
-        says="Take back a release that was not consumed yet.",
+        says="Revoke a release that has not been consumed yet.",
         body=RevokeGrant,
     ),
 )

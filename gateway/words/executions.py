@@ -37,7 +37,7 @@ class CancelExecution(Body):
 class CompleteExecution(Body):
     """End the execution with its result."""
 
-    result: Any = Field(default=None, description="What it came to: any JSON.")
+    result: Any = Field(default=None, description="The result of the execution: any JSON.")
 
 
 class FailExecution(Body):
@@ -56,7 +56,7 @@ class ExecutionVerb(Verb[B]):
 
 def _fail(_: str, body: FailExecution) -> Message:
     if body.error and body.reason and body.error != body.reason:
-        raise Problem(Refusal.INVALID, "`error` and `reason` are two words for the same: leave one out")
+        raise Problem(Refusal.INVALID, "`error` and `reason` have the same meaning: leave one of them out")
     return k.FailExecution(error=body.error or body.reason)
 
 
@@ -65,7 +65,7 @@ VERBS: tuple[ExecutionVerb[Any], ...] = (
     ExecutionVerb(
         name="pause",
         operation="pauseExecution",
-        says="Let nothing more be judged or run until it is resumed.",
+        says="Pause the execution: no call is judged or run until it is resumed.",
         body=PauseExecution,
         command=lambda _, body: k.PauseExecution(reason=body.reason),
         steers=True,
@@ -73,7 +73,7 @@ VERBS: tuple[ExecutionVerb[Any], ...] = (
     ExecutionVerb(
         name="resume",
         operation="resumeExecution",
-        says="Go on after a pause.",
+        says="Resume the execution after a pause.",
         body=ResumeExecution,
         command=lambda _, body: k.ResumeExecution(feedback=body.feedback),
         steers=True,

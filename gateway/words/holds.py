@@ -61,7 +61,7 @@ VERBS: tuple[Verb[Any], ...] = (
     Verb(
         name="claim",
         operation="claimHold",
-        says="Tell the others that one is on it, for a while.",
+        says="Claim a hold for a while, so that other reviewers see who is working on it.",
         body=ClaimHold,
         command=lambda hold_id, body: k.ClaimHold(hold_id=hold_id, seconds=body.seconds),
         message=Claim,
@@ -70,7 +70,7 @@ VERBS: tuple[Verb[Any], ...] = (
     Verb(
         name="release",
         operation="releaseHold",
-        says="Give a claimed hold back.",
+        says="End the claim on a hold.",
         body=Nothing,
         command=lambda hold_id, _: k.ReleaseHold(hold_id=hold_id),
         told=Told(h.HoldUnclaimed, "released", 2),
@@ -78,7 +78,7 @@ VERBS: tuple[Verb[Any], ...] = (
     Verb(
         name="escalate",
         operation="escalateHold",
-        says="Ask the roles of the rule's escalation now.",
+        says="Escalate the hold now to the roles of its rule's escalation.",
         body=Nothing,
         command=lambda hold_id, _: k.EscalateHold(hold_id=hold_id),
         told=Told(h.HoldEscalated, "escalated", 5),
@@ -86,7 +86,7 @@ VERBS: tuple[Verb[Any], ...] = (
     Verb(
         name="delegate",
         operation="delegateHold",
-        says="Hand a hold to another subject.",
+        says="Delegate a hold to another subject.",
         body=DelegateHold,
         command=_delegate,
         told=Told(h.HoldDelegated, "delegated", 3),
@@ -94,7 +94,7 @@ VERBS: tuple[Verb[Any], ...] = (
     Verb(
         name="extend",
         operation="extendHold",
-        says="Move a hold's deadline.",
+        says="Extend a hold's deadline.",
         body=ExtendHold,
         command=lambda hold_id, body: k.ExtendHold(hold_id=hold_id, seconds=body.seconds),
         told=Told(h.HoldExtended, "extended", 4),

@@ -20,22 +20,22 @@ VERBS: tuple[Verb[Any], ...] = (
     Verb(
         name="activate",
         operation="activateRule",
-        says="Let a proposed or suspended rule be used: another person than its maker, where the policy wants four "
-        "eyes.",
+        says="Activate a proposed or suspended rule. If the policy requires four eyes, this must be another person "
+        "than the one who made the rule.",
         body=ChangeRule,
         command=lambda rule_id, body: k.ActivateRule(rule_id=rule_id, reason=body.reason),
     ),
     Verb(
         name="suspend",
         operation="suspendRule",
-        says="Let a rule rest until somebody activates it.",
+        says="Suspend a rule until it is activated again.",
         body=ChangeRule,
         command=lambda rule_id, body: k.SuspendRule(rule_id=rule_id, reason=body.reason),
     ),
     Verb(
         name="revoke",
         operation="revokeRule",
-        says="End a rule for good.",
+        says="Revoke a rule permanently.",
         body=ChangeRule,
         command=lambda rule_id, body: k.RevokeRule(rule_id=rule_id, reason=body.reason),
     ),

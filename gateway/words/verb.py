@@ -20,7 +20,7 @@ Ref = Annotated[
         min_length=1,
         max_length=KEY_MAX_CHARS,
         pattern=KEY_PATTERN,
-        description="Names the answer, and is the idempotency key: unique for the subject, the same in a repeat.",
+        description="Names the reply and is the idempotency key: unique for the subject, the same in a repeat.",
     ),
 ]
 

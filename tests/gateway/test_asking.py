@@ -63,7 +63,7 @@ async def test_answer_first_trace_answers(bench: Bench) -> None:
 async def test_answer_in_time_is_none_only_for_what_the_log_has_taken(bench: Bench) -> None:
     assert await bench.ask(timeout_s=0.05) is None
     bench.topic.hangs = True
-    with pytest.raises(Problem, match="Kafka has not taken the command"):
+    with pytest.raises(Problem, match="Kafka has not accepted the command"):
         await bench.ask(OTHER, CHOSEN, timeout_s=0.05)
 
 

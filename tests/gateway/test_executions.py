@@ -77,5 +77,5 @@ def test_finish_with_an_empty_word_of_another_outcome_is_taken(body: dict[str, A
 def test_fail_with_two_different_errors_is_refused() -> None:
     gate = gate_with_row({"agent": "billing"})
     body = {"error": "no money", "reason": "no account"}
-    with pytest.raises(Problem, match="leave one out"):
+    with pytest.raises(Problem, match="leave one of them out"):
         plan_change(gate, claims_of(bot("billing")), "e1", "fail", lambda: body, "key")

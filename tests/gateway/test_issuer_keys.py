@@ -257,7 +257,7 @@ async def test_key_set_without_a_usable_key_withdraws_those_of_before(
             await admission.check()
         assert caught.value.status == 401
     said = f"the key set of {site.provider.url} has no key that can be used"
-    assert site.door.wrong() == f"{said}: none of its tokens is believed"
+    assert site.door.wrong() == f"{said}: none of its tokens is accepted"
     assert [record.levelname for record in caplog.records if said in record.message] == ["ERROR"]
 
     site.provider.answer = None

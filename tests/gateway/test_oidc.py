@@ -268,7 +268,7 @@ async def test_token_whose_issuer_differs_in_a_slash_is_told_so(site: Site) -> N
     issuer = site.provider.claims()["iss"]
     assert f"'{issuer}/'" in told
     assert f"'{issuer}'" in told
-    assert "differ in the slash at the end" in told
+    assert "differ in the trailing slash" in told
 
 
 @pytest.mark.parametrize("wide", ["treasurers", '["treasurers", "Platform Team"]'])

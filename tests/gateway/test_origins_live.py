@@ -82,7 +82,7 @@ def test_without_origins_nothing_is_opened(doors: Doors) -> None:
     "origin", ["*", "null", "https://*.example.com", "desk.example.com", "https://a.example/x"]
 )
 def test_origin_that_is_none_is_refused_at_the_start(doors: Doors, origin: str) -> None:
-    with pytest.raises(SettingsRefused, match="no web origin"):
+    with pytest.raises(SettingsRefused, match="not a web origin"):
         settings_beside(doors, more={"gateway_origins": origin})
 
 

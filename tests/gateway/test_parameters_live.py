@@ -166,9 +166,9 @@ def test_policy_check_answers_what_is_no_policy_with_its_problems(admin: Caller)
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/v1/holds?project=payments", "project: this takes no such parameter, only status, kind, "),
-        ("/v1/executions?tenant=other&limit=5", "tenant: this takes no such parameter, only "),
-        ("/v1/agents?_=1", "_: this takes no such parameter, none"),
+        ("/v1/holds?project=payments", "project: unknown parameter; this route takes only status, kind, "),
+        ("/v1/executions?tenant=other&limit=5", "tenant: unknown parameter; this route takes only "),
+        ("/v1/agents?_=1", "_: unknown parameter; this route takes no parameters"),
     ],
 )
 def test_parameter_that_a_route_does_not_take_is_refused(admin: Caller, path: str, said: str) -> None:

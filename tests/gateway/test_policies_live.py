@@ -162,7 +162,7 @@ def test_policy_of_a_project_is_named_to_who_sees_the_whole_tenant(doors: Doors)
     for method, end in (("GET", ""), ("GET", "/versions")):
         answer = olga.call(method, f"/v1/policies/interns{end}")
         assert answer.status_code == 404
-        assert "it is of project books: --project books" in answer.json()["detail"]
+        assert "it exists in project books: --project books" in answer.json()["detail"]
     named = olga.get("/v1/policies/interns", headers={"Placet-Project": "books"})
     assert (named.status_code, named.json()["version"]) == (200, 1)
     other = doors.caller("omar", "operator", tenant=tenant, project="other")

@@ -160,7 +160,7 @@ def test_sensitive_value_where_nobody_looks_for_one_is_refused_before_it_is_sent
         f"/v1/executions/{execution_id}/tool-calls?wait=0", {"tool": TOOL, "arguments": arguments}
     )
     assert refused(answer) == (422, "invalid_arguments")
-    assert "lead" in answer.json()["detail"]
+    assert "hides" in answer.json()["detail"]
     assert "hunter2" not in answer.text
     events = bot.get(f"/v1/executions/{execution_id}/events").json()["items"]
     assert len(events) == 1, "nothing of it is in the log"

@@ -137,8 +137,8 @@ async def test_case_30_what_the_application_still_sends_after_a_strange_frame_wr
         (KEY, 400, "Sec-WebSocket-Version"),
         (KEY + b"Sec-WebSocket-Version: 8\r\n", 400, "Sec-WebSocket-Version header: 8"),
         (KEY + b"Sec-WebSocket-Version: 14\r\n", 400, "Sec-WebSocket-Version header: 14"),
-        (KEY + VERSION + b"Content-Length: 5\r\n", 400, "no WebSocket handshake"),
-        (KEY + VERSION + b"Transfer-Encoding: chunked\r\n", 400, "no WebSocket handshake"),
+        (KEY + VERSION + b"Content-Length: 5\r\n", 400, "not a WebSocket handshake"),
+        (KEY + VERSION + b"Transfer-Encoding: chunked\r\n", 400, "not a WebSocket handshake"),
     ],
     ids=["long line", "nothing", "no key", "no version", "version 8", "version 14", "body", "chunks"],
 )

@@ -89,7 +89,7 @@ def test_keys_withdraw_refuses_the_key_that_signs_an_unknown_one_and_those_of_au
     _, now = rotate(tmp_path / "keys", "issuer")
     whole = (tmp_path / "keys" / ROTATED["issuer"][1]).read_bytes()
     for args, said in (
-        (("issuer", now), "`placet keys rotate issuer` comes first"),
+        (("issuer", now), "run `placet keys rotate issuer` first"),
         (("issuer", "0" * 16), now),
         (("audit", now), "audit heads have no other proof"),
         (("cursor", now), "there is no key 'cursor'"),

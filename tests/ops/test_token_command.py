@@ -54,7 +54,7 @@ def test_token_issue_for_an_agent_with_other_roles_is_wrong_usage(tmp_path: Path
     assert CliRunner().invoke(app, options).exit_code == 0
     result = CliRunner().invoke(app, [*options, *more])
     assert result.exit_code == 2
-    assert f"{more[1]} would count for nothing" in result.stderr
+    assert f"{more[1]} would have no effect" in result.stderr
     assert "issue a second token" in result.stderr
     assert not result.stdout
 
