@@ -39,10 +39,11 @@ def bench(
         ),
     ] = None,
     scenario: Annotated[
-        list[str] | None, typer.Option(help="With --against: what is compared; repeat it. All when left out.")
+        list[str] | None,
+        typer.Option(help="With --against: a scenario to compare; may be repeated; by default all."),
     ] = None,
     rounds: Annotated[
-        int, typer.Option(min=1, help="With --against: how many turns each side has.")
+        int, typer.Option(min=1, help="With --against: the number of rounds of each side.")
     ] = ROUNDS,
     require: Annotated[
         list[str] | None,

@@ -178,8 +178,8 @@ class Traces:
     def _check_once(self, body: Sequence[Trace], report: Report) -> None:
         """One command's events stand side by side, in one term, from one place on the commands topic."""
         first, *again = body
-        # A run that ended long ago keeps only its id: a late repeat is refused anew, which changes nothing; and one
-        # that had been given up is given up anew. So is a repeat of what was refused where there is no run, or for
+        # A run that ended long ago keeps only its id: a late repeat is refused again, which changes nothing; and one
+        # that had been given up is given up again. So is a repeat of what was refused where there is no run, or for
         # want of authority to publish, once so many others of its sender were.
         given_up = first.first_type == "CommandAbandoned"
         if first.is_one and all(
