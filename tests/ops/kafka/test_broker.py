@@ -139,7 +139,7 @@ def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_start_with_a_cache_that_java_takes_for_two_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="name another directory in PLACET_CACHE"):
+    with pytest.raises(UsageError, match="set another directory in PLACET_CACHE"):
         Broker(BrokerConfig(tmp_path / "data", access=None, cache=tmp_path / "a:b")).start()
     assert not (tmp_path / "a:b").exists()
 
