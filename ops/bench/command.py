@@ -28,9 +28,9 @@ Measure: TypeAlias = Callable[[Bench], Result]
 
 
 def bench(
-    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(NAMES)}; all when left out.")] = None,
+    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(NAMES)}; by default all.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small counts: to see that it works, not how fast.")
+        bool, typer.Option("--quick", help="Small counts: to test that it works, not how fast.")
     ] = False,
     against: Annotated[
         str | None,
@@ -48,7 +48,7 @@ def bench(
     require: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY>=X[x]", help="With --against: exit 1 unless it is so; x asks it of the ratio."
+            metavar="KEY>=X[x]", help="With --against: exit 1 unless this holds; with x, for the ratio."
         ),
     ] = None,
     json: JsonOption = False,

@@ -115,7 +115,7 @@ def test_start_without_kafkas_metadata_starts_no_kafka_beside_the_log(
         (data / METADATA / name).touch()
     if is_known:
         (tmp_path / "topics.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"__cluster_metadata-0, .* is missing or empty: put it back"):
+    with pytest.raises(UsageError, match=r"__cluster_metadata-0, .* is missing or empty: restore all of it"):
         Supervisor(UpOptions(tmp_path), print)._start_kafka()
     assert not (tmp_path / "kafka" / "server.properties").exists()
 

@@ -191,7 +191,7 @@ def test_explain_says_how_long_it_waited_and_what_silence_may_mean(tmp_path: Pat
     late = str(explain(layout, 60.0))
     assert "does not serve after 60 s" in late
     assert "show no error, so it may only be slow: start again" in late
-    assert "look for a lack of memory" in str(explain(layout))
+    assert "check for a lack of memory" in str(explain(layout))
     layout.log.write_text("2026 WARN slow disk\n2026 INFO starting\n")
     said = str(explain(layout, 60.0))
     assert "after 60 s; it may only be slow, and starting again loses nothing" in said
