@@ -136,7 +136,7 @@ def _answer(answer: BinaryIO, said: bytes) -> None:
         answer.write(said)
         answer.close()
     except BrokenPipeError:
-        _say("Whoever started this stack has gone and was not told")
+        _say("The process that started this stack has ended and was not notified")
 
 
 def _opened(log: Path, root: Path) -> BinaryIO:

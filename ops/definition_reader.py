@@ -62,7 +62,7 @@ def _standing(rows: list[dict[str, Any]], tenant: str) -> tuple[list[Standing], 
         try:
             found.append(Standing(_read(row["document"]), row["version"], row["project"], tenant))
         except PolicyRefused as error:
-            message = f"a policy in force cannot be read, and nothing is allowed until it is published anew: {error}"
+            message = f"a policy in force cannot be read, and nothing is allowed until it is published again: {error}"
             unread.append(Problem(path="policy", code="unreadable", message=message, severity="warning"))
     return found, unread
 

@@ -57,7 +57,7 @@ def unusable(error: OSError, root: Path) -> OpsError:
     if not named:
         return OpsError(f"The operating system refused a call ({why}): see the logs in {root / 'logs'}.")
     return DataDirectoryUnusableError(
-        f"{named} cannot be made or written ({why}): mend that, or choose another --data-dir."
+        f"{named} cannot be created or written ({why}): fix that, or choose another --data-dir."
     )
 
 
@@ -84,5 +84,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def damaged(path: Path, why: object) -> UsageError:
-    """What to do about a file that `placet up` makes anew where there is none."""
-    return UsageError(f"{path} cannot be read ({why}): remove it or mend it; placet up makes it anew.")
+    """The error for a damaged file that `placet up` creates again if it is missing."""
+    return UsageError(
+        f"{path} cannot be read ({why}): remove it or fix it; placet up creates it if it is missing."
+    )

@@ -1,7 +1,7 @@
 """Whether the log still holds what the views and the audit heads have of it, asked before anything is decided.
 
 Deciders know by `placet.trust` and their snapshots what is missing in the log (`log/whole`), and may
-depend on no view. Where those two were removed, or no trust processor ran, they would decide anew what was cut off,
+depend on no view. Where those two were removed, or no trust processor ran, they would decide again what was cut off,
 while the projector refuses the same log a moment later. So `placet up` looks at both first, and at where the facts
 begin.
 """
@@ -41,8 +41,8 @@ def check_log_whole(config: StackConfig) -> None:
             if end > ends.get(tp, 0):
                 raise LogCutError(
                     f"{tp} ends at offset {ends.get(tp, 0)}, but {who} {end}: it was truncated or recreated. No role "
-                    "was started, since what is missing would be decided anew. Restore all topics from a backup of "
-                    "one moment; only where that was done on purpose with an earlier one, make the views anew with "
+                    "was started, since what is missing would be decided again. Restore all topics from a backup of "
+                    "one moment. Only if an earlier moment was restored on purpose, rebuild the views with "
                     "placet replay --force (docs/operations.md, Restored to an earlier moment)."
                 )
     except (LogError, HeadsUnusable, KeysUnreadable, ViewError) as error:
@@ -69,7 +69,7 @@ def _of_views(config: StackConfig) -> Iterator[Known]:
     try:
         view = open_view(config.database_url)
     except ViewOutdated:
-        # Their positions cannot be read by this version, which makes them anew from the log.
+        # Their positions cannot be read by this version, which rebuilds them from the log.
         return
     try:
         for at in view.positions():

@@ -1,7 +1,7 @@
 """Where a command that reads the log of a stack finds its Kafka, also while the stack is stopped.
 
 A stopped stack's configuration still names the port of its embedded Kafka, where by now another stack's may listen:
-that of a copy of the directory even knows the same passwords. So the port is believed only while the stack runs;
+that of a copy of the directory even knows the same passwords. So the port is trusted only while the stack runs;
 otherwise the command starts the directory's own Kafka for its time. That is also how to rebuild views that keep the
 stack from starting.
 """
@@ -85,8 +85,8 @@ def _check_same(directory: DataDir, config: StackConfig) -> None:
     """Refuse a copy's or moved directory's configuration, which names the files and views of the original."""
     if Path(config.data_dir).resolve() != directory.root.resolve():
         raise UsageError(
-            f"{directory.config} is of the stack in {config.data_dir}: name that directory, or start this one with"
-            " placet up first."
+            f"{directory.config} belongs to the stack in {config.data_dir}: name that directory, or start this one"
+            " with placet up first."
         )
 
 
@@ -105,7 +105,7 @@ def check_log_is_there(directory: DataDir) -> None:
         raise UsageError(
             f"Kafka has lost its metadata ({layout.data / METADATA}) and set aside the partitions that it does not"
             f" know ({len(aside)}: {aside[0]}, …), with every record in them: nothing is lost, and no topics were"
-            " made. While the stack is stopped put that directory back whole from a copy, and rename each …-stray"
+            " created. While the stack is stopped, restore all of that directory from a copy, and rename each …-stray"
             " back to TOPIC-PARTITION (docs/operations.md, Damaged files); then start again."
         )
     if knows and not (layout.is_formatted and has_partitions(layout.data)):
@@ -115,7 +115,7 @@ def check_log_is_there(directory: DataDir) -> None:
         )
     if has_partitions(layout.data) and not has_metadata(layout.data):
         raise UsageError(
-            f"{layout.data / METADATA}, from which alone Kafka knows its topics, is missing or empty: put it back"
-            " whole from a copy. The log beside it was not touched, and Kafka was not started, since it would begin"
-            " an empty one (docs/operations.md, Damaged files)."
+            f"{layout.data / METADATA}, the only record of Kafka's topics, is missing or empty: restore all of it"
+            " from a copy. The log beside it was not touched, and Kafka was not started, since it would create"
+            " an empty log (docs/operations.md, Damaged files)."
         )

@@ -54,7 +54,7 @@ def check_listening(port: int, host: str, option: str = "") -> None:
                 f"This user may not listen on port {port}: choose one above 1023 with {port_option}."
             ) from error
         raise UsageError(
-            f"{host} is no address of this machine: give one with {host_option}, such as {LOOPBACK}, "
+            f"{host} is not an address of this machine: give one with {host_option}, such as {LOOPBACK}, "
             f"or {EVERY_ADDRESS[0]} for all of them."
         ) from error
 
@@ -80,7 +80,9 @@ def broker_addresses(servers: str) -> list[tuple[str, int]]:
     for address in servers.split(","):
         host, _, port = address.strip().rpartition(":") if ":" in address else (address.strip(), "", KAFKA)
         if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) <= HIGHEST):
-            raise UsageError(f"--bootstrap-servers takes HOST:PORT,HOST:PORT: {address.strip()!r} is none.")
+            raise UsageError(
+                f"--bootstrap-servers takes HOST:PORT,HOST:PORT: {address.strip()!r} is not one."
+            )
         found.append((host, int(port)))
     return found
 

@@ -1,4 +1,4 @@
-"""Views that another version of Placet built: made anew from the log when a stack is started by this one."""
+"""Views that another version of Placet built: rebuilt from the log when a stack is started by this one."""
 
 from __future__ import annotations
 

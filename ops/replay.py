@@ -52,8 +52,10 @@ def replay(
     bootstrap_servers: Annotated[
         str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="By default the stack's.")
     ] = None,
-    processes: Annotated[int | None, typer.Option(min=1, help="By default one a core.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Swap it in although it differs.")] = False,
+    processes: Annotated[int | None, typer.Option(min=1, help="By default one for each core.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Swap in the rebuilt view even if it differs.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in."""

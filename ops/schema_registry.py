@@ -77,7 +77,7 @@ def import_schemas(
         raise SchemaRegistryError(str(error)) from error
     except (httpx.HTTPError, httpx.InvalidURL, TlsRefused) as error:
         raise SchemaRegistryError(
-            f"The schema registry at {_shown(url)} does not answer ({error}): start it, or mend "
+            f"The schema registry at {_shown(url)} does not answer ({error}): start it, or correct "
             "SCHEMA_REGISTRY_URL."
         ) from error
     return len(missing)

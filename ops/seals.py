@@ -112,8 +112,8 @@ async def _claims(log: Log, topic: str, ends: Sequence[int]) -> AsyncGenerator[t
 
 def _untold(path: Path, claim: str, doubt: str, ends: Sequence[int]) -> UsageError:
     return UsageError(
-        f"Neither {path} nor {COPY} beside it says from where on the log is signed, and the log does not tell: the "
-        f"claim at {claim} {doubt or 'is signed, and one before it is not'}. Restore {path.name} and {DECIDERS} from "
-        "a backup or another host; docs/identity.md (From where on) says what to do where nobody has them. The "
-        f"partitions end at {list(ends)}."
+        f"Neither {path} nor {COPY} beside it states from which offset the log is signed, and the log does not show "
+        f"it: the claim at {claim} {doubt or 'is signed, and one before it is not'}. Restore {path.name} and "
+        f"{DECIDERS} from a backup or another host; docs/identity.md (From where on) describes what to do if "
+        f"nobody has them. The partitions end at {list(ends)}."
     )

@@ -51,7 +51,7 @@ def write_stack(directory: DataDir, stack: Stack) -> None:
 
 
 def read_stack(directory: DataDir) -> Stack:
-    """How the stack in a directory is now; a dead supervisor's last word is not believed.
+    """How the stack in a directory is now; the last status of a dead supervisor does not count.
 
     Raises:
         UsageError: The file with its supervisor's word is damaged.
@@ -175,7 +175,7 @@ def short_disks(directory: DataDir) -> tuple[list[str], list[str]]:
     for number, short in short_of_room(paths):
         told = f"The disk that holds {paths[number]} {short.told}"
         if short.is_full:
-            full.append(f"{told}; what had to end is then started again.")
+            full.append(f"{told}; processes that had to end are then started again.")
         else:
             low.append(f"{told}.")
     return full, low
@@ -217,7 +217,7 @@ def unwritable(directory: DataDir) -> str:
             continue
         except OSError as error:
             return (
-                f"{path} cannot be written ({error.strerror or error}): make it writable again; what had to end is "
-                "then started again."
+                f"{path} cannot be written ({error.strerror or error}): make it writable again; processes that had "
+                "to end are then started again."
             )
     return ""

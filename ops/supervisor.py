@@ -146,8 +146,8 @@ class Supervisor:
         return servers
 
     def _renew_views(self, config: StackConfig) -> None:
-        """Make the views anew while those who need none of them work, and only then let them be written."""
-        self._say("Another version of Placet built the views: making them anew from the log")
+        """Rebuild the views while the roles that do not need them work; only then start the projector."""
+        self._say("Another version of Placet built the views: rebuilding them from the log")
         renewal = start_renewal(self.directory, config.bootstrap_servers)
         try:
             while renewal.poll() is None:
@@ -158,8 +158,8 @@ class Supervisor:
             process.stop(renewal, RENEWAL_GRACE_S)
         if renewal.returncode != 0:
             raise RoleFailedError(
-                "The views could not be made anew, and the old ones are as they were: see what is printed above, "
-                f"with --detach in {self.directory.log('supervisor')}."
+                "The views could not be rebuilt, and the old ones are unchanged: read the output above, or "
+                f"with --detach {self.directory.log('supervisor')}."
             )
         for role in self._roles:
             if role.name == PROJECTOR.name:
@@ -179,7 +179,7 @@ class Supervisor:
                     raise _not_ready(role, self.directory)
             if late and answers_ready(config):
                 self._say(
-                    f"Not ready yet: {', '.join(role.name for role in late)}; decisions are made without"
+                    f"Not ready yet: {', '.join(role.name for role in late)}; decisions are made meanwhile"
                 )
                 return
             if is_late:

@@ -25,18 +25,23 @@ def issue_command(
     subject: Annotated[str, typer.Option(help="Who the token is for: one person or service, one subject.")],
     role: Annotated[
         list[str] | None,
-        typer.Option(help="agent, reviewer, operator, analyst, admin, tool:NAME; repeat it."),
+        typer.Option(help="agent, reviewer, operator, analyst, admin, tool:NAME; may be repeated."),
     ] = None,
     own_role: Annotated[
-        list[str] | None, typer.Option(help="A role that your policies name, such as treasurer; repeat it.")
+        list[str] | None,
+        typer.Option(help="A role that your policies name, such as treasurer; may be repeated."),
     ] = None,
-    tenant: Annotated[str, typer.Option(help="The tenant it is good for.")] = "default",
+    tenant: Annotated[str, typer.Option(help="The tenant that it is valid for.")] = "default",
     project: Annotated[
-        str, typer.Option(help="The project it is good for; * for all of the tenant.")
+        str, typer.Option(help="The project that it is valid for; * for the whole tenant.")
     ] = "default",
-    agent: Annotated[str | None, typer.Option(help="The one agent that it may act for (role agent).")] = None,
-    user: Annotated[str | None, typer.Option(help="The user it may start executions for; * for any.")] = None,
-    workspace: Annotated[str | None, typer.Option(help="The workspace likewise.")] = None,
+    agent: Annotated[str | None, typer.Option(help="The one agent that it can act for (role agent).")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="The user that it can start executions for; * for any.")
+    ] = None,
+    workspace: Annotated[
+        str | None, typer.Option(help="The workspace that it can start executions in; * for any.")
+    ] = None,
     ttl_seconds: Annotated[int, typer.Option(help="Seconds until it expires.")] = 30 * DAY_S,
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -44,7 +49,7 @@ def issue_command(
     """Issue a bearer token, signed by the installation's own issuer."""
     keys_dir = data_dir / "keys"
     if not (keys_dir / ISSUER_KEY).is_file():
-        # A key that is made here would sign a token that no gateway believes.
+        # A key created here would sign a token that no gateway accepts.
         typer.echo(f"{keys_dir} holds no issuer's key: name the stack's directory with --data-dir.", err=True)
         raise typer.Exit(EXIT_USAGE)
     roles = [*(role or ()), *(own_role or ())]
@@ -68,17 +73,15 @@ def _check_roles(built_in: Sequence[str], own: Sequence[str], agent: str | None)
             near = get_close_matches(role, BUILT_IN, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise ValueError(
-                f"{role} is no role of Placet's ({', '.join(BUILT_IN)}, {TOOL_ROLE}NAME): {meant}"
+                f"{role} is not a role of Placet ({', '.join(BUILT_IN)}, {TOOL_ROLE}NAME): {meant}"
                 f"for one that your policies name, give --own-role {role}"
             )
         if role == TOOL_ROLE:
             raise ValueError(f"{TOOL_ROLE} names no tool: give --role {TOOL_ROLE}NAME")
     for role in own:
         if role in BUILT_IN or role.startswith(TOOL_ROLE):
-            raise ValueError(
-                f"{role} is a role of Placet's, and none of your own: give it with --role {role}"
-            )
+            raise ValueError(f"{role} is a role of Placet, not one of your own: give it with --role {role}")
     if agent is not None and "agent" not in built_in:
         raise ValueError(
-            f"--agent {agent} makes an agent's token, which may do nothing else: give --role agent too, or no --agent"
+            f"--agent {agent} makes a token for that agent alone: give --role agent too, or leave out --agent"
         )

@@ -179,5 +179,5 @@ def _raise_refused(response: Any) -> None:
         error = for_code(code)
         if code != 0 and error is not TopicAlreadyExistsError:
             raise OpsError(
-                f"Kafka refused to create the topic {name} ({message or error.__name__}): mend that first."
+                f"Kafka refused to create the topic {name} ({message or error.__name__}): fix that first."
             )

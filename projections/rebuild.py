@@ -96,7 +96,7 @@ class Reading:
             if polled:
                 stalled_at = _now_s() + STALLED_AFTER_S
             elif _now_s() > stalled_at:
-                raise LogError(f"Nothing came from {min(left)} for {STALLED_AFTER_S:.0f} s: look at Kafka.")
+                raise LogError(f"No record came from {min(left)} for {STALLED_AFTER_S:.0f} s: check Kafka.")
 
     def _next(self, at: TopicPartition) -> int:
         position, first = self.writer.positions.get(at), self.firsts.get(at, 0)
@@ -222,9 +222,9 @@ def _refusal(plan: Plan, comparison: Comparison | None, note: str) -> str:
     if note == DAMAGED:
         return f"{note}: --force puts the rebuilt view in place"
     if note == OTHER_LOG:
-        return f"{note}: look which of them is right; --force puts the rebuilt view in place"
+        return f"{note}: find out which of the two is right; --force puts the rebuilt view in place"
     if comparison is not None and not comparison.is_equal:
-        return "the rebuilt view differs from the live one: --force puts it in place nevertheless"
+        return "the rebuilt view differs from the live one: --force puts it in place anyway"
     return ""
 
 

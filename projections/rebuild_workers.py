@@ -166,7 +166,7 @@ def _receive(pipe: Connection) -> Batch | None:
         message = pipe.recv_bytes()
     except EOFError as error:
         raise LogError(
-            "A process that was reading the log died: look at its output, and try again."
+            "A process that was reading the log ended unexpectedly: read its output, and try again."
         ) from error
     kind, content = message[:1], message[1:]
     if kind == FAILED:
@@ -193,7 +193,7 @@ def work(pipe: Connection, applied: Any, job: Job) -> None:
 def _check_writer_lives() -> None:
     writer = multiprocessing.parent_process()
     if writer is not None and not writer.is_alive():
-        raise BrokenPipeError("the process that writes has gone")
+        raise BrokenPipeError("the writing process has ended")
 
 
 async def _send_all(store: PipeStore, job: Job) -> None:

@@ -66,7 +66,7 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
     partitions = [at for name in names for at in await _existing(log, name)]
     stored = {at.tp: at for at in store.positions()}
     for partition in stored.keys() - set(partitions):
-        raise LogChanged(partition, "is not there any more")
+        raise LogChanged(partition, "no longer exists")
     bounds = await log.bounds(partitions)
     check_begun(topics, bounds)
     offsets: dict[TopicPartition, int] = {}
@@ -125,9 +125,11 @@ async def _check(
     if offset > bounds.end:
         raise LogChanged(partition, f"ends at offset {bounds.end}, but the view has read up to {offset}")
     if record_id_of(await log.read_one(partition, 0)) != position.topic_id:
-        raise LogChanged(partition, "was made anew since the view was built")
+        raise LogChanged(partition, "was recreated after the view was built")
     last = await log.read_one(partition, offset - 1)
     if last.offset != offset - 1 or record_id_of(last) != position.record_id:
-        raise LogChanged(partition, f"has another record at offset {offset - 1} than the view has read")
+        raise LogChanged(
+            partition, f"has a record at offset {offset - 1} that is not the one that the view has read"
+        )
     if store.tracked(position) != offset:
-        raise LogChanged(partition, f"is tracked elsewhere than at offset {offset}")
+        raise LogChanged(partition, f"is tracked at another offset than {offset}")

@@ -113,7 +113,7 @@ def _run(authenticator: Authenticator, site: Site) -> None:
         believing.send(None)
     except StopIteration:
         return
-    raise RuntimeError("a token that is believed already had to be waited for")
+    raise RuntimeError("a token that was already verified had to be waited for")
 
 
 def _people() -> People:

@@ -28,9 +28,9 @@ Measure: TypeAlias = Callable[[Bench], Result]
 
 
 def bench(
-    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(NAMES)}; all when left out.")] = None,
+    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(NAMES)}; by default all.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small counts: to see that it works, not how fast.")
+        bool, typer.Option("--quick", help="Small counts: to test that it works, not how fast.")
     ] = False,
     against: Annotated[
         str | None,
@@ -39,15 +39,16 @@ def bench(
         ),
     ] = None,
     scenario: Annotated[
-        list[str] | None, typer.Option(help="With --against: what is compared; repeat it. All when left out.")
+        list[str] | None,
+        typer.Option(help="With --against: a scenario to compare; may be repeated; by default all."),
     ] = None,
     rounds: Annotated[
-        int, typer.Option(min=1, help="With --against: how many turns each side has.")
+        int, typer.Option(min=1, help="With --against: the number of rounds of each side.")
     ] = ROUNDS,
     require: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY>=X[x]", help="With --against: exit 1 unless it is so; x asks it of the ratio."
+            metavar="KEY>=X[x]", help="With --against: exit 1 unless this holds; with x, for the ratio."
         ),
     ] = None,
     json: JsonOption = False,

@@ -129,17 +129,19 @@ class Asked:
         if command is None:
             return
         if command.name != name_of(fact.key, fact.command_id):
-            what = "the event names a command that stands elsewhere"
+            what = "the event names a command that is at another offset"
             report(Violation("I3", fact.where, what, (fact.command_id,)))
         if fact.command_digest and fact.command_digest != command.digest:
-            what = "the event names another body than the command's"
+            what = "the event names a body that is not the command's"
             report(Violation("I3", fact.where, what, (fact.command_id,)))
         if command.type not in ASKED_BY.get(fact.type, (command.type,)):
-            what = f"a {command.type} asks for no {fact.type}"
+            what = f"a {command.type} does not request a {fact.type}"
             report(Violation("I1", fact.where, what, (fact.command_id,)))
         if differing := _differs(command, fact):
             report(
-                Violation("I1", fact.where, f"decided on other {differing} than asked", (fact.command_id,))
+                Violation(
+                    "I1", fact.where, f"decided with {differing} other than requested", (fact.command_id,)
+                )
             )
 
 

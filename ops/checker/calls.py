@@ -212,7 +212,7 @@ class RunSeen:
             self._say("I1", fact, "the digest is not that of tenant, agent, tool, version and arguments")
         tool = self.published.tool(self.tenant, self.project, body.tool, self.adopted_through)
         if body.tool_version != tool.version:
-            self._say("I1", fact, "proposed with another tool version than the one in force", body.tool)
+            self._say("I1", fact, "proposed with a tool version other than the one in force", body.tool)
         call.state, call.revision, call.digest = "proposed", body.revision, body.digest
         call.arguments_sha, call.agent = short(body.arguments), body.agent
         call.tool, call.tool_version = body.tool, body.tool_version
@@ -257,15 +257,17 @@ class RunSeen:
             return
         text = self.facts.memory.get(fact.body.rule_id)
         if text is None:
-            self._say("I5", fact, "released by a decision that the run does not remember", fact.body.rule_id)
+            self._say("I5", fact, "released by a decision that the run has no record of", fact.body.rule_id)
         elif gone := who_may_no_more(parse_strict(text), (), people):
-            self._say("I10", fact, "released by a decision of somebody who may decide no more", *gone)
+            self._say("I10", fact, "released by a decision of somebody who can no longer decide", *gone)
 
     def rule_asked(self, fact: Fact) -> None:
         """Take a rule that a decision asks for: it names all who made it."""
         makers = parse_strict(fact.body.document).get("makers")
         if makers is not None and {maker["by"] for maker in makers} != set(self.facts.makers):
-            self._say("I10", fact, "a rule that names others than those who approved", *self.facts.makers)
+            self._say(
+                "I10", fact, "a rule that names people other than those who approved", *self.facts.makers
+            )
 
     def _denied(self, call: CallSeen, fact: Fact) -> None:
         call.state = "expired" if fact.body.cause == "timeout" else "denied"
@@ -285,7 +287,13 @@ class RunSeen:
         if call.state == "released" and fact.at_ms >= call.expires_at_ms:
             self._say("I5", fact, "consumed after the release had expired", call.expires_at_ms, fact.at_ms)
         if runs_again and body.by != call.runner:
-            self._say("I2", fact, "consumed by another than whose attempt runs it", call.runner, body.by)
+            self._say(
+                "I2",
+                fact,
+                "consumed by a subject other than the one whose attempt runs it",
+                call.runner,
+                body.by,
+            )
         if body.attempt_id in call.attempts[call.attempts_before :]:
             self._say("I2", fact, "the same attempt consumed one release twice", body.attempt_id)
         call.state, call.run_deadline_at_ms = "consumed", body.run_deadline_at_ms
@@ -298,19 +306,31 @@ class RunSeen:
     def _renewed(self, call: CallSeen, fact: Fact) -> None:
         body = fact.body
         if call.attempts and body.attempt_id != call.attempts[-1]:
-            self._say("I2", fact, "a sign of life of another attempt than the one that runs", body.attempt_id)
+            self._say("I2", fact, "a heartbeat of an attempt other than the one that runs", body.attempt_id)
         if call.attempts and body.by != call.runner:
-            self._say("I2", fact, "a sign of life from another than who consumed", call.runner, body.by)
+            self._say(
+                "I2",
+                fact,
+                "a heartbeat from a subject other than the one that consumed",
+                call.runner,
+                body.by,
+            )
         if fact.at_ms >= call.run_deadline_at_ms:
             self._say("I5", fact, "renewed after its lease had ended", call.run_deadline_at_ms, fact.at_ms)
         call.run_deadline_at_ms = min(call.latest_end_at_ms, body.lease_until_ms)
 
     def _ended(self, call: CallSeen, fact: Fact) -> None:
         if call.attempts and fact.body.attempt_id != call.attempts[-1]:
-            self._say("I2", fact, "a result of another attempt than the one that runs", fact.body.attempt_id)
+            self._say("I2", fact, "a result of an attempt other than the one that runs", fact.body.attempt_id)
         is_settled = call.state == "outcome_unknown" and self.decision_of(fact)[1]
         if call.attempts and fact.body.by != call.runner and not is_settled:
-            self._say("I2", fact, "a result from another than who consumed", call.runner, fact.body.by)
+            self._say(
+                "I2",
+                fact,
+                "a result from a subject other than the one that consumed",
+                call.runner,
+                fact.body.by,
+            )
         call.state = _ENDS[fact.type]
 
 

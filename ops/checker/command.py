@@ -80,7 +80,7 @@ def read_history(path: Path) -> Iterator[dict[str, Any]]:
         for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             line = jsonlib.loads(text)
             if missing := missing_fields(line):
-                raise UsageError(f"Line {number} of {path} has no {', '.join(missing)}: mend it.")
+                raise UsageError(f"Line {number} of {path} has no {', '.join(missing)}: fix it.")
             yield line
     except (OSError, ValueError) as error:
         raise UsageError(

@@ -61,7 +61,7 @@ def _check_second_run(run: RunSeen, call: CallSeen, hold: HoldSeen | None, fact:
         and _required(hold) == _required(before)
     )
     if not asks_as_much:
-        run.say("I10", fact, "a second run asks for less than the first one did", fact.body.hold_id)
+        run.say("I10", fact, "a second run requires less than the first one did", fact.body.hold_id)
 
 
 def _required(hold: HoldSeen) -> set[tuple[frozenset[str], frozenset[str], int]]:
@@ -138,7 +138,7 @@ def _check_agreement(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt,
         return
     document = parse_strict(last.asked[1] or "{}") if last.asked[0] == "execution" else None
     if problem := disagreement(last.asked, document, [voter.asked for voter in others]):
-        run.say("I10", fact, "remembered what not all who approved had asked for", problem)
+        run.say("I10", fact, "remembered something that not all who approved had requested", problem)
 
 
 def _speaking(hold: HoldSeen, voter: Voter, people: PeopleAt) -> list[tuple[str, frozenset[str]]]:
@@ -231,7 +231,7 @@ def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
     body = fact.body
     person, published = people.person(body.by), people.roles(body.by)
     if published is not None and published != set(body.roles):
-        run.say("I10", fact, "decided with other roles than the published ones", body.by, *body.roles)
+        run.say("I10", fact, "decided with roles other than the published ones", body.by, *body.roles)
     if hold.opened.exclude_requester and person in _requesters(run, hold, people):
         run.say("I10", fact, "the requester decided where another person is asked for", body.by)
     if person in map(people.meant, hold.opened.excluded):
@@ -242,7 +242,7 @@ def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt)
     if not hands:
         run.say("I10", fact, "decided without a role that the hold asks for", body.by, *body.roles)
     elif not _stands(hold, hands, people) or _is_any_barred(hands, _barred(run, hold, people), people):
-        run.say("I10", fact, "decided for somebody who may not any more", body.by, hands[-1].by)
+        run.say("I10", fact, "decided for somebody who can no longer decide", body.by, hands[-1].by)
 
 
 def _expired(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:

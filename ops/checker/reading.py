@@ -84,8 +84,8 @@ class Reading:
             self._found.append(_deleted(tp, first, events is not None and events.counted))
         if events is not None and (displaced := events.reader.displaced):
             self.notes.append(
-                f"{tp}: {displaced:,} records of deciders landed behind the place that they were signed for; they do "
-                "not count and are no forgery"
+                f"{tp}: {displaced:,} records of deciders were appended after the place that they were signed for; "
+                "they do not count and are not forgeries"
             )
         if events is not None and events.asked is not None:
             events.traces.check_answers(self._found.append)
@@ -165,8 +165,8 @@ def _unanswered(count: int, commands: TopicPartition, tp: TopicPartition) -> str
     # A log whose end was cut looks like one whose decider is away.
     noun = "command has" if count == 1 else "commands have"
     return (
-        f"{commands}: {count:,} {noun} no answer yet. That is so while a decider is at work or away; of a log that "
-        f"came to rest it says that the end of {tp} is lost"
+        f"{commands}: {count:,} {noun} no answer yet. That is normal while a decider is at work or away; in a log "
+        f"at rest it means that the end of {tp} is lost"
     )
 
 
@@ -174,7 +174,7 @@ def _deleted(tp: TopicPartition, first: int, counted: bool) -> Violation:
     what = "the facts before it were deleted, though facts are kept for ever: restore the log from a backup"
     if not counted:
         what += (
-            "; nothing behind them counts, since a claim counts by the one before it, so nothing else of this "
+            "; nothing behind them counts, since each claim depends on the one before it, so nothing else of this "
             "partition was checked"
         )
     return Violation("I3", f"{tp}@{first}", what)

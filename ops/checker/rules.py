@@ -146,7 +146,7 @@ class RulesSeen:
             return
         document = rule.document
         if gone := who_may_no_more(document, rule.activators(adopted_through), people):
-            _say(report, "I10", fact, "released by a rule of somebody who may decide no more", *gone)
+            _say(report, "I10", fact, "released by a rule of somebody who can no longer decide", *gone)
         if fact.at_ms >= document["expires_at_ms"]:
             _say(report, "I5", fact, "released by a rule that has expired", fact.body.rule_id)
         about = (document["agent"], document["tool"], document["tool_version"])
@@ -162,7 +162,7 @@ class RulesSeen:
     def end(self, report: Report) -> None:
         """Compare what was given with what was used, once every partition was read."""
         for fact in self._alone:
-            _say(report, "I10", fact, "a rule activated by one of those who wanted it", fact.body.by)
+            _say(report, "I10", fact, "a rule activated by one of those who requested it", fact.body.by)
         for reservation_id, value in self.scratch.rows(
             "SELECT reservation_id, value FROM uses ORDER BY rowid"
         ):

@@ -1,4 +1,4 @@
-"""What commands left in the log: each is decided once, and none is passed over.
+"""What commands left in the log: each is decided once, and none is skipped.
 
 Facts of one command stand side by side, so that one row is kept for all of them; another one is only needed where
 the same command left something elsewhere.
@@ -117,7 +117,7 @@ class Traces:
             self._check_bodies(list(traces), report)
 
     def check_commands(self, commands: TopicPartition, at_rest: bool, report: Report) -> int:
-        """Commands are dealt with in order, so before the newest that left events none may be without a trace.
+        """Commands are handled in order, so before the newest that left events none may be without a trace.
 
         At rest, none at all may be. Nudges leave none when they come early; dead letters are traces as well.
 
@@ -135,11 +135,11 @@ class Traces:
         for offset, command_id, kind in self._scratch.rows(_UNANSWERED, values):
             where, evidence = f"{commands}@{offset}", (command_id, kind)
             if offset <= self.reached:
-                report(Violation("I3", where, "a command was passed over", evidence))
+                report(Violation("I3", where, "a command was skipped", evidence))
                 continue
             waiting += 1
             if at_rest:
-                report(Violation("I12", where, "a command was never dealt with", evidence))
+                report(Violation("I12", where, "a command was never handled", evidence))
         return waiting
 
     def _passes(self, fact: Fact, code: str) -> bool:
@@ -178,8 +178,8 @@ class Traces:
     def _check_once(self, body: Sequence[Trace], report: Report) -> None:
         """One command's events stand side by side, in one term, from one place on the commands topic."""
         first, *again = body
-        # A run that ended long ago keeps only its id: a late repeat is refused anew, which changes nothing; and one
-        # that had been given up is given up anew. So is a repeat of what was refused where there is no run, or for
+        # A run that ended long ago keeps only its id: a late repeat is refused again, which changes nothing; and one
+        # that had been given up is given up again. So is a repeat of what was refused where there is no run, or for
         # want of authority to publish, once so many others of its sender were.
         given_up = first.first_type == "CommandAbandoned"
         if first.is_one and all(

@@ -50,14 +50,14 @@ def list_command(data_dir: DataDirOption = DEFAULT_DATA_DIR, json: JsonOption = 
         found = {name: published(keys_dir, name) for name in ROTATED}
     rows = [
         {"name": name, "key_id": kid, "signs": kid == signs}
-        for name, (signs, believed) in found.items()
-        for kid in believed
+        for name, (signs, trusted) in found.items()
+        for kid in trusted
     ]
     if json:
         typer.echo(json_text.dumps(rows))
         return
     for row in rows:
-        print_line(f"{row['name']:<8} {row['key_id']}  {'signs' if row['signs'] else 'believed'}")
+        print_line(f"{row['name']:<8} {row['key_id']}  {'signs' if row['signs'] else 'trusted'}")
 
 
 def rotate_command(

@@ -2,8 +2,8 @@
 
 Two kinds of users:
 
-* `kafka` is the broker itself, which is its own controller and its own only peer. Its password is made anew at each
-  start and stands in server.properties (600). With it, the supervisor tells the fresh broker of the others.
+* `kafka` is the broker itself, which is its own controller and its own only peer. Its password is created again
+  at each start and stored in server.properties (600). With it, the supervisor creates the other users.
 * the principals of `ops.kafka.acl` sign in by SCRAM-SHA-512, which tells nobody a password: neither who listens on
   the port while the broker is down, nor who reads what passes.
 """
@@ -88,7 +88,7 @@ class Access:
         file = self.file(principal)
         password = (read_json(file) or {}).get("sasl_plain_password")
         if not isinstance(password, str):
-            raise damaged(file, "it says no sasl_plain_password")
+            raise damaged(file, "it has no sasl_plain_password")
         return SignIn(SCRAM, principal, password)
 
     def make_files(self) -> None:
@@ -125,7 +125,7 @@ class Access:
             self._wait_known(host, port)
         except (OSError, EOFError) as error:
             raise KafkaFailedError(
-                f"The embedded Kafka takes no users ({error}): read kafka/kafka.log in the data directory."
+                f"The embedded Kafka accepts no users ({error}): read kafka/kafka.log in the data directory."
             ) from error
 
     def _wait_known(self, host: str, port: int) -> None:

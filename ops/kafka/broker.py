@@ -206,8 +206,8 @@ class Broker:
             raise explain(self.layout)
         if not self.layout.is_formatted:
             raise KafkaFailedError(
-                f"Kafka has prepared another directory than {self.layout.data}, which nothing of the log may go to:"
-                " choose another --data-dir, of plain letters."
+                f"Kafka has prepared a directory other than {self.layout.data}, where the log must not be written:"
+                " choose another --data-dir, of ASCII letters."
             )
 
     def _spawn(
@@ -282,8 +282,8 @@ def running_broker(config: BrokerConfig) -> Iterator[Broker]:
 def _class_path(cache: Path) -> str:
     if os.pathsep in str(cache):
         raise UsageError(
-            f"Kafka's jars cannot be kept in {cache}, since Java takes {os.pathsep} for the end of a path:"
-            " name another directory in PLACET_CACHE."
+            f"Kafka's jars cannot be kept in {cache}, since {os.pathsep} ends a path for Java:"
+            " set another directory in PLACET_CACHE."
         )
     return os.pathsep.join(map(str, ensure_jars(cache)))
 
@@ -317,4 +317,4 @@ def _remembered(layout: Layout) -> Ports | None:
     try:
         return Ports(int(values["listener"]), int(values["controller"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise damaged(layout.ports, f"it does not say two ports: {error}") from error
+        raise damaged(layout.ports, f"it does not contain two ports: {error}") from error

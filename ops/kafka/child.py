@@ -104,13 +104,13 @@ class KafkaChild:
         layout = self._broker.layout
         if not layout.is_formatted:
             raise DataDirectoryUnusableError(
-                f"The log of this stack is no longer in {layout.data}, and no empty one is made in its"
+                f"The log of this stack is no longer in {layout.data}, and no empty log is created in its"
                 " place: put it back there."
             )
         if has_partitions(layout.data) and not has_metadata(layout.data):
             raise DataDirectoryUnusableError(
-                f"{layout.data / METADATA}, from which alone Kafka knows its topics, is missing or empty, and no"
-                " empty log is made: put it back whole from a copy."
+                f"{layout.data / METADATA}, the only record of Kafka's topics, is missing or empty, and no empty log"
+                " is created: restore all of it from a copy."
             )
         self._broker.launch()
         self.restarts += 1

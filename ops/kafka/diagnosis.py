@@ -49,14 +49,14 @@ def explain(layout: Layout, waited_s: float | None = None) -> OpsError:
     what = "ended while it started" if waited_s is None else f"does not serve after {waited_s:.0f} s"
     files = f"{layout.log} and {layout.output}"
     if trouble := _last_trouble(said):
-        cause = f"read {files} for the cause, of which the last is: {trouble}"
+        cause = f"read {files} for the cause; the last error is: {trouble}"
         # A machine with much to do says such things too.
         slow = "it may only be slow, and starting again loses nothing: try once more; if it fails again, "
         advice = cause if waited_s is None else slow + cause
     elif waited_s is None:
-        advice = f"{files} tell of no trouble, so something else ended it: look for a lack of memory"
+        advice = f"{files} show no error, so something else ended it: check for a lack of memory"
     else:
-        advice = f"{files} tell of no trouble, so it may only be slow: start again once this machine has less to do"
+        advice = f"{files} show no error, so it may only be slow: start again when this machine is less busy"
     return KafkaFailedError(f"The embedded Kafka did not start: it {what}; {advice}.")
 
 

@@ -119,8 +119,8 @@ def _disk_full(home: Path) -> DiskFullError:
 def _unfetched(jar: Jar, cause: Exception | None) -> JarError:
     if cause is None:
         return JarError(
-            f"{jar.file_name} came with another SHA-256 than the pinned one, twice: check the network's "
-            "proxy or mirror (PLACET_MAVEN_REPOSITORY) and start again."
+            f"{jar.file_name} was fetched twice, each time with a SHA-256 other than the pinned one: check the "
+            "network's proxy or mirror (PLACET_MAVEN_REPOSITORY) and start again."
         )
     return JarError(
         f"{jar.file_name} could not be fetched ({type(cause).__name__}): connect to the internet or set "

@@ -1,4 +1,4 @@
-"""The jars of Apache Kafka, pinned by SHA-256: the committed list, and how it is made anew."""
+"""The jars of Apache Kafka, pinned by SHA-256: the committed list, and how it is generated again."""
 
 from __future__ import annotations
 

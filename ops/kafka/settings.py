@@ -77,7 +77,7 @@ class Layout:
 
     @property
     def properties(self) -> Path:
-        """Its server.properties, written anew at each start."""
+        """Its server.properties, written again at each start."""
         return self.root / "server.properties"
 
     @property

@@ -14,7 +14,7 @@ if [ -z "${PIP_CERT:-}${REQUESTS_CA_BUNDLE:-}${CURL_CA_BUNDLE:-}" ]; then
 fi
 
 about_certificates() {
-    printf '%s\n' "If a certificate was not believed: packages are fetched with the certificates of this system" \
+    printf '%s\n' "If a certificate was not trusted: packages are fetched with the certificates of this system" \
         "(${PIP_CERT:-${REQUESTS_CA_BUNDLE:-none were found}}). Behind a company's TLS proxy, have its authority added" \
-        "to them, or name a file that has it: SSL_CERT_FILE=/path/to/authority.pem make setup" >&2
+        "to them, or name a file that contains it: SSL_CERT_FILE=/path/to/authority.pem make setup" >&2
 }

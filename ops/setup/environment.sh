@@ -57,14 +57,14 @@ is_whole() {
 if [ -f "$stamp" ] && [ -x .venv/bin/python ] && is_recent .venv/bin/python; then
     if [ "$(cat "$stamp")" = "$(fingerprint)" ]; then
         is_whole && exit 0
-        say "Making .venv anew"
+        say "Creating .venv again"
         rm -rf .venv
     fi
 fi
 if ! [ -x .venv/bin/python ] || ! is_recent .venv/bin/python || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     rm -rf .venv
     python=$(find_python)
-    say "Making .venv with $("$python" -VV)"
+    say "Creating .venv with $("$python" -VV)"
     make_venv "$python"
 fi
 

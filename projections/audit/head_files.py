@@ -110,8 +110,8 @@ class HeadFiles:
             yield
         except BlockingIOError as error:
             raise HeadsUnusable(
-                f"Another projector keeps its audit heads in {self.directory}: stop one of the two. An installation "
-                "has one chain of heads, and those of a second look forged to auditors."
+                f"Another projector writes its audit heads to {self.directory}: stop one of the two. An installation "
+                "has one chain of heads, and a second chain looks forged to auditors."
             ) from error
         finally:
             os.close(descriptor)
@@ -146,8 +146,8 @@ def _head(line: bytes, path: Path) -> Head:
         return read_head(line.decode().rstrip("\n"))
     except (HeadMalformed, UnicodeDecodeError) as error:
         raise HeadsUnusable(
-            f"{path} holds a line that is no audit head: restore the file from a backup. Moved away, heads begin "
-            "again at number 1, and nothing shows any more that the log was not cut before."
+            f"{path} has a line that is not an audit head: restore the file from a backup. Without it, heads "
+            "begin again at number 1, and nothing proves any longer that the log was not cut before."
         ) from error
 
 

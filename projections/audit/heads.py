@@ -40,9 +40,9 @@ class HeadsDisagree(LogError):
     def __init__(self, path: Path, what: str, advice: str = "") -> None:
         # A rebuilt view is checked against the heads before it replaces the live one.
         otherwise = (
-            "Rebuild it with placet replay --force; if that says the same, the log was cut or changed: restore it "
-            "from a backup. Only where it is meant as it is now, all its topics from one moment, keep that file as "
-            "evidence elsewhere and remove it here"
+            "Rebuild the view with placet replay --force; if that reports the same, the log was cut or changed: "
+            "restore it from a backup. Only if the present log is the intended one, with all topics from one moment, "
+            "move that file elsewhere as evidence"
         )
         super().__init__(
             f"The audit heads kept in {path} disagree with the view: {what}. {advice or otherwise}."
@@ -216,8 +216,8 @@ def check_head(
         if key not in short and stored_tiles(store, key).root(tree.size).hex() != tree.root:
             raise HeadsDisagree(
                 path,
-                f"the first {tree.size} records of {name}, up to offset {tree.last_offset}, are others than those "
-                f"that head {head.number} was signed for",
+                f"the first {tree.size} records of {name}, up to offset {tree.last_offset}, are not those that "
+                f"head {head.number} was signed for",
             )
         if key in short and is_whole:
             raise HeadsDisagree(

@@ -40,6 +40,6 @@ def checked_address(url: str, setting: str = "audit_webhook") -> str:
         raise refused
     if parts.username or parts.password:
         raise SettingsRefused(
-            f"{setting} must not hold a password: whoever takes heads knows them by their key."
+            f"{setting} must not contain a password: the receiver verifies the heads by their key."
         )
     return url

@@ -98,7 +98,7 @@ class Tiles:
         hashes = self._tile(level, number)
         if len(hashes) < end:
             raise TreeDamaged(
-                "An audit tree of the view has lost leaves: rebuild it with placet replay --force."
+                "An audit tree of the view has lost leaves: rebuild the view with placet replay --force."
             )
         return reduced(hashes[begin:end])
 

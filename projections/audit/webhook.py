@@ -88,10 +88,12 @@ class Webhook:
         try:
             answer = await client.post(self.url, content=body, headers=headers)
         except httpx.HTTPError as error:
-            logger.warning("audit head %d was not taken by %s (%s)", head.number, host, type(error).__name__)
+            logger.warning(
+                "audit head %d was not accepted by %s (%s)", head.number, host, type(error).__name__
+            )
             return False
         if not answer.is_success:
-            logger.warning("audit head %d was not taken by %s (%d)", head.number, host, answer.status_code)
+            logger.warning("audit head %d was not accepted by %s (%d)", head.number, host, answer.status_code)
         return answer.is_success
 
     def _taken(self) -> dict[str, int]:

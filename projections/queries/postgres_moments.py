@@ -93,7 +93,7 @@ class PostgresMoments:
             return
         stored = moment.execute(f"SELECT layout FROM {self._dialect.prefix}placet_layout", ())  # noqa: S608
         if not stored:
-            raise ViewUnavailable(f"The view {self._schema} is being made: ask again in a moment.")
+            raise ViewUnavailable(f"The view {self._schema} is being created: try again in a moment.")
         check_layout(stored[0][0], dialect_of(DEFAULT_SCHEMA), self._schema)
         self._is_checked = True
 

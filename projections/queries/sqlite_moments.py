@@ -82,7 +82,7 @@ class SqliteMoments:
             raise ViewUnavailable(f"There is no view at {self._path} yet: start the projector.") from error
         if stored is None:
             connection.close()
-            raise ViewUnavailable(f"The view at {self._path} is being made: ask again in a moment.")
+            raise ViewUnavailable(f"The view at {self._path} is being created: try again in a moment.")
         check_layout(stored[0], DIALECT, str(self._path))
         return _Opened(connection, generation)
 

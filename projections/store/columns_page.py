@@ -14,16 +14,16 @@ from projections.store.statements import create_statements
 PAGE = "docs/columns.md"
 _HEAD = """# Tables and columns of the views
 
-Every table and SQL view that is there to be read, column by column, as PostgreSQL's comments have it
+Every table and SQL view for analysts, column by column, as in PostgreSQL's comments
 (`\\d+ placet.holds`).
-[views.md](views.md) says how to read them, [cookbook.md](cookbook.md) what to ask. In PostgreSQL a column marked
-*time* is there as a `timestamptz` too (`opened_at_ms`: `opened_at`), one marked *JSON* as `jsonb` (`arguments`:
-`arguments_json`).
+[views.md](views.md) describes how to read them, [cookbook.md](cookbook.md) has example queries. In PostgreSQL a
+column marked *time* is also available as `timestamptz` (`opened_at_ms`: `opened_at`), one marked *JSON* as `jsonb`
+(`arguments`: `arguments_json`).
 
-Two tables hold no facts and are left out: `tracking` is the `eventsourcing` library's own (up to where this view has
-read, as `placet_positions` says too), and `placet_layout` has one row, the version of these tables.
+Two tables hold no facts and are left out: `tracking` belongs to the `eventsourcing` library (how far this view has
+read, as in `placet_positions`), and `placet_layout` has one row, the version of these tables.
 
-This page is made of `projections/tables`: `python -m projections.store.columns_page` writes it.
+This page is generated from `projections/tables` by `python -m projections.store.columns_page`.
 """
 
 

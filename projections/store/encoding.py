@@ -23,5 +23,5 @@ def check_encoding(connection: psycopg.Connection[Any]) -> None:
     if found != ENCODING:
         raise DatabaseUnfit(
             f"The PostgreSQL database {connection.info.dbname!r} has the encoding {found}, and Placet needs UTF8: "
-            "make another (CREATE DATABASE placet ENCODING 'UTF8' TEMPLATE template0) and name it in its URL."
+            "create another (CREATE DATABASE placet ENCODING 'UTF8' TEMPLATE template0) and name it in its URL."
         )

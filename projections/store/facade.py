@@ -151,11 +151,11 @@ def losses(connection: Connection, schema: str, rebuilt: str) -> list[str]:
     behind = data_schema(schema)
     everything = {"schema": behind, "names": list(_OWN), "other": schema, "own": list(_OWN)}
     found = [
-        f"{name} depends on tables of {behind}: let it read {schema} instead"
+        f"{name} depends on tables of {behind}: change it to read {schema}"
         for (name,) in connection.execute(_DEPENDENTS, everything)
     ]
     found += [
-        f"{name} stands in {behind}, which Placet makes anew: move it to another schema"
+        f"{name} is in {behind}, which Placet creates again: move it to another schema"
         for (name,) in connection.execute(_GUESTS, (behind, list(_OWN)))
     ]
     found += [
@@ -173,7 +173,7 @@ def _of_changed_views(connection: Connection, schema: str, rebuilt: str) -> list
         if not shown or _fits(shown, offered(connection, rebuilt, name)):
             continue
         one = {"schema": schema, "names": [name], "other": schema, "own": [name]}
-        changed = f"{schema}.{name}, of which columns are gone or of another type now"
+        changed = f"{schema}.{name}, in which columns were removed or have another type"
         found += [
             f"{dependent} depends on {changed}" for (dependent,) in connection.execute(_DEPENDENTS, one)
         ]

@@ -63,9 +63,9 @@ def remove_leftovers(path: Path) -> list[str]:
             if _remove_if_left(file, path):
                 removed.append(file.name)
         except OSError as error:
-            logger.warning("%s was left by a rebuild that was killed and cannot be removed: %s", file, error)
+            logger.warning("%s was left behind by a killed rebuild and cannot be removed: %s", file, error)
     if removed:
-        logger.info("removed what rebuilds that were killed had left: %s", ", ".join(removed))
+        logger.info("removed what killed rebuilds had left behind: %s", ", ".join(removed))
     return removed
 
 

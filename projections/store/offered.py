@@ -89,10 +89,10 @@ def comments(connection: Connection, schema: str) -> Mapping[tuple[str, str], st
 def _typed(table: str, column: str, kind: str) -> Offered | None:
     if is_moment(column) and kind == "bigint":
         name = column.removesuffix("_ms")
-        text = f"The moment of {column}."
+        text = f"{column} as a timestamp."
         return Offered(name, "timestamp with time zone", _made_by(MOMENT, column), text)
     if is_json(table, column) and kind == "text":
-        return Offered(f"{column}_json", "jsonb", _made_by(_JSONB, column), f"The JSON of {column}.")
+        return Offered(f"{column}_json", "jsonb", _made_by(_JSONB, column), f"{column} as jsonb.")
     return None
 
 

@@ -100,7 +100,7 @@ def connect(url: str, within_s: int = CONNECT_TIMEOUT_S) -> BoundedConnection[tu
         )
     except psycopg.Error as error:
         if is_refused(error):
-            raise DatabaseRefuses(f"The database lets nobody in: {error}".strip()) from error
+            raise DatabaseRefuses(f"The database refuses the connection: {error}".strip()) from error
         raise ViewUnavailable(f"The database does not answer: {error}".strip()) from error
     try:
         check_encoding(found)
@@ -203,7 +203,7 @@ class PostgresViewStore:
                     facade.move_old_tables(connection, shown_as)
                 connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self.schema)))
         except psycopg.Error as error:
-            raise ViewUnavailable(f"The view {self.schema} cannot be made: {error}") from error
+            raise ViewUnavailable(f"The view {self.schema} cannot be created: {error}") from error
 
     def _prepare(self) -> int:
         try:
@@ -221,7 +221,7 @@ class PostgresViewStore:
                     connection.execute(_LOCK, (self.schema,))
                     facade.refresh(connection, shown_as)
         except psycopg.Error as error:
-            raise ViewUnavailable(f"The views in {shown_as} cannot be made: {error}") from error
+            raise ViewUnavailable(f"The views in {shown_as} cannot be created: {error}") from error
 
     def _check_layout(self, cursor: psycopg.Cursor[Any]) -> None:
         table = Identifier(self.schema, "placet_layout")
@@ -318,7 +318,7 @@ def swap_in(url: str, rebuilt: str, shown_as: str, replaced: int, *, force: bool
             connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(old)))
     except psycopg.errors.LockNotAvailable as error:
         raise ViewHeld(
-            f"a query reads the views in {shown_as} for longer than {facade.LOCK_TIMEOUT}: let it end, and try again"
+            f"a query has read the views in {shown_as} for {facade.LOCK_TIMEOUT}: wait until it ends, and try again"
         ) from error
 
 
@@ -335,7 +335,7 @@ def check_losses(url: str, shown_as: str, rebuilt: str) -> None:
 def _check_losses(connection: psycopg.Connection[tuple[Any, ...]], shown_as: str, rebuilt: str) -> None:
     if found := facade.losses(connection, shown_as, rebuilt):
         listed = "\n".join(f"  {one}" for one in found)
-        raise ViewHeld(f"the swap would lose what others have made; --force swaps all the same:\n{listed}")
+        raise ViewHeld(f"the swap would remove what others have created; --force swaps anyway:\n{listed}")
 
 
 def schema_identity(url: str, schema: str) -> int:

@@ -12,8 +12,8 @@ from projections.store.port import SETTING, DatabaseUnfit
 
 DEFAULT_SCHEMA = "placet"
 _NO_ADDRESS = (
-    "{} is no address of a PostgreSQL database: give postgresql://USER:PASSWORD@HOST:PORT/NAME, "
-    "with %XX for what is special in a password."
+    "{} is not an address of a PostgreSQL database: give postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+    "with %XX for special characters in the password."
 )
 
 

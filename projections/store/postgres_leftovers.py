@@ -52,7 +52,7 @@ class Claim:
                 )
         except psycopg.Error as error:
             self._connection.close()
-            raise ViewUnavailable(f"The view {schema} cannot be made: {error}") from error
+            raise ViewUnavailable(f"The view {schema} cannot be created: {error}") from error
 
     def drop(self) -> None:
         """Release the claim: the generation is now the live one, or it is gone."""
@@ -82,7 +82,11 @@ def remove_leftovers(connect: Connect, url: str, schema: str) -> list[str]:
                     connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(left)))
                     removed.append(str(left))
             except psycopg.Error as error:
-                logger.warning("%s was left by a rebuild that was killed: %s", left, str(error).strip())
+                logger.warning(
+                    "%s was left behind by a killed rebuild and cannot be dropped: %s",
+                    left,
+                    str(error).strip(),
+                )
     if removed:
-        logger.info("dropped what rebuilds that were killed had left: %s", ", ".join(removed))
+        logger.info("dropped what killed rebuilds had left behind: %s", ", ".join(removed))
     return removed

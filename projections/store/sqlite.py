@@ -269,7 +269,7 @@ def make_private(file: Path) -> None:
         for suffix in ("", "-wal", "-shm"):
             _take_from_others(file.with_name(file.name + suffix))
     except OSError as error:
-        raise ViewUnavailable(f"The view at {file} cannot be made: {error.strerror or error}") from error
+        raise ViewUnavailable(f"The view at {file} cannot be created: {error.strerror or error}") from error
 
 
 def _take_from_others(file: Path) -> None:
@@ -305,7 +305,7 @@ def _make_directory(file: Path) -> None:
 
 
 def _cannot_be_made_in(directory: Path, error: OSError) -> ViewUnavailable:
-    return ViewUnavailable(f"A view cannot be made in {directory}: {error.strerror or error}")
+    return ViewUnavailable(f"A view cannot be created in {directory}: {error.strerror or error}")
 
 
 def swap_in(file: Path, path: Path) -> None:
@@ -362,8 +362,8 @@ def identity(path: Path) -> tuple[int, int]:
     except (FileNotFoundError, NotADirectoryError):
         return NOTHING
     if not stat.S_ISREG(found.st_mode):
-        what = "a directory" if stat.S_ISDIR(found.st_mode) else "no file"
+        what = "a directory" if stat.S_ISDIR(found.st_mode) else "not a file"
         raise ViewUnavailable(
-            f"{path} is {what}, where the file of a view should be: move it away, or name another path in {SETTING}."
+            f"{path} is {what}, but must be the file of a view: move it away, or set another path in {SETTING}."
         )
     return found.st_dev, found.st_ino

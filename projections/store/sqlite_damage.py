@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 # A view of about a gigabyte is checked before it is served; the check of a larger one continues while it is served.
 AHEAD_S = 3.0
-MEND = "make it anew from the log with placet replay --force"
+MEND = "rebuild it from the log with placet replay --force"
 
 
 def unavailable(path: Path, what: str, error: BaseException) -> ViewUnavailable:
@@ -58,7 +58,7 @@ async def look_ahead(look: Callable[[], None]) -> asyncio.Future[None]:
     if found.done():
         found.result()
     else:
-        logger.info("the view is large: whether it is damaged is looked for beside the work")
+        logger.info("the view is large: the check for damage continues in the background")
     return found
 
 

@@ -23,27 +23,27 @@ COUNTERS: tuple[Counter, ...] = get_args(Counter)
 
 
 class AgentRow(TypedDict):
-    """What each agent did with each tool, in counts."""
+    """Counts of what each agent did with each tool."""
 
     tenant: Tenant
     project: Project
     agent: Agent
-    tool: Annotated[str, "The tool's name; empty where refused commands are counted."]
+    tool: Annotated[str, "The tool's name; empty in the rows that count refused commands."]
     proposed: Annotated[int, "Calls that it proposed."]
-    allowed: Annotated[int, "Verdicts that let a call go."]
+    allowed: Annotated[int, "Verdicts that allowed a call."]
     held: Annotated[int, "Verdicts that held a call."]
     denied: Annotated[int, "Verdicts that denied a call."]
     approved: Annotated[
-        int, "Decisions that let a held call run as it was: one a hold, however many people it took."
+        int, "Decisions that released a held call unchanged: one for each hold, whatever its quorum."
     ]
     edited: Annotated[int, "Decisions that changed a held call."]
     rejected: Annotated[int, "Decisions against a held call."]
-    votes: Annotated[int, "Words of people on its holds, also those that waited for others."]
+    votes: Annotated[int, "Votes of people on its holds, including those that did not end the hold."]
     succeeded: Annotated[int, "Runs that succeeded."]
     failed: Annotated[int, "Runs that failed."]
-    unknown: Annotated[int, "Runs whose outcome nobody knew."]
+    unknown: Annotated[int, "Runs with an unknown outcome."]
     refused: Annotated[int, "Commands that were refused."]
-    last_seen_at_ms: Annotated[Moment, "When it was last counted."]
+    last_seen_at_ms: Annotated[Moment, "When a count last changed."]
 
 
 AGENTS = TableOf(

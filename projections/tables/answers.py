@@ -16,17 +16,17 @@ from projections.tables.common import (
 
 
 class AnswerRow(TypedDict):
-    """What became of each command."""
+    """The result of each command."""
 
     tenant: Tenant
     project: Project
     command_id: CommandId
     command_digest: CommandDigest
     topic: Topic
-    log_key: Annotated[str, "Key under which its events stand."]
+    log_key: Annotated[str, "Key of its events in the log."]
     log_partition: LogPartition
-    first_offset: Annotated[int, "Its first event."]
-    last_offset: Annotated[int, "Its last event."]
+    first_offset: Annotated[int, "Offset of its first event."]
+    last_offset: Annotated[int, "Offset of its last event."]
     code: Code | None
     detail: Detail | None
 

@@ -22,10 +22,10 @@ from projections.tables.common import (
 
 
 class AuditRow(TypedDict):
-    """Who did or decided what, without the end of the call; read audit."""
+    """The rows of audit without the result of the call; read audit instead."""
 
     tenant: Tenant
-    project: Annotated[str, "In which project; empty for what is the whole tenant's."]
+    project: Annotated[str, "The project; empty for acts that concern the whole tenant."]
     at_ms: AtMs
     event_id: EventId
     subject: Subject
@@ -56,9 +56,9 @@ AUDIT_ENTRIES = TableOf(
 
 
 class ShownAuditRow(AuditRow):
-    """Who did or decided what: one row an act of authority, or a refused attempt."""
+    """Who did or decided what: one row for each act of authority, and for each refused attempt."""
 
-    result: Annotated[str | None, "How the call ended; null while it has not."]
+    result: Annotated[str | None, "How the call ended; null if it has not."]
     result_output: Annotated[Json | None, "JSON that the tool returned."]
     result_error: Annotated[str | None, "Why it did not succeed."]
     result_at_ms: Annotated[Moment | None, "When it ended."]
@@ -68,12 +68,12 @@ AUDIT = Offer("audit", ShownAuditRow)
 
 
 class TreeRow(TypedDict):
-    """One row an audit tree (docs/audit.md)."""
+    """One row for each audit tree (docs/audit.md)."""
 
     tenant: Tenant
     topic: Topic
     log_partition: LogPartition
-    size: Annotated[int, "How many leaves it has."]
+    size: Annotated[int, "Number of its leaves."]
     last_offset: Annotated[int, "Offset of the last leaf."]
 
 
@@ -81,16 +81,18 @@ AUDIT_TREES = TableOf("audit_trees", TreeRow, key=("tenant", "topic", "log_parti
 
 
 class TileRow(TypedDict):
-    """The hashes of the audit trees, up to 256 a row."""
+    """The hashes of the audit trees, up to 256 in a row."""
 
     tenant: Tenant
     topic: Topic
     log_partition: LogPartition
-    level: Annotated[int, "0: leaves; above it the roots of whole tiles of the level beneath."]
-    number: Annotated[int, "Counts the tiles of a level."]
+    level: Annotated[
+        int, "0: leaves; each level above has the roots of the complete tiles of the level below."
+    ]
+    number: Annotated[int, "Number of the tile in its level."]
     first_offset: Annotated[int, "Offset of the first leaf; -1 above level 0."]
-    hashes: Annotated[bytes, "Hashes of 32 bytes in a row."]
-    offsets: Annotated[bytes, "The leaves' offsets, 8 bytes each, big endian."]
+    hashes: Annotated[bytes, "The hashes, 32 bytes each, concatenated."]
+    offsets: Annotated[bytes, "The leaves' offsets, 8 bytes each, big-endian."]
 
 
 AUDIT_TILES = TableOf(

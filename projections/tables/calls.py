@@ -38,7 +38,7 @@ from projections.tables.common import (
 
 
 class CallRow(TypedDict):
-    """One row a tool call, at its newest revision."""
+    """One row for each tool call, at its newest revision."""
 
     tenant: Tenant
     project: Project
@@ -52,7 +52,7 @@ class CallRow(TypedDict):
     digest: Digest
     context: Context
     claims: Annotated[Json, "JSON of the hints that the agent gave about its tool."]
-    reason: Annotated[str, "Why the agent wants it."]
+    reason: Annotated[str, "The agent's reason for the call."]
     proposed_by: Annotated[str, "Who proposed this revision."]
     status: Annotated[
         str,
@@ -74,7 +74,7 @@ class CallRow(TypedDict):
     risk_parts: RiskParts | None
     risk_required: RiskRequired | None
     trust: Trust | None
-    hold_id: Annotated[str | None, "The last hold about it."]
+    hold_id: Annotated[str | None, "Id of the call's last hold."]
     deadline_at_ms: DeadlineAt | None
     decision: Decision | None
     decision_id: DecisionId | None
@@ -82,21 +82,20 @@ class CallRow(TypedDict):
     decided_at_ms: Annotated[Moment | None, "When its last hold was decided."]
     feedback: Feedback | None
     released_by: Annotated[str | None, "policy, decision or rule."]
-    rule_id: Annotated[str | None, "The rule that released it in a person's place."]
-    grant_id: Annotated[str | None, "The grant to run it once."]
+    rule_id: Annotated[str | None, "Id of the standing rule that released it instead of a person."]
+    grant_id: Annotated[str | None, "Id of the grant to run it once."]
     grant_decision_id: Annotated[str | None, "Idempotency key for the tool."]
     grant_digest: Annotated[str | None, "The digest that the grant is for."]
-    grant_expires_at_ms: Annotated[Moment | None, "Until when the grant may be used."]
-    denied_because: Annotated[
-        str | None, "policy, rejected, timeout or halted; null where it was not denied."
-    ]
+    grant_expires_at_ms: Annotated[Moment | None, "When the grant expires."]
+    denied_because: Annotated[str | None, "policy, rejected, timeout or halted; null if it was not denied."]
     rollback: Annotated[
-        Json | None, "JSON list of the calls that its agent should undo after its rejection, newest first."
+        Json | None,
+        "JSON list of the calls that the agent should undo after this call was rejected, newest first.",
     ]
-    attempt_id: Annotated[str | None, "The attempt that runs or ran it."]
-    run_deadline_at_ms: Annotated[Moment | None, "Until when the attempt must have ended."]
-    lease_ms: Annotated[int | None, "For how long a sign of life is good, in milliseconds."]
-    lease_until_ms: Annotated[Moment | None, "Until when the attempt is believed to run."]
+    attempt_id: Annotated[str | None, "Id of the attempt that runs or ran it."]
+    run_deadline_at_ms: Annotated[Moment | None, "Deadline for the end of the attempt."]
+    lease_ms: Annotated[int | None, "How long a heartbeat extends the lease, in milliseconds."]
+    lease_until_ms: Annotated[Moment | None, "When the attempt's lease ends."]
     output: Annotated[Json | None, "JSON that the tool returned."]
     error: Error | None
     duration_ms: Annotated[int | None, "How long the tool ran, in milliseconds."]

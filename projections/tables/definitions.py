@@ -21,7 +21,7 @@ class DefinitionRow(TypedDict):
     """Every published version of a policy, tool or principal."""
 
     tenant: Tenant
-    project: Annotated[str, "In which project; * for the whole tenant."]
+    project: Annotated[str, "The project; * for the whole tenant."]
     kind: Annotated[str, "policy, tool, principal or policy-retired."]
     name: Name
     version: Version
@@ -44,7 +44,7 @@ DEFINITIONS = TableOf(
 
 
 class ToolRow(TypedDict):
-    """The newest version of each tool, in each project and for the whole tenant; made of definitions."""
+    """The newest version of each tool, for each project and for the whole tenant; made from definitions."""
 
     tenant: Tenant
     name: Name
@@ -53,14 +53,14 @@ class ToolRow(TypedDict):
     definition: Annotated[Json, "JSON of the tool's definition."]
     published_by: PublishedBy
     published_at_ms: PublishedAt
-    project: Annotated[str, "In which project; * for the whole tenant."]
+    project: Annotated[str, "The project; * for the whole tenant."]
 
 
 TOOLS = Offer("tools", ToolRow)
 
 
 class PolicyRow(TypedDict):
-    """All versions of all policies; made of definitions."""
+    """All versions of all policies; made from definitions."""
 
     tenant: Tenant
     name: Name
@@ -68,7 +68,7 @@ class PolicyRow(TypedDict):
     document: Document
     published_by: PublishedBy
     published_at_ms: PublishedAt
-    project: Annotated[str, "In which project; * for the whole tenant."]
+    project: Annotated[str, "The project; * for the whole tenant."]
 
 
 POLICIES = Offer("policies", PolicyRow)

@@ -17,21 +17,21 @@ from projections.tables.common import (
 
 
 class EventRow(TypedDict):
-    """Every event of every run that counts, in full."""
+    """Every event that counts, of every run, in full."""
 
     tenant: Tenant
     project: Project
     execution_id: ExecutionId
     log_partition: LogPartition
     log_offset: LogOffset
-    version: Annotated[int, "Counts the run's events."]
+    version: Annotated[int, "Number of the event in its run."]
     event_id: EventId
     type: Annotated[str, "The event's type."]
     at_ms: AtMs
     term: Annotated[int, "The term of the decider that wrote it."]
     command_id: CommandId
     command_digest: CommandDigest
-    command_offset: Annotated[int, "Where the command stands in its partition."]
+    command_offset: Annotated[int, "Offset of the command in its partition."]
     body: Annotated[Json, "JSON of the event's fields."]
 
 

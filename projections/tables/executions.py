@@ -17,26 +17,26 @@ from projections.tables.common import (
 
 
 class ExecutionRow(TypedDict):
-    """One row a run of an agent."""
+    """One row for each run of an agent."""
 
     tenant: Tenant
     project: Project
     execution_id: ExecutionId
     agent: Agent
-    user_id: Annotated[str, "On whose behalf it runs."]
-    workspace: Annotated[str, "Where, as the agent named it."]
-    request: Annotated[str, "What the run was started for."]
+    user_id: Annotated[str, "The user on whose behalf it runs."]
+    workspace: Annotated[str, "The workspace, as the agent named it."]
+    request: Annotated[str, "The request that the run was started for."]
     context: Context
     state: Annotated[
         str,
         "running, paused, waiting_clarification, waiting_approval, resumed, completed, failed or cancelled.",
     ]
-    lifecycle: Annotated[str, "The state without the waits."]
+    lifecycle: Annotated[str, "The state, ignoring what it waits for."]
     open_approvals: Annotated[int, "Open holds of kind permission."]
     open_questions: Annotated[int, "Open holds of other kinds."]
-    calls: Annotated[int, "How many calls it proposed."]
-    version: Annotated[int, "Counts the run's events."]
-    result: Annotated[Json | None, "JSON of what it came to."]
+    calls: Annotated[int, "Number of calls that it proposed."]
+    version: Annotated[int, "Number of the run's events."]
+    result: Annotated[Json | None, "JSON of its result."]
     error: Error | None
     reason: Annotated[str | None, "Why it is paused or was cancelled."]
     started_by: Annotated[str, "Who started it."]

@@ -46,13 +46,13 @@ from projections.tables.common import (
 
 
 class HoldRow(TypedDict):
-    """One row a pause for a person; a request is a hold with a request_id."""
+    """One row for each hold, a pause for a person's decision; a request is a hold with a request_id."""
 
     tenant: Tenant
     project: Project
     hold_id: HoldId
     execution_id: ExecutionId
-    request: Annotated[str | None, "What the run was started for."]
+    request: Annotated[str | None, "The request that the run was started for."]
     call_id: CallId | None
     request_id: RequestId | None
     revision: Revision
@@ -64,7 +64,7 @@ class HoldRow(TypedDict):
     tool: Tool | None
     tool_version: ToolVersion | None
     arguments: Arguments | None
-    reason: Annotated[str | None, "Why the agent wants it."]
+    reason: Annotated[str | None, "The agent's reason for the call."]
     effect: Effect | None
     rules: Rules | None
     policy_version: PolicyVersion | None
@@ -80,26 +80,26 @@ class HoldRow(TypedDict):
     input_schema: Annotated[Json, "JSON Schema of the arguments, for an edit."]
     fields: Fields
     decision_type: DecisionType
-    requester: Annotated[str, "Who asked."]
-    roles: Annotated[Json, "JSON list of the roles that may decide."]
-    reviewers: Annotated[Json, "JSON list of who may decide by name."]
-    excluded: Annotated[Json, "JSON list of who may not."]
-    quorum: Annotated[int, "How many people must approve."]
-    exclude_requester: Annotated[Flag, "1 where the requester may not decide."]
-    requirements: Annotated[Json | None, "JSON of what each of several rules asks for."]
-    votes: Annotated[Json, "JSON list of every word that counts; the table votes has a row for each."]
-    claimed_by: Annotated[str | None, "Who is on it."]
-    claimed_until_ms: Annotated[Moment | None, "Until when the claim is good."]
-    assignee: Annotated[str | None, "To whom it was handed on."]
-    escalated: Annotated[Flag, "1 once it was escalated."]
+    requester: Annotated[str, "The subject that asked for the decision."]
+    roles: Annotated[Json, "JSON list of the roles that can decide."]
+    reviewers: Annotated[Json, "JSON list of those who can decide, by name."]
+    excluded: Annotated[Json, "JSON list of the subjects that cannot decide."]
+    quorum: Annotated[int, "Number of people who must approve."]
+    exclude_requester: Annotated[Flag, "1 if the requester cannot decide."]
+    requirements: Annotated[Json | None, "JSON of what each of several rules requires."]
+    votes: Annotated[Json, "JSON list of the votes that count; the table votes has a row for each."]
+    claimed_by: Annotated[str | None, "Who has claimed it."]
+    claimed_until_ms: Annotated[Moment | None, "When the claim ends."]
+    assignee: Annotated[str | None, "The person to whom it was delegated."]
+    escalated: Annotated[Flag, "1 if it was escalated."]
     opened_at_ms: OpenedAt
     deadline_at_ms: DeadlineAt | None
     on_timeout: Annotated[str, "What happens at the deadline."]
     default_value: Annotated[
-        Json | None, "JSON of the answer when time runs out; of a call, of what its agent is told."
+        Json | None, "JSON of the answer at the deadline; of a call, JSON of what its agent is sent then."
     ]
-    escalate_at_ms: Annotated[Moment | None, "When it will escalate."]
-    escalate_roles: Annotated[Json, "JSON list of the roles that are asked then."]
+    escalate_at_ms: Annotated[Moment | None, "When it escalates."]
+    escalate_roles: Annotated[Json, "JSON list of the roles that are asked after the escalation."]
     on_reject: Annotated[str, "What a rejection does."]
     decision: Decision | None
     decision_id: DecisionId | None
@@ -110,15 +110,16 @@ class HoldRow(TypedDict):
     updated_at_ms: UpdatedAt
     closed_at_ms: ClosedAt | None
     view_digest: Annotated[
-        str, "SHA-256 of the text that is shown of it; empty: opened by an earlier version."
+        str, "SHA-256 of the text that is shown of it; empty if an earlier version opened it."
     ]
     badges: Annotated[Json, "JSON list of the warnings that are shown."]
-    opening: Annotated[Json, "JSON of whom it asked, and until when, as it opened."]
-    view_version: Annotated[int, "Version of that text."]
-    must_read: Annotated[Flag, "1 where a decision must name the text."]
+    opening: Annotated[Json, "JSON of the people asked and the deadline, as they were when it opened."]
+    view_version: Annotated[int, "Version of the text that is shown."]
+    must_read: Annotated[Flag, "1 if a decision must state the digest of the text."]
     proposed_arguments: ProposedArguments | None
     delegations: Annotated[
-        Json | None, "JSON list of all who handed it on, with their roles then; null: nobody."
+        Json | None,
+        "JSON list of everybody who delegated it, with their roles at that time; null if nobody did.",
     ]
 
 

@@ -7,19 +7,19 @@ from projections.tables.common import AtMs, Detail, LogOffset, LogPartition, Top
 
 
 class AdoptionRow(TypedDict):
-    """By which definitions each partition of the runs judges."""
+    """The definitions that each partition of the runs judges by."""
 
     log_partition: LogPartition
-    through_offset: Annotated[int, "Offset of the newest definition that counts there."]
+    through_offset: Annotated[int, "Offset of the newest definition that the partition has adopted."]
     at_ms: Annotated[Moment, "When its decider adopted it; events after log_offset are judged by it."]
-    log_offset: Annotated[int, "The record that says so."]
+    log_offset: Annotated[int, "Offset of the record that states it."]
 
 
 ADOPTIONS = TableOf("adoptions", AdoptionRow, key=("log_partition",))
 
 
 class SkippedRow(TypedDict):
-    """Records of events that the projector could not read; it should be empty."""
+    """Records of events that the projector could not read; normally empty."""
 
     topic: Topic
     log_partition: LogPartition
@@ -32,15 +32,15 @@ SKIPPED_RECORDS = TableOf("skipped_records", SkippedRow, key=("topic", "log_part
 
 
 class DeadLetterRow(TypedDict):
-    """What deciders could not read or believe; the log keeps them for 30 days."""
+    """Records that deciders could not read or verify; the log keeps them for 30 days."""
 
-    topic: Annotated[str, "The topic of the original."]
-    log_partition: Annotated[int, "Partition of the original."]
-    log_offset: Annotated[int, "Offset of the original."]
+    topic: Annotated[str, "The topic of the original record."]
+    log_partition: Annotated[int, "Partition of the original record."]
+    log_offset: Annotated[int, "Offset of the original record."]
     at_ms: AtMs
-    tenant: Annotated[str, "Whose, as far as the key tells."]
-    log_key: Annotated[str, "Key of the original."]
-    reason: Annotated[str, "Why it was not taken."]
+    tenant: Annotated[str, "The tenant, as far as the key shows it."]
+    log_key: Annotated[str, "Key of the original record."]
+    reason: Annotated[str, "Why it was not accepted."]
     detail: Detail
 
 
@@ -54,15 +54,15 @@ DEAD_LETTERS = TableOf(
 
 
 class PositionRow(TypedDict):
-    """Up to where this view has read."""
+    """How far this view has read."""
 
-    source: Annotated[str, "Names the partition, and the very topic."]
+    source: Annotated[str, "Identifies the partition and the topic, including its identity."]
     topic: Topic
     log_partition: LogPartition
     topic_id: Annotated[str, "The id of the partition's first record."]
-    next_offset: Annotated[int, "Offset that is read next."]
-    claim: Annotated[int, "The term in force there."]
-    record_id: Annotated[str, "The last record that was read."]
+    next_offset: Annotated[int, "The next offset to read."]
+    claim: Annotated[int, "The term in force at that offset."]
+    record_id: Annotated[str, "Id of the last record that was read."]
 
 
 POSITIONS = TableOf("placet_positions", PositionRow, key=("source",))

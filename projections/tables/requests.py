@@ -25,7 +25,7 @@ from projections.tables.common import (
 
 
 class RequestRow(TypedDict):
-    """The holds that are questions of agents; made of holds."""
+    """The holds that are questions of agents; made from holds."""
 
     tenant: Tenant
     project: Project

@@ -22,7 +22,7 @@ from projections.tables.common import (
 
 
 class StandingRuleRow(TypedDict):
-    """One row a standing rule, as it stands (docs/standing-rules.md)."""
+    """One row for each standing rule, in its current state (docs/standing-rules.md)."""
 
     tenant: Tenant
     rule_id: RuleId
@@ -30,15 +30,15 @@ class StandingRuleRow(TypedDict):
     agent: Agent
     tool: Tool
     status: Annotated[str, "proposed, active, suspended, revoked or refused."]
-    reason: Annotated[str, "Why, in the words of who did it."]
+    reason: Annotated[str, "The reason that the last person to change it gave."]
     document: Document
-    policy_rules: Annotated[Json, "JSON list of the policy's rules in whose place it stands."]
-    uses: Annotated[int | None, "How often it may be used; null: no limit."]
-    expires_at_ms: Annotated[Moment, "Until when it holds."]
+    policy_rules: Annotated[Json, "JSON list of the policy's rules that it answers for."]
+    uses: Annotated[int | None, "Number of permitted uses; null if there is no limit."]
+    expires_at_ms: Annotated[Moment, "When it expires."]
     made_by: Annotated[str, "Who made it."]
     made_at_ms: Annotated[Moment, "When it was made."]
     changed_by: Annotated[str, "Who changed it last."]
-    contradiction: Annotated[Json | None, "JSON of the decision that it was last suspended for."]
+    contradiction: Annotated[Json | None, "JSON of the decision that last suspended it."]
     updated_at_ms: UpdatedAt
     log_offset: LogOffset
 
@@ -53,17 +53,17 @@ STANDING_RULES = TableOf(
 
 
 class RuleUseRow(TypedDict):
-    """One row a use that was given of a rule with a limit."""
+    """One row for each use that was granted of a rule with a limit."""
 
     tenant: Tenant
     project: Project
     rule_id: RuleId
-    number: Annotated[int, "Counts the uses from 1."]
+    number: Annotated[int, "Number of the use, from 1."]
     execution_id: ExecutionId
     call_id: CallId
     revision: Revision
     digest: Digest
-    reservation_id: Annotated[str, "Names the use."]
+    reservation_id: Annotated[str, "Id of the use."]
     at_ms: AtMs
     log_partition: LogPartition
     log_offset: LogOffset

@@ -25,7 +25,7 @@ from projections.tables.common import (
 
 
 class VoteRow(TypedDict):
-    """One row a word of a person on a hold, also one that was refused."""
+    """One row for each vote of a person on a hold, including votes that were refused."""
 
     tenant: Tenant
     project: Project
@@ -37,22 +37,24 @@ class VoteRow(TypedDict):
     request_id: RequestId | None
     agent: Agent | None
     tool: Tool | None
-    revision: Annotated[int | None, "The revision that the word is about; null where it was refused."]
+    revision: Annotated[int | None, "The revision that the vote is about; null if it was refused."]
     digest: Annotated[str, "The digest that the person named."]
     subject: Subject
-    person: Annotated[str | None, "The principal whose account the subject is; null where none is published."]
-    roles: Annotated[Json | None, "JSON list of the roles by which it was given."]
-    decision: Annotated[str, "What the word was: approve, edit, reject or respond."]
+    person: Annotated[
+        str | None, "The principal that the subject is an account of; null if none is published."
+    ]
+    roles: Annotated[Json | None, "JSON list of the roles under which the vote was given."]
+    decision: Annotated[str, "The vote: approve, edit, reject or respond."]
     outcome: Annotated[
         str,
-        "decided: it ended the hold; counted: it waits for others; lost: it came "
-        "after the end; refused: it was not let.",
+        "decided: it ended the hold; counted: more votes are needed; lost: the hold had "
+        "ended before; refused: it was not permitted.",
     ]
     code: Code | None
-    detail: Annotated[str | None, "What was said to who was refused."]
-    decision_id: Annotated[str | None, "Names the word; null where it was refused."]
+    detail: Annotated[str | None, "The details that the refused person was given."]
+    decision_id: Annotated[str | None, "Id of the vote; null if it was refused."]
     winning_decision_id: Annotated[
-        str | None, "The decision that was there first, where the word came too late."
+        str | None, "The decision that had ended the hold, if the vote came too late."
     ]
     feedback: Feedback
     view_digest: ViewDigest | None
@@ -71,7 +73,7 @@ VOTES = TableOf(
 
 
 class LostRaceRow(TypedDict):
-    """The votes that came after their hold had ended, beside the word that ended it; made of votes."""
+    """The votes that came after their hold had ended, each with the vote that ended it; made from votes."""
 
     tenant: Tenant
     project: Project
@@ -84,39 +86,39 @@ class LostRaceRow(TypedDict):
     agent: Agent | None
     tool: Tool | None
     subject: Subject
-    decision: Annotated[str, "What the late word was."]
+    decision: Annotated[str, "The late vote."]
     code: Code | None
-    winning_decision_id: Annotated[str | None, "The decision that was there first."]
-    won_by: Annotated[str | None, "Who decided; null where nobody did, as when time ran out."]
+    winning_decision_id: Annotated[str | None, "The decision that had ended the hold."]
+    won_by: Annotated[str | None, "Who decided; null if no person did, for example after a timeout."]
     won_decision: Annotated[str | None, "What was decided."]
     won_at_ms: Annotated[Moment | None, "When it was decided."]
-    late_ms: Annotated[int | None, "How much later the late word came, in milliseconds."]
+    late_ms: Annotated[int | None, "How much later the late vote came, in milliseconds."]
 
 
 LOST_RACES = Offer("lost_races", LostRaceRow)
 
 
 class EditRow(TypedDict):
-    """One row a difference that a person's edit made in a call's arguments (RFC 6902)."""
+    """One row for each difference that a person's edit made in a call's arguments (RFC 6902)."""
 
     tenant: Tenant
     project: Project
     execution_id: ExecutionId
     call_id: CallId
     revision: Annotated[int, "The revision that the edit made."]
-    number: Annotated[int, "Counts the edit's differences from 1."]
+    number: Annotated[int, "Number of the difference within the edit, from 1."]
     at_ms: AtMs
     agent: Agent
     tool: Tool
     hold_id: HoldId
-    decision_id: Annotated[str, "The edit, in votes."]
+    decision_id: Annotated[str, "Id of the edit, as in votes."]
     subject: Annotated[str, "Who edited."]
     op: Annotated[str, "add, remove or replace."]
     path: Annotated[
-        str, "JSON Pointer to what changed; an edit with very many differences is told by its topmost names."
+        str, "JSON Pointer to what changed; of an edit with very many differences, only the top-level names."
     ]
-    before: Annotated[Json | None, "JSON of what stood there; null where nothing did."]
-    after: Annotated[Json | None, "JSON of what stands there now; null where nothing does."]
+    before: Annotated[Json | None, "JSON of the value before; null if there was none."]
+    after: Annotated[Json | None, "JSON of the value after; null if there is none."]
     feedback: Feedback
     event_id: EventId
     log_partition: LogPartition
@@ -133,7 +135,7 @@ EDITS = TableOf(
 
 
 class EvidenceRow(TypedDict):
-    """One row a fact about how an agent uses a tool: what docs/trust.md counts."""
+    """One row for each fact that trust counts about an agent's use of a tool (docs/trust.md)."""
 
     tenant: Tenant
     project: Project
@@ -158,7 +160,7 @@ EVIDENCE = TableOf(
 
 
 class TrustRow(TypedDict):
-    """How much an agent was to be trusted with a tool after each piece of evidence; made of evidence."""
+    """The trust in an agent with a tool after each piece of evidence; made from evidence."""
 
     tenant: Tenant
     project: Project
@@ -167,15 +169,15 @@ class TrustRow(TypedDict):
     at_ms: AtMs
     event_id: EventId
     kind: Annotated[str, "The evidence: success, failure, unknown, approval, edit or rejection."]
-    successes: Annotated[int, "Runs that succeeded, up to here."]
-    failures: Annotated[int, "Runs that failed, up to here."]
-    unknowns: Annotated[int, "Runs whose outcome nobody knew, up to here."]
-    approvals: Annotated[int, "Calls that people approved as proposed, up to here."]
-    edits: Annotated[int, "Calls that people edited, up to here."]
-    rejections: Annotated[int, "Calls that people rejected, up to here."]
-    evidence: Annotated[int, "How much evidence there was, up to here."]
-    share: Annotated[float, "Successes and approvals by all evidence."]
-    lower_bound: Annotated[float, "What the share is at least, with 95 % confidence (Wilson, one-sided)."]
+    successes: Annotated[int, "Runs that succeeded, up to this row."]
+    failures: Annotated[int, "Runs that failed, up to this row."]
+    unknowns: Annotated[int, "Runs with an unknown outcome, up to this row."]
+    approvals: Annotated[int, "Calls that people approved as proposed, up to this row."]
+    edits: Annotated[int, "Calls that people edited, up to this row."]
+    rejections: Annotated[int, "Calls that people rejected, up to this row."]
+    evidence: Annotated[int, "All pieces of evidence, up to this row."]
+    share: Annotated[float, "Successes and approvals, divided by all evidence."]
+    lower_bound: Annotated[float, "Lower bound of the share with 95 % confidence (Wilson, one-sided)."]
 
 
 TRUST = Offer("trust", TrustRow)

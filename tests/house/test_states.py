@@ -65,7 +65,7 @@ def test_words_of_a_column_are_those_of_the_page_on_the_views(column: Any) -> No
 def test_states_of_executions_are_those_of_the_doors_without_what_is_reserved() -> None:
     assert set(get_args(ExecutionState)) - (CLOSED | LIVE) == RESERVED
     assert set(get_args(ExecutionState)) >= (CLOSED | LIVE)
-    assert "`waiting_correction` besides: it is reserved" in (ROOT / "docs" / "views.md").read_text("utf-8")
+    assert "`waiting_correction`, which is reserved" in (ROOT / "docs" / "views.md").read_text("utf-8")
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^Execution state shown: (.*?)(?=\n\n)", page, re.DOTALL | re.MULTILINE)
     assert [state for state in get_args(ExecutionState) if state not in shown] == []

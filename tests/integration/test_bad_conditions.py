@@ -209,7 +209,7 @@ def test_up_where_no_directory_can_be_made_is_one_sentence_and_exit_2(tmp_path: 
         "up", "--data-dir", str(file / "data"), "--port", "0", *(("--detach",) if detach else ())
     )
     assert done.returncode == 2, done.stderr
-    assert "cannot be made or written (Not a directory)" in done.stderr
+    assert "cannot be created or written (Not a directory)" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

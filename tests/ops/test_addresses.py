@@ -27,13 +27,16 @@ WRONG = {
     "port below the first": (["--port", "-1"], "--port"),
     "host of another machine": (
         ["--detach", "--host", "192.0.2.9"],
-        "192.0.2.9 is no address of this machine",
+        "192.0.2.9 is not an address of this machine",
     ),
-    "host that no one knows": (["--host", "nobody.invalid"], "nobody.invalid is no address of this machine"),
-    "host that is no name": (["--host", "a" * 64], "is no address of this machine"),
+    "host that no one knows": (
+        ["--host", "nobody.invalid"],
+        "nobody.invalid is not an address of this machine",
+    ),
+    "host that is no name": (["--host", "a" * 64], "is not an address of this machine"),
     "probes' host": (["--probe-host", "192.0.2.9"], "--probe-host"),
     "brokers' port": (["--bootstrap-servers", "localhost:99999"], "--bootstrap-servers"),
-    "brokers' port that is none": (["--bootstrap-servers", "localhost:9092,other:x"], "'other:x' is none"),
+    "brokers' port that is none": (["--bootstrap-servers", "localhost:9092,other:x"], "'other:x' is not one"),
     "no broker": (["--bootstrap-servers", ","], "--bootstrap-servers"),
     "webhook's port": (["--audit-webhook", "http://keeper.example:99999/"], "--audit-webhook ("),
 }

@@ -51,7 +51,7 @@ def test_read_json_returns_what_was_written_and_none_without_a_file(tmp_path: Pa
 def test_read_json_of_a_damaged_file_names_it_and_what_to_do(tmp_path: Path, content: str) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(UsageError, match=r"/a\.json cannot be read \(.*\): remove it or mend it"):
+    with pytest.raises(UsageError, match=r"/a\.json cannot be read \(.*\): remove it or fix it"):
         read_json(path)
 
 
@@ -88,12 +88,12 @@ def test_lock_directory_twice_is_refused_until_released(tmp_path: Path) -> None:
         (
             OSError(errno.EACCES, "Permission denied", "/v/f"),
             DataDirectoryUnusableError,
-            "/v/f cannot be made",
+            "/v/f cannot be created",
         ),
         (
             OSError(errno.EISDIR, "Is a directory", "/v/.f.x1", None, "/v/f"),
             DataDirectoryUnusableError,
-            "/v/f cannot be made or written (Is a directory)",
+            "/v/f cannot be created or written (Is a directory)",
         ),
         (OSError(errno.EINVAL, "Invalid argument"), OpsError, "refused a call (Invalid argument)"),
     ],

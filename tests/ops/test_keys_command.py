@@ -68,7 +68,7 @@ def test_keys_list_names_the_key_that_signs_and_those_that_are_believed(tmp_path
         (now, True),
     ]
     text = keys(tmp_path, "list").stdout
-    assert f"issuer   {before}  believed\nissuer   {now}  signs\n" in text
+    assert f"issuer   {before}  trusted\nissuer   {now}  signs\n" in text
     assert {row["name"] for row in rows} == {"issuer", "gateway", "grants"}
 
 

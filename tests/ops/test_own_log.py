@@ -167,7 +167,7 @@ def test_replay_of_a_stopped_stack_reads_nothing_of_a_copy_on_its_port(
     copy = RunningStack(tmp_path / "copy")
     shutil.copytree(own.data_dir, copy.data_dir, symlinks=True)
     refused = copy.placet("replay")
-    assert (refused.returncode, "is of the stack in" in refused.stderr) == (2, True)
+    assert (refused.returncode, "belongs to the stack in" in refused.stderr) == (2, True)
     assert up(copy)[0] == 0
     try:
         assert start(copy, "of-the-copy") == 201

@@ -78,7 +78,7 @@ def test_start_with_late_statistics_is_ready_and_says_so(config: StackConfig, st
     said: list[str] = []
     supervisor = starting({"decider": SAYS_READY, "trust": NEVER_READY}, said)
     supervisor._wait_ready(config)
-    assert said[-1] == "Not ready yet: trust; decisions are made without"
+    assert said[-1] == "Not ready yet: trust; decisions are made meanwhile"
 
 
 def test_start_with_late_decider_is_refused(config: StackConfig, starting: Starting) -> None:
@@ -115,7 +115,7 @@ def test_start_without_kafkas_metadata_starts_no_kafka_beside_the_log(
         (data / METADATA / name).touch()
     if is_known:
         (tmp_path / "topics.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"__cluster_metadata-0, .* is missing or empty: put it back"):
+    with pytest.raises(UsageError, match=r"__cluster_metadata-0, .* is missing or empty: restore all of it"):
         Supervisor(UpOptions(tmp_path), print)._start_kafka()
     assert not (tmp_path / "kafka" / "server.properties").exists()
 
@@ -157,7 +157,7 @@ def test_detached_start_whose_caller_has_gone_goes_on_and_says_so_in_a_line(
     assert watched == ["on"]
     ready, gone = capfd.readouterr().err.splitlines()
     assert ready.endswith("Ready at http://127.0.0.1:1")
-    assert gone.endswith("Whoever started this stack has gone and was not told")
+    assert gone.endswith("The process that started this stack has ended and was not notified")
 
 
 def test_detached_start_that_fails_after_its_caller_has_gone_leaves_no_traceback(tmp_path: Path) -> None:
@@ -176,5 +176,5 @@ def test_detached_start_that_fails_after_its_caller_has_gone_leaves_no_traceback
     os.close(tells)
     assert done.returncode == 2
     refused, gone = done.stderr.splitlines()
-    assert "192.0.2.9 is no address of this machine" in refused
-    assert gone.endswith("has gone and was not told")
+    assert "192.0.2.9 is not an address of this machine" in refused
+    assert gone.endswith("has ended and was not notified")

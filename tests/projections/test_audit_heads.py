@@ -227,7 +227,7 @@ def test_heads_after_a_number_are_found_in_a_long_file(desk: Desk) -> None:
 
 def test_line_that_is_no_head_is_refused_by_name(desk: Desk) -> None:
     desk.files.path("acme").write_text("{}\n")
-    with pytest.raises(HeadsUnusable, match=r"acme\.jsonl holds a line that is no audit head"):
+    with pytest.raises(HeadsUnusable, match=r"acme\.jsonl has a line that is not an audit head"):
         desk.files.newest("acme")
 
 

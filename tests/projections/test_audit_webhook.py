@@ -171,7 +171,7 @@ async def test_webhook_that_cannot_go_on_ends_the_projector(tmp_path: Path) -> N
     }
     heads_dir(settings).mkdir(parents=True)
     (heads_dir(settings) / "acme.jsonl").write_text("no head\n")
-    with pytest.raises(HeadsUnusable, match="no audit head"):
+    with pytest.raises(HeadsUnusable, match="not an audit head"):
         await _run_until_failure(settings)
 
 

@@ -40,7 +40,7 @@ def test_every_table_and_column_has_a_comment_and_no_comment_is_of_nothing(name:
 
 def test_page_of_columns_says_what_the_comments_say() -> None:
     assert (REPOSITORY / PAGE).read_text() == columns_page(), (
-        "write it anew: python -m projections.store.columns_page"
+        "generate it again: python -m projections.store.columns_page"
     )
 
 

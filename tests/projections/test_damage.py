@@ -52,7 +52,7 @@ def flip(file: Path, seed: int) -> None:
 def test_damaged_view_is_found_before_it_is_served(url: str, seed: int) -> None:
     check_sound(url)
     flip(file_of(url), seed)
-    with pytest.raises(ViewDamaged, match=r"views\.db is damaged .*: make it anew .* placet replay --force"):
+    with pytest.raises(ViewDamaged, match=r"views\.db is damaged .*: rebuild it .* placet replay --force"):
         check_sound(url)
 
 

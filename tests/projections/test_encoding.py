@@ -48,7 +48,7 @@ def test_database_of_another_encoding_is_refused_before_anything_is_made(
     unfit_url: str, opens: Callable[[str], object]
 ) -> None:
     with pytest.raises(
-        DatabaseUnfit, match=r"has the encoding \w+, and Placet needs UTF8: make another \(CREATE"
+        DatabaseUnfit, match=r"has the encoding \w+, and Placet needs UTF8: create another \(CREATE"
     ):
         opens(unfit_url)
     assert schemas(unfit_url) == []
@@ -84,7 +84,7 @@ def test_role_that_may_not_make_a_schema_is_told_so(postgres_url: str) -> None:
     role = f"r{uuid.uuid4().hex[:10]}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(SQL("CREATE ROLE {} LOGIN").format(Identifier(role)))
-        with pytest.raises(ViewUnavailable, match=r"cannot be made: permission denied for database"):
+        with pytest.raises(ViewUnavailable, match=r"cannot be created: permission denied for database"):
             open_view(postgres_url.replace("placet@", f"{role}@") + f"?schema={role}")
         connection.execute(SQL("DROP ROLE {}").format(Identifier(role)))
 

@@ -118,7 +118,7 @@ def test_swap_that_would_take_what_hangs_on_the_tables_lists_it_and_changes_noth
             refused()
         said = str(told.value)
         assert f"{analyst.role}.direct depends on" in said
-        assert f"{behind}.notes stands in" in said
+        assert f"{behind}.notes is in" in said
         assert f"{analyst.role} has rights on" in said
     assert identity_of(analyst.url) == before
     assert analyst.run("SELECT * FROM {}.direct", analyst.role) == []
@@ -159,7 +159,7 @@ def test_swap_behind_a_query_that_does_not_end_gives_up(
     before = identity_of(analyst.url)
     with psycopg.connect(analyst.plain) as reading:
         reading.execute(SQL("SELECT * FROM {}.executions").format(Identifier(analyst.schema)))
-        with pytest.raises(ViewHeld, match="let it end"):
+        with pytest.raises(ViewHeld, match="wait until it ends"):
             generation.swap(before, False)
     assert identity_of(analyst.url) == before
     generation.swap(before, False)

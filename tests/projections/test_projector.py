@@ -170,7 +170,7 @@ async def test_topic_made_anew_stops_the_projector(kafka: str, topic_prefix: str
     for partition in range(PARTITIONS):
         other.claim(partition, worker="of another installation")
     await produce(kafka, topics.executions, many_runs(other, 60, seed=9).records)
-    with pytest.raises(LogChanged, match="made anew"):
+    with pytest.raises(LogChanged, match="recreated after"):
         await _run_once(kafka, topic_prefix, url)
 
 
@@ -186,7 +186,7 @@ async def test_other_record_before_the_position_stops_the_projector(
     known.fill(one, topic_id=None)
     known.store.close()
     await produce(kafka, topics.executions, other.records)
-    with pytest.raises(LogChanged, match="another record at offset 1"):
+    with pytest.raises(LogChanged, match="a record at offset 1 that is not the one"):
         await _run_once(kafka, topic_prefix, url)
 
 
@@ -313,7 +313,7 @@ def test_process_on_a_damaged_view_ends_with_one_sentence_and_exit_3(tmp_path: P
     assert process.returncode == 3
     sentence = said.decode().splitlines()[-1]
     assert sentence.startswith(f"The view at {tmp_path}/views.db is damaged")
-    assert sentence.endswith("make it anew from the log with placet replay --force.")
+    assert sentence.endswith("rebuild it from the log with placet replay --force.")
 
 
 async def test_process_beside_heads_of_a_longer_log_ends_with_one_sentence_and_exit_3(
@@ -342,7 +342,7 @@ async def test_process_beside_heads_of_a_longer_log_ends_with_one_sentence_and_e
     process = _start(settings, stderr=subprocess.PIPE)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert "its tail was cut off. Rebuild it with placet replay" in said.decode().splitlines()[-1]
+    assert "its tail was cut off. Rebuild the view with placet replay" in said.decode().splitlines()[-1]
     assert [head.number for head in files.after("acme", 0, 9)] == [1]
 
 

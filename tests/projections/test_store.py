@@ -266,7 +266,7 @@ async def test_directory_in_the_place_of_a_view_is_told_with_what_to_do(
     if is_link:
         path.symlink_to("there")
     url, views = f"sqlite:///{path}", open_views(f"sqlite:///{path}")
-    advice = rf"{path} is a directory, .*: move it away, or name another path in DATABASE_URL"
+    advice = rf"{path} is a directory, .*: move it away, or set another path in DATABASE_URL"
     for look in (open_view, check_sound, exists):
         with pytest.raises(ViewUnavailable, match=advice):
             look(url)
@@ -278,7 +278,7 @@ async def test_directory_in_the_place_of_a_view_is_told_with_what_to_do(
 def test_file_in_the_place_of_the_directory_of_a_view_is_told(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     assert not exists(f"sqlite:///{tmp_path}/data/views.db")
-    with pytest.raises(ViewUnavailable, match=f"A view cannot be made in {tmp_path}/data"):
+    with pytest.raises(ViewUnavailable, match=f"A view cannot be created in {tmp_path}/data"):
         open_view(f"sqlite:///{tmp_path}/data/views.db")
 
 

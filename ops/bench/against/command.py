@@ -70,7 +70,7 @@ def asked(ref: str, names: Sequence[str], rounds: int, required: Sequence[str], 
     """
     known = {scenario.name: scenario for scenario in SCENARIOS}
     if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"There is no scenario {unknown[0]}: choose of {', '.join(known)}.")
+        raise UsageError(f"There is no scenario {unknown[0]}: choose one of {', '.join(known)}.")
     chosen = tuple(scenario for name, scenario in known.items() if not names or name in names)
     keys = [key for scenario in chosen for key in scenario.figures]
     demands = tuple(parsed(text, keys) for text in required)

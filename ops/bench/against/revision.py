@@ -106,7 +106,7 @@ def resolve(repository: Path, ref: str) -> str:
     top = git(repository, "rev-parse", "--show-toplevel").stdout.strip()
     if not top or Path(top) != repository.resolve():
         raise UsageError(
-            f"--against compares commits of a git repository, and {repository} is no checkout of one."
+            f"--against compares commits of a git repository, and {repository} is not a checkout of one."
         )
     found = git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     if found.returncode != 0:

@@ -58,7 +58,7 @@ def test_consumption_that_was_asked_for_is_well(command: Message) -> None:
     ],
 )
 def test_consumption_of_something_else_than_was_asked_is_told(command: Message, wrong: str) -> None:
-    assert told(command, CONSUMED) == [f"decided on other {wrong} than asked"]
+    assert told(command, CONSUMED) == [f"decided with {wrong} other than requested"]
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_consumption_of_something_else_than_was_asked_is_told(command: Message, 
     ],
 )
 def test_consumption_that_no_such_command_asks_for_is_told(command: Message) -> None:
-    assert told(command, CONSUMED) == [f"a {type(command).__name__} asks for no GrantConsumed"]
+    assert told(command, CONSUMED) == [f"a {type(command).__name__} does not request a GrantConsumed"]

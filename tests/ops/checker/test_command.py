@@ -82,10 +82,10 @@ def test_audit_log_with_settings_that_are_not_known_is_a_usage_error(tmp_path: P
     ("text", "said"),
     [
         ("no json", "cannot be read"),
-        ("[1]", "Line 1 of {path} has no at, client, op: mend it."),
-        ('{"at": 1, "client": "bot", "op": "ack", "tenant": "acme"}', "has no command_id, events: mend it."),
+        ("[1]", "Line 1 of {path} has no at, client, op: fix it."),
+        ('{"at": 1, "client": "bot", "op": "ack", "tenant": "acme"}', "has no command_id, events: fix it."),
         ('{"at": 1, "client": "bot", "op": "effect"}', "has no tenant, project, execution_id, call_id"),
-        ('{"at": 1, "client": "bot", "op": "consume"}', "has no command_id: mend it."),
+        ('{"at": 1, "client": "bot", "op": "consume"}', "has no command_id: fix it."),
     ],
 )
 def test_audit_log_with_a_history_that_is_none_is_a_usage_error(tmp_path: Path, text: str, said: str) -> None:

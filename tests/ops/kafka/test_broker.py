@@ -139,7 +139,7 @@ def test_start_on_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_start_with_a_cache_that_java_takes_for_two_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="name another directory in PLACET_CACHE"):
+    with pytest.raises(UsageError, match="set another directory in PLACET_CACHE"):
         Broker(BrokerConfig(tmp_path / "data", access=None, cache=tmp_path / "a:b")).start()
     assert not (tmp_path / "a:b").exists()
 
@@ -158,7 +158,7 @@ def test_start_whose_log_would_go_elsewhere_is_refused(
     monkeypatch.setenv("LC_ALL", "C")
     monkeypatch.setattr(broker_module, "ensure_jars", lambda cache: (cache / "kafka.jar",))
     broker = Broker(BrokerConfig(tmp_path / "é", access=None))
-    with pytest.raises(KafkaFailedError, match=r"Kafka has prepared another directory than .*/é/data"):
+    with pytest.raises(KafkaFailedError, match=r"Kafka has prepared a directory other than .*/é/data"):
         broker.start()
     said = broker.layout.output.read_text(encoding="utf-8")
     # It works where its files are, and reads names of files as they are.
@@ -190,12 +190,12 @@ def test_explain_says_how_long_it_waited_and_what_silence_may_mean(tmp_path: Pat
     )
     late = str(explain(layout, 60.0))
     assert "does not serve after 60 s" in late
-    assert "tell of no trouble, so it may only be slow: start again" in late
-    assert "look for a lack of memory" in str(explain(layout))
+    assert "show no error, so it may only be slow: start again" in late
+    assert "check for a lack of memory" in str(explain(layout))
     layout.log.write_text("2026 WARN slow disk\n2026 INFO starting\n")
     said = str(explain(layout, 60.0))
     assert "after 60 s; it may only be slow, and starting again loses nothing" in said
-    assert said.endswith("of which the last is: 2026 WARN slow disk.")
+    assert said.endswith("the last error is: 2026 WARN slow disk.")
 
 
 @pytest.mark.broker

@@ -177,7 +177,7 @@ def test_kafka_whose_log_has_gone_is_not_given_an_empty_one(machine: _Machine) -
     (machine.root / "data").rename(machine.root / "elsewhere")
     said = machine.child.tick(time.monotonic())
     assert said is not None
-    assert "no empty one is made in its place: put it back there" in said
+    assert "no empty log is created in its place: put it back there" in said
     assert not (machine.root / "data").exists()
     (machine.root / "elsewhere").rename(machine.root / "data")
     assert machine.child.tick(time.monotonic()) is None

@@ -56,7 +56,9 @@ def test_ensure_jars_corrupted_once_on_the_way_is_fetched_again(tmp_path: Path) 
 
 
 def test_ensure_jars_corrupted_twice_is_refused_and_not_cached(tmp_path: Path) -> None:
-    with pytest.raises(JarError, match=r"thing-1\.0\.jar came with another SHA-256") as refused:
+    with pytest.raises(
+        JarError, match=r"thing-1\.0\.jar was fetched twice, each time with a SHA-256 other"
+    ) as refused:
         ensure_jars(tmp_path, [JAR], Repository(b"evil", b"evil"))
     assert refused.value.exit_code == EXIT_UNREACHABLE
     assert not list((tmp_path / f"kafka-{KAFKA_VERSION}").iterdir())

@@ -64,7 +64,10 @@ def test_exit_code_says_whether_what_is_required_was_met(kept: Path, limit: str,
     ("arguments", "said"),
     [
         (["--against", "no-such-branch"], "has no such commit"),
-        (["--against", "HEAD", "--scenario", "everything"], "choose of gate, holds, latency, idle, rebuild"),
+        (
+            ["--against", "HEAD", "--scenario", "everything"],
+            "choose one of gate, holds, latency, idle, rebuild",
+        ),
         (
             ["--against", "HEAD", "--scenario", "idle", "--require", "gate-rate>=2"],
             "there is no figure gate-rate",

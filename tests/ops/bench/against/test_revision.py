@@ -31,7 +31,7 @@ def test_directory_inside_another_checkout_is_no_repository_to_compare(tmp_path:
     inside = tmp_path / "repository" / "installed"
     inside.mkdir()
     for directory in (inside, tmp_path):
-        with pytest.raises(UsageError, match="is no checkout of one"):
+        with pytest.raises(UsageError, match="is not a checkout of one"):
             resolve(directory, "HEAD")
 
 
