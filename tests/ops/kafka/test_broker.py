@@ -109,6 +109,7 @@ def test_restart_of_a_broker_whose_port_was_taken_says_how_to_get_another(tmp_pa
             broker.launch()
 
 
+@pytest.mark.broker
 @pytest.mark.parametrize("is_taken_again", [False, True])
 def test_start_takes_other_ports_where_a_free_one_was_taken_before_kafka_listened(
     is_taken_again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
