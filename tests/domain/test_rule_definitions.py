@@ -259,7 +259,9 @@ def test_reserve_by_anybody_but_a_decider_is_refused() -> None:
     book = Book()
     book.make(four_eyes=False)
     rule = book.now.standing.find(TENANT, "r")
-    for actor in (BOT, RITA, OLGA):
+    more = OLGA.model_copy(update={"roles": ("system", "zeta")})
+    other = OLGA.model_copy(update={"roles": ("zeta",)})
+    for actor in (BOT, RITA, OLGA, more, other):
         (event,) = rule_uses.decide(RuleUses(), rule, use("a"), actor, NOW_MS)
         assert code(event) == "not_authorised"
 

@@ -311,7 +311,9 @@ def test_settle_by_anybody_but_a_decider_is_refused() -> None:
     command = k.SettleReservation(
         call_id="second", revision=1, reservation_id=asked.reservation_id, granted=True, number=1, detail=""
     )
-    for actor in (BOT, RITA, OLGA):
+    more = OLGA.model_copy(update={"roles": ("system", "zeta")})
+    other = OLGA.model_copy(update={"roles": ("zeta",)})
+    for actor in (BOT, RITA, OLGA, more, other):
         assert refusal(made.ask(command, actor)).code == "not_authorised"
 
 
