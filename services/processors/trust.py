@@ -132,7 +132,7 @@ class TrustProcessor:
         self._folds = folds
         self.thinning.forget()
         self._loaded = True
-        logger.info("counting on from %s", {number: fold.start for number, fold in folds.items()})
+        logger.info("continuing from %s", {number: fold.start for number, fold in folds.items()})
         self._on_ready()
 
     def _stored(self) -> Iterable[TrustRecord]:
