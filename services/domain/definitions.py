@@ -190,7 +190,9 @@ def decide(definitions: Definitions, key: bytes, command: Message, actor: Actor)
     role = ROLE_TO_PUBLISH[type(command)]
     actor, project = people.resolved(actor), project_of_definition(key)
     if actor.project not in (TENANT_WIDE, project):
-        return [_refused(command, actor, Refusal.NOT_AUTHORISED, "this is not of the sender's project")]
+        return [
+            _refused(command, actor, Refusal.NOT_AUTHORISED, "this does not belong to the sender's project")
+        ]
     if not actor.has(role):
         return [_refused(command, actor, Refusal.NOT_AUTHORISED, f"publishing this needs the role {role}")]
     if isinstance(command, DestroyDataKey):
@@ -352,13 +354,13 @@ def _principal_to_publish(people: People, command: PublishPrincipal, project: st
 
 def _retired(earlier: Published | None, command: RetirePolicy, project: str, actor: Actor) -> Message:
     if earlier is None:
-        return _refused(command, actor, Refusal.NOT_FOUND, "no policy of this name was published here")
+        return _refused(command, actor, Refusal.NOT_FOUND, "no policy with this name was published here")
     if earlier.retired:
-        return _refused(command, actor, Refusal.DUPLICATE, f"version {earlier.version} is retired already")
+        return _refused(command, actor, Refusal.DUPLICATE, f"version {earlier.version} is already retired")
     if command.version not in (0, earlier.version):
         # A sender who saw an older version does not know which policy the command retires.
         detail = (
-            f"version: {earlier.version} is in force, not {command.version}; look at it before you retire it"
+            f"version: {earlier.version} is in force, not {command.version}; read it before you retire it"
         )
         return _refused(command, actor, Refusal.INVALID, detail)
     return PolicyRetired(

@@ -151,7 +151,7 @@ class TrustBook:
             return
         record = read_trust(raw)
         if record.topic_id != self._topic_id:
-            raise UnreadableRecord("foreign_log", f"{record.key.decode()} speaks of topic {record.topic_id}")
+            raise UnreadableRecord("foreign_log", f"{record.key.decode()} names topic {record.topic_id}")
         if isinstance(record, TrustPart):
             source.take_part(record)
         else:

@@ -102,7 +102,7 @@ class PartitionFold:
         begins = raw.offset if first is None else first
         if self._last == NOTHING and begins != self.start:
             raise PositionLost(
-                f"Partition {self.partition} was asked for from offset {self.start} and came from "
+                f"Partition {self.partition} was requested from offset {self.start}, but delivered from "
                 f"{begins}: the processor starts again."
             )
         if raw.offset <= self._last:
@@ -232,8 +232,8 @@ def _changed_log(what: str) -> LogChanged:
     return LogChanged(
         "The log",
         f"is not the one that trust was counted from ({what})",
-        "restore it from a backup; only where it is meant as it is now, all its topics from one moment, recreate the "
-        "trust topic as well",
+        "restore it from a backup; only if the log is intended as it is now, with all its topics from one moment, "
+        "recreate the trust topic as well",
     )
 
 

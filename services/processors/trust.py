@@ -132,7 +132,7 @@ class TrustProcessor:
         self._folds = folds
         self.thinning.forget()
         self._loaded = True
-        logger.info("counting on from %s", {number: fold.start for number, fold in folds.items()})
+        logger.info("continuing from %s", {number: fold.start for number, fold in folds.items()})
         self._on_ready()
 
     def _stored(self) -> Iterable[TrustRecord]:
@@ -212,6 +212,6 @@ def _check_ends(counted: Mapping[int, int], ends: Mapping[int, int]) -> None:
             raise LogChanged(
                 f"Partition {partition}",
                 f"ends at offset {ends[partition]}, but trust was counted through {through}",
-                "the log is shorter. Restore it from a backup, and leave the trust topic: by it deciders know what "
-                "is missing, which they would decide anew",
+                "the log is shorter. Restore it from a backup, and leave the trust topic as it is: it shows deciders "
+                "what is missing, which they would otherwise decide again",
             )

@@ -124,7 +124,9 @@ class Watchdog(threading.Thread):
                 return
             if stalled:
                 names = ", ".join(stalled)
-                self._end(f"No progress on {names}: the processor ends, to be started again.", EXIT_STALLED)
+                self._end(
+                    f"No progress on {names}: the processor ends so that it can be restarted.", EXIT_STALLED
+                )
                 return
 
     def stop(self) -> None:

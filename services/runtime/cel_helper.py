@@ -149,7 +149,7 @@ class CelHelper:
 
     def _larger_misfit(self, schema_text: str, arguments: Any, tenant: str) -> str | None:
         if self._left:
-            raise NotNow("the helper process is another's")
+            raise NotNow("the helper process belongs to another process")
         if self._overruns.bars(tenant, schema_text):
             raise NotNow(BARRED)
         try:
@@ -170,7 +170,7 @@ class CelHelper:
 
     def _answer(self, question: bytes, tenant: str, text: str) -> object:
         if self._left:
-            raise PolicyTimeout("the helper process is another's")
+            raise PolicyTimeout("the helper process belongs to another process")
         with self._lock:
             # The decider does not wait for a helper that is starting: the call is held at once.
             self._await_ready(time.monotonic())
@@ -209,7 +209,7 @@ class CelHelper:
         if not frame:
             self._restart()
             raise EvaluationFailed(
-                "the helper process ended, perhaps for want of memory; another one is starting"
+                "the helper process ended, possibly for lack of memory; another one is starting"
             )
         reply: dict[str, object] = msgspec.json.decode(frame)
         return reply

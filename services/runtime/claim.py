@@ -70,7 +70,7 @@ async def claim(
     _, end = await log.bounds(tp)
     await read_up_to(log, tp, ledger, end)
     if ledger.rule.claim < counted:
-        raise ClaimUnknown(tp, counted, "follows one that does not count any more")
+        raise ClaimUnknown(tp, counted, "follows one that no longer counts")
     body = WriterClaimed(claim_id=claim_id, after=ledger.rule.claim, worker=worker_id)
     meta = EventMeta(
         event_id=derived_id("claim", claim_id),

@@ -24,9 +24,9 @@ class OtherLog(LogError):
 
     def __init__(self, topic: str, path: Path) -> None:
         super().__init__(
-            f"The topic {topic} is not the one that this data directory knows (it was recreated, or this is another "
+            f"The topic {topic} is not the one recorded in this data directory (it was recreated, or this is another "
             f"cluster; {path} holds the ids): restore it (docs/operations.md, Backup and restore), or begin a "
-            "new log, with a new data directory and, on a cluster of your own, another --topic-prefix."
+            "new log with a new data directory and, on a cluster of your own, another --topic-prefix."
         )
         self.topic = topic
 
@@ -36,8 +36,8 @@ class IdsUnreadable(LogError):
 
     def __init__(self, path: Path, why: object) -> None:
         super().__init__(
-            f"{path}, which holds the ids of the topics, cannot be read ({why}): restore it from a backup; or, where "
-            "this is the log of before and not one that was made anew, remove the file, and the ids are kept again."
+            f"{path}, which holds the ids of the topics, cannot be read ({why}): restore it from a backup; or, if "
+            "this is the same log as before and not a new one, remove the file, and the ids are recorded again."
         )
 
 
@@ -72,7 +72,7 @@ async def watch_identity(log: Log, path: Path) -> None:
             await check_identity(log, path)
         except LogUnreachable as error:
             # Unknown for now; the tasks that need the log report the failure.
-            logger.info("the topics' ids were not looked at: %s", error)
+            logger.info("the topics' ids were not checked: %s", error)
 
 
 def _compare_and_keep(found: dict[str, str], path: Path) -> None:
@@ -93,5 +93,5 @@ def _known(path: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise IdsUnreadable(path, error) from error
     if not isinstance(known, dict) or not all(isinstance(one, str) for one in known.values()):
-        raise IdsUnreadable(path, "it is no JSON object of texts")
+        raise IdsUnreadable(path, "it is not a JSON object of texts")
     return known

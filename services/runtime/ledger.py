@@ -134,7 +134,7 @@ class Ledger:
         if not self.rule.admits_unread(meta, raw):
             return
         what = f"The record of {raw.key.decode(errors='replace')} at partition {raw.partition}, offset {raw.offset}"
-        logger.critical("%s cannot be read (%s): it is set aside, an operator must look", what, error)
+        logger.critical("%s cannot be read (%s): it is set aside, an operator must inspect it", what, error)
         self._pass(meta, raw.offset)
         if raw.key.startswith(LOG_KEYS) or not self.aggregates.set_unread_aside(raw.key, meta, error):
             # From here on it is unknown which writer or which rules are in force.
@@ -149,7 +149,9 @@ class Ledger:
             raise
         except Exception as error:
             what = f"{event.type} of {event.key.decode(errors='replace')} at offset {event.offset}"
-            logger.critical("%s cannot be read: it is set aside, an operator must look", what, exc_info=True)
+            logger.critical(
+                "%s cannot be read: it is set aside, an operator must inspect it", what, exc_info=True
+            )
             self.aggregates.set_aside(event, error)
 
     def apply(self, event: Event) -> Effects:

@@ -129,12 +129,12 @@ class LogTime:
     def _find(self, wrong: str) -> None:
         if wrong and not self.wrong:
             logger.critical(
-                "nothing is decided: %s; set the clocks right, they may differ by %d ms",
+                "nothing is decided: %s; correct the clocks, which may differ by at most %d ms",
                 wrong,
                 CLOCK_LEAD_MAX_MS,
             )
         elif self.wrong and not wrong:
-            logger.warning("the clocks agree again: deciding goes on")
+            logger.warning("the clocks agree again: deciding continues")
         self.wrong = wrong
 
 

@@ -60,7 +60,7 @@ class Meters:
         )
         self._deaths = Counter(
             "placet_decider_writer_ends",
-            "Writers that ended otherwise than told to.",
+            "Writers that ended without being told to.",
             ["cause"],
             registry=registry,
         )

@@ -132,7 +132,7 @@ class Rounds:
         elif deaths < BURY_AFTER_DEATHS:
             self._abandon(round_, raw, deaths, trials)
         else:
-            self._bury(round_, raw, f"{deaths} writers ended at it")
+            self._bury(round_, raw, f"{deaths} writers ended while deciding it")
 
     def _abandon(self, round_: Round, raw: RawRecord, deaths: int, trials: int) -> None:
         """Give up a command; its aggregate does not change.
@@ -230,7 +230,7 @@ def _reused(command: Command) -> CommandRefused:
         code=Refusal.IDEMPOTENCY_KEY_REUSED,
         command=type(command.body).__name__,
         subject_id=getattr(command.body, "hold_id", "") or getattr(command.body, "call_id", ""),
-        detail="this command id was used for another body: take a fresh one",
+        detail="this command id was used for another body: use a new one",
         by=command.actor.subject,
     )
 

@@ -96,6 +96,6 @@ def _unreadable(command: Command) -> CommandRefused:
         code=Refusal.UNAVAILABLE,
         command=type(command.body).__name__,
         subject_id="",
-        detail="a recorded use of this rule cannot be read by this version: an operator must look at the log",
+        detail="a recorded use of this rule cannot be read by this version: an operator must inspect the log",
         by=command.actor.subject,
     )

@@ -299,7 +299,12 @@ class PartitionWriter:
             if await self.trial.survives(partial(self.rounds.decide_alone, round_, raw, deaths, trials)):
                 break
             trials += 1
-            logger.error("%d have ended of the command at %s/%d", deaths + 1, self.commands_tp, raw.offset)
+            logger.error(
+                "%d writers or processes ended while deciding the command at %s/%d",
+                deaths + 1,
+                self.commands_tp,
+                raw.offset,
+            )
             await asyncio.sleep(TRIAL_PAUSE_S)
         return trials
 

@@ -183,7 +183,7 @@ def test_edit_into_what_the_policy_allows_asks_by_the_rule_that_held_the_call_be
     assert the(said, "PolicyVerdictIssued").effect == "allow"
     new = the(said, "HoldOpened")
     assert f"(by {before})" in new.question, new.question
-    assert "another person than those who asked for it or edited it" in new.question
+    assert "a person other than those who requested or edited it" in new.question
     assert code(decided(world, new, "approve", RITA)) == "own_request"
     assert names(decided(world, new, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
 

@@ -38,7 +38,7 @@ def test_call_whose_attempt_is_silent_waits_for_a_person_when_its_lease_ends() -
     said = nudged(world)
     assert names(said) == ["ToolCallOutcomeUnknown", "HoldOpened"]
     assert the(said, "ToolCallOutcomeUnknown").reason == (
-        "its process gave no sign of life for 60 s and reported no result"
+        "its process sent no heartbeat for 60 s and reported no result"
     )
     question = the(said, "HoldOpened").question
     assert all(f"placet {command}" in question for command in ("approve", "reject", "answer"))

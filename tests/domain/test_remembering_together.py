@@ -88,7 +88,7 @@ def test_case_07_other_tests_than_an_earlier_vote_asked_for_are_refused_and_thos
     for content in (ask_for("execution"), {"scope": "execution"}, ask_for("rule")):
         refused = refusal(decide(made, waiting, actor=RUDI, **content))
         assert refused.code == "invalid"
-        assert "rita asked for scope execution" in refused.detail
+        assert "rita requested scope execution" in refused.detail
         assert '{"arguments":{"amount":{"at_most":500}}}' in refused.detail
         assert "approve once" in refused.detail
 

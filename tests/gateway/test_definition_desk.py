@@ -53,7 +53,7 @@ async def test_policy_is_read_by_the_engine_with_all_its_problems_beside_what_is
     assert [problem["path"] for problem in wrong.problems] == ["rules[0].then", "rules[0].when"]
     assert (wrong.text, right.text) == (None, '{"policy":"p","scope":{"agent":"x"}}')
     assert [problem["message"] for problem in right.problems] == [
-        "`p` names the agent and wins whole: rule b of `q` never applies to x"
+        "`p` names the agent and wins as a whole: rule b of `q` never applies to x"
     ]
 
 

@@ -30,7 +30,7 @@ INTERNS = (
 )
 SUPPORT = "policy: support\nscope: {agent: intern-joe}\nrules: [{id: all, then: allow}]"
 SHADOWED = (
-    "`support` names the agent and wins whole: rule deny-writes of `interns` never applies to intern-joe"
+    "`support` names the agent and wins as a whole: rule deny-writes of `interns` never applies to intern-joe"
 )
 
 

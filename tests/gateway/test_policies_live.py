@@ -31,7 +31,7 @@ rules:
   - {id: everything, then: allow}
 """
 SHADOWED = (
-    "`support` names the agent and wins whole: rule deny-writes of `interns` never applies to intern-joe"
+    "`support` names the agent and wins as a whole: rule deny-writes of `interns` never applies to intern-joe"
 )
 
 

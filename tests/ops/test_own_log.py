@@ -110,7 +110,7 @@ def test_decider_whose_old_key_was_lost_with_its_copy_decides_nothing_anew(own: 
     (keys / COPIES).unlink()
     code, told = up(own)
     assert code == 3
-    assert "follows one that does not count any more" in told
+    assert "follows one that no longer counts" in told
     (keys / DECIDERS).write_bytes(kept)
     assert up(own)[0] == 0
     assert start(own, "third") == 201

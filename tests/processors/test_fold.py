@@ -111,7 +111,7 @@ def test_apply_record_delivered_again_changes_nothing() -> None:
 
 def test_apply_other_first_record_is_position_lost() -> None:
     raws = history_of(4).raws()
-    with pytest.raises(PositionLost, match="asked for from offset 0 and came from 1"):
+    with pytest.raises(PositionLost, match="requested from offset 0, but delivered from 1"):
         folded(raws[1:])
 
 

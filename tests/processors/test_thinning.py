@@ -133,5 +133,5 @@ def test_apply_stretch_that_begins_elsewhere_than_asked_for_is_refused() -> None
     fold = PartitionFold(0, TOPIC)
     raw = history_of(1).raws()[5]
 
-    with pytest.raises(PositionLost, match="came from 3"):
+    with pytest.raises(PositionLost, match="delivered from 3"):
         fold.apply(raw, 3)

@@ -102,4 +102,4 @@ def test_watchdog_that_ends_its_process_says_why_after_where_each_thread_was() -
     assert done.returncode == EXIT_STALLED
     dumped, why = done.stderr.rstrip("\n").rsplit("\n", 1)
     assert "most recent call first" in dumped
-    assert why.endswith("No progress on partition 3: the processor ends, to be started again.")
+    assert why.endswith("No progress on partition 3: the processor ends so that it can be restarted.")

@@ -117,7 +117,7 @@ async def test_execution_with_a_fact_that_cannot_be_folded_is_refused_and_the_pa
     again = await lab.ask("x", k.StartExecution(agent="bot"))
 
     assert refused.code == "unavailable"
-    assert "an operator must look" in refused.detail
+    assert "an operator must inspect" in refused.detail
     assert body_of(again, "CommandRefused").code == "unavailable"
     assert types(await lab.ask(other, k.CompleteExecution())) == ["ExecutionCompleted"]
     assert any("ExecutionPaused of acme/main/x" in record.getMessage() for record in caplog.records)

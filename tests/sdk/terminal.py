@@ -60,7 +60,9 @@ OTHER = {**HOLD, "hold_id": "5b0a1f6e-ffff", "call_id": "beef", "tool": "send_ma
 WARNING = {
     "path": "scope",
     "code": "shadowed",
-    "message": "`support` names the agent and wins whole: rule deny-writes of `interns` never applies to intern-joe",
+    "message": (
+        "`support` names the agent and wins as a whole: rule deny-writes of `interns` never applies to intern-joe"
+    ),
     "severity": "warning",
 }
 PUBLISHED = {"version": 3, "cursor": "k", "warnings": [WARNING, "rule x matches no known tool"]}

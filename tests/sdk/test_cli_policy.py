@@ -135,7 +135,7 @@ def test_policy_retire_retires_the_version_that_was_shown(terminal: Terminal) ->
 def test_policy_publish_prints_every_warning(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("policy: production\nrules: []\n")
     assert terminal("policy", "publish", str(tmp_path / "policy.yaml")) == 0
-    assert "! scope: `support` names the agent and wins whole" in terminal.out
+    assert "! scope: `support` names the agent and wins as a whole" in terminal.out
 
 
 def test_policy_publish_of_a_document_without_a_name_is_wrong_usage(

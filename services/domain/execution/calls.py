@@ -23,9 +23,11 @@ from services.domain.memory.memory import contradictions
 from services.domain.refusals import Events, refuse
 from services.domain.state import Call, Execution
 
-SOMEBODY_ELSES = "somebody else's attempt consumed it"
-OTHER_GRANT = "the grant is not the call's newest release: it may not be used any more, or is of another call"
-SPENT = "this attempt had the call before: each run needs an attempt id of its own"
+SOMEBODY_ELSES = "another sender's attempt consumed it"
+OTHER_GRANT = (
+    "the grant is not the call's newest release: it can no longer be used, or belongs to another call"
+)
+SPENT = "this attempt id was used for this call before: each run needs a new one"
 # Each takes up space in the state until the call has ended.
 ATTEMPTS_MAX = 1_000
 
@@ -81,7 +83,7 @@ def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
     if (refused := _refuse_consumption(state, call, command, ctx)) is not None:
         return refused
     if again := stricter_now(state, call, ctx):
-        detail = "the definitions changed after the release: it is judged again"
+        detail = "the definitions changed after the release: the call is judged again"
         # A call that an attempt has consumed cannot be revoked for it; but no other attempt can run it any more.
         taken_back = again if call.status == "released" else []
         return [*taken_back, *refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)]
@@ -208,7 +210,7 @@ def _consumption_problem(
     if command.attempt_id in call.spent:
         return Refusal.ALREADY_CONSUMED, SPENT
     if len(call.spent) >= ATTEMPTS_MAX:
-        return Refusal.NOT_RELEASED, f"the call has had {ATTEMPTS_MAX} attempts: propose another"
+        return Refusal.NOT_RELEASED, f"the call has had {ATTEMPTS_MAX} attempts: propose a new call"
     if state.lifecycle == "paused":
         return Refusal.NOT_RELEASED, "the execution is paused"
     return None, ""
@@ -217,11 +219,11 @@ def _consumption_problem(
 def _repeat_of(call: Call) -> tuple[Refusal, str]:
     """The refusal for the attempt that consumed a call and asks again: it can run the call only while it holds it."""
     if call.status == "consumed":
-        return Refusal.DUPLICATE, "this attempt has consumed it already"
+        return Refusal.DUPLICATE, "this attempt has already consumed it"
     if call.status == "outcome_unknown":
         return (
             Refusal.NOT_RELEASED,
-            "this attempt's outcome is unknown: a person decides what becomes of the call",
+            "this attempt's outcome is unknown: a person decides what happens to the call",
         )
     return Refusal.ALREADY_CONSUMED, f"this attempt consumed it, and the call has ended: {call.status}"
 

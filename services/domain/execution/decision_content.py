@@ -72,7 +72,7 @@ def _does_not_answer(hold: Hold, command: DecideHold) -> Problem | None:
     if hold.call_id or hold.kind == "permission" or command.decision != "approve":
         return None
     wanted = "one of its options" if _options(hold.options) else "a value"
-    return Refusal.INVALID, f"a {hold.kind} is not approved: answer with {wanted} (respond), or reject"
+    return Refusal.INVALID, f"a {hold.kind} cannot be approved: answer with {wanted} (respond), or reject"
 
 
 def default_problem(kind: RequestKind, options: str, default: str | None) -> Problem | None:
@@ -89,7 +89,7 @@ def default_problem(kind: RequestKind, options: str, default: str | None) -> Pro
     if default is None or parse_strict(default) is None:
         return None
     if kind == "permission" and parse_strict(default) is not False:
-        return Refusal.INVALID, "default: a permission is given by a person alone: false, or leave it out"
+        return Refusal.INVALID, "default: only a person can give a permission: send false, or leave it out"
     if _is_empty(kind, default):
         return Refusal.INVALID, "default: an answer must say something: name one, or leave it out"
     unknown = _unknown_answer(kind, options, default)
@@ -126,7 +126,7 @@ def _unknown_answer(kind: RequestKind, options: str, value: str) -> str | None:
     answer = canonical(parse_strict(value))
     if kind == "permission" and answer not in {"true", "false", *known}:
         values = _named(("true", "false", *_named_options(options)))
-        return f"a permission is given or not: approve, reject, or answer with one of: {values}"
+        return f"a permission is either given or not: approve, reject, or answer with one of: {values}"
     if kind == "decision" and known and answer not in known:
         return f"answer with one of the options: {_named(_named_options(options))}"
     return None

@@ -163,7 +163,7 @@ def _edited(
         )
     terms = stricter_terms(hold, verdict)
     if terms is None:
-        detail = "the edited call needs other roles than the hold: reject it and have it proposed anew"
+        detail = "the edited call needs other roles than the hold: reject it, and have it proposed again"
         return refuse_decision(ctx, command, Refusal.EDIT_DENIED, detail)
     if (too_often := editing_problem(call)) is not None:
         return refuse_decision(ctx, command, *too_often)
@@ -261,11 +261,11 @@ def _question_of_edit(terms: HoldTerms, before: Verdict) -> str:
     more = len(before.rules) - RULES_NAMED_MAX
     rules = f" (by {named}{f' and {more} more' if more > 0 else ''})" if named else ""
     if terms.exclude_requester:
-        asks = "another person than those who asked for it or edited it"
+        asks = "a person other than those who requested or edited it"
     elif terms.quorum > 1 or terms.requirements:
-        asks = "more people than who edited it"
+        asks = "more people than its editors"
     else:
-        asks = "others than who edited it"
+        asks = "people other than its editors"
     held = f"was held{rules} before it was edited, and that hold asks for {asks}"
     return f"The policy would allow this call as it is now. It {held}. May it run with the arguments below?"
 

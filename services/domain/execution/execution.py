@@ -96,7 +96,7 @@ def decide_unreadable(command: Message, ctx: Context) -> Events:
     if isinstance(command, k.ExpireDue):
         return []
     detail = (
-        "a recorded fact of this execution cannot be read by this version: an operator must look at the log"
+        "a recorded fact of this execution cannot be read by this version: an operator must inspect the log"
     )
     return _refuse_any(command, ctx, Refusal.UNAVAILABLE, detail)
 

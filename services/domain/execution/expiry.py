@@ -64,7 +64,7 @@ def _silence(call: Call, now_ms: int) -> str:
     """The reason why it is unknown whether a consumed call still runs."""
     if call.run_deadline_at_ms <= now_ms:
         return "no result came by the run deadline"
-    return f"its process gave no sign of life for {call.lease_ms / 1000:g} s and reported no result"
+    return f"its process sent no heartbeat for {call.lease_ms / 1000:g} s and reported no result"
 
 
 def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:

@@ -131,7 +131,7 @@ def escalate(state: Execution, command: k.EscalateHold, ctx: Context) -> Events:
     """EscalateHold: ask the roles of the rule's escalation at once."""
 
     def problem(hold: Hold) -> Problem | None:
-        nobody = (Refusal.INVALID, "the rule names nobody to escalate to")
+        nobody = (Refusal.INVALID, "the rule has no roles to escalate to")
         return None if hold.escalate_roles else nobody
 
     def escalated(hold: Hold) -> Message:
@@ -202,13 +202,13 @@ def _closed(state: Execution, hold: Hold, ctx: Context) -> Problem | None:
         case "cancelled" if state.closed:
             return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
         case "cancelled":
-            return Refusal.NOT_OPEN, "what the hold was about is gone"
+            return Refusal.NOT_OPEN, "the call or question of this hold no longer waits for a decision"
     return None
 
 
 def _decided_already(hold: Hold, ctx: Context) -> str:
     if not hold.votes:
-        return "somebody decided it first"
+        return "it was already decided"
     by, name_of = hold.votes[-1].by, ctx.people.name_of
     is_own = name_of(by) == name_of(ctx.actor.subject)
     return f"{by} decided it {'already, as the same person' if is_own else 'first'}"
@@ -230,7 +230,7 @@ def _already_voted(
     # A delegator can still reject, edit or respond.
     own = partial(requesters_of, state, hold, call, people)
     if command.decision == "approve" and is_spoken_for(hold, own, ctx.actor, people):
-        return Refusal.ALREADY_VOTED, "who handed the hold on and their delegate count once"
+        return Refusal.ALREADY_VOTED, "a person who delegated the hold and their delegate count once"
     return None
 
 
@@ -238,22 +238,25 @@ def _names_no_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
     # A decision on a request needs no digest: a request is never asked again with other words.
     if command.digest or not hold.call_id:
         return None
-    return Refusal.INVALID, "digest: send the hold's digest, of exactly the arguments that were shown"
+    return (
+        Refusal.INVALID,
+        "digest: send the hold's digest, which is of exactly the arguments that were shown",
+    )
 
 
 def _not_seen_whole(hold: Hold, command: k.DecideHold) -> Problem | None:
     if not hold.must_read or command.view_digest or command.decision not in ("approve", "edit"):
         return None
     seen = f"GET /v1/holds/{hold.hold_id}/view, and send its view_digest"
-    return Refusal.INVALID, f"this hold is long or hides something: see it whole first: {seen}"
+    return Refusal.INVALID, f"this hold is long or has hidden content: read it in full first: {seen}"
 
 
 def _other_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
     if command.view_digest and command.view_digest != hold.view_digest:
-        return Refusal.DIGEST_MISMATCH, "what was shown is not the view of this hold: see it again"
+        return Refusal.DIGEST_MISMATCH, "what was shown is not the view of this hold: read it again"
     if command.digest == hold.digest or (not command.digest and not hold.call_id):
         return None
-    return Refusal.DIGEST_MISMATCH, "the decision is about other arguments than those that wait"
+    return Refusal.DIGEST_MISMATCH, "the decision is about arguments other than those of the hold"
 
 
 def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:

@@ -19,7 +19,7 @@ from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
 
 UNKNOWN_OUTCOME_QUESTION = (
-    "Nobody knows whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
+    "It is unknown whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
     "placet reject. If it had its effect: placet answer, with its output."
 )
 # A call that may have run cannot be edited (`services.domain.execution.decision_content`).

@@ -27,24 +27,26 @@ def parking_problem(state: Execution, command: ProposeToolCall) -> tuple[Refusal
     parked = sum(_proposal_bytes(state.calls[call_id]) for call_id in state.parked)
     if parked + _proposal_bytes(command) <= PARKED_MAX_BYTES:
         return None
-    detail = f"the execution is paused, and its calls that wait may have {PARKED_MAX_BYTES} bytes together"
-    return Refusal.QUOTA, f"{detail}: propose it after the resume"
+    detail = (
+        f"the execution is paused, and its waiting calls may have at most {PARKED_MAX_BYTES} bytes together"
+    )
+    return Refusal.QUOTA, f"{detail}: propose it after the execution was resumed"
 
 
 def delegating_problem(hold: Hold) -> tuple[Refusal, str] | None:
     """The reason why a hold cannot be delegated once more, or None."""
     if len(hold.delegations) < DELEGATIONS_MAX:
         return None
-    detail = f"this hold was handed on {DELEGATIONS_MAX} times already, and not more often"
-    return Refusal.QUOTA, f"{detail}: let one of those who may decide it do so"
+    detail = f"this hold was delegated {DELEGATIONS_MAX} times, which is the maximum"
+    return Refusal.QUOTA, f"{detail}: one of the people who can decide it must do so"
 
 
 def editing_problem(call: Call) -> tuple[Refusal, str] | None:
     """The reason why a call cannot be edited once more, or None. Revisions by a change of its tool count as well."""
     if call.revision <= EDITS_MAX:
         return None
-    detail = f"this call was changed {EDITS_MAX} times already, and is not edited more often"
-    return Refusal.QUOTA, f"{detail}: approve or reject it as it is, and let it be proposed anew"
+    detail = f"this call was edited {EDITS_MAX} times, which is the maximum"
+    return Refusal.QUOTA, f"{detail}: approve it as it is, or reject it and have it proposed again"
 
 
 def _proposal_bytes(body: ProposeToolCall | Call) -> int:

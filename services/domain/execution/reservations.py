@@ -25,7 +25,7 @@ def settle(state: Execution, command: SettleReservation, ctx: Context) -> Events
     if call is None or asked is None or asked.reservation_id != command.reservation_id:
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such reservation", command.call_id)
     if not is_reserving(call):
-        return refuse(ctx, command, Refusal.DUPLICATE, "the call does not wait for it any more", call.call_id)
+        return refuse(ctx, command, Refusal.DUPLICATE, "the call no longer waits for it", call.call_id)
     return settled_events(state, call, command.granted, command.detail, ctx)
 
 
@@ -33,7 +33,7 @@ def settled_events(state: Execution, call: Call, granted: bool, detail: str, ctx
     """The end of a wait for a use, and the call's verdict; during a pause the verdict follows on the resume."""
     asked = call.reservation
     if asked is None:
-        raise ValueError(f"the call {call.call_id} asked for no use of a rule")
+        raise ValueError(f"the call {call.call_id} did not request a use of a rule")
     settled = ReservationSettled(
         call_id=call.call_id,
         revision=call.revision,

@@ -30,7 +30,7 @@ def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
         return refuse(ctx, command, Refusal.MALFORMED, f"output: {malformed}", call.call_id)
     if not call.attempt_id or call.status == "released":
         is_over = command.attempt_id in call.spent
-        detail = "the call was released anew since this attempt" if is_over else "the call was not consumed"
+        detail = "the call was released again after this attempt" if is_over else "the call was not consumed"
         return refuse(ctx, command, Refusal.NOT_RELEASED, detail, call.call_id)
     if (foreign := not_theirs(call, command.attempt_id, ctx)) is not None:
         return refuse(ctx, command, Refusal.ALREADY_CONSUMED, foreign, call.call_id)
@@ -41,7 +41,7 @@ def report(state: Execution, command: k.ReportResult, ctx: Context) -> Events:
         return refuse(ctx, command, Refusal.ID_REUSED, detail, call.call_id)
     if command.outcome == "unknown":
         return _outcome_unknown(state, call, command, ctx)
-    return [*settle_hold(state, call, "the attempt reported its result after all"), _result(command, ctx)]
+    return [*settle_hold(state, call, "the attempt reported its result later"), _result(command, ctx)]
 
 
 def _reported(command: k.ReportResult) -> str:
@@ -50,7 +50,7 @@ def _reported(command: k.ReportResult) -> str:
 
 def _outcome_unknown(state: Execution, call: Call, command: k.ReportResult, ctx: Context) -> Events:
     if call.status == "outcome_unknown":
-        return refuse(ctx, command, Refusal.DUPLICATE, "already known to be unknown", call.call_id)
+        return refuse(ctx, command, Refusal.DUPLICATE, "already recorded as unknown", call.call_id)
     return outcome_unknown_events(state, call, command.error or "reported as unknown", ctx)
 
 

@@ -38,7 +38,7 @@ def take(state: Execution, command: k.TakeSecrets, ctx: Context) -> Events:
     if hold is None or not acts_for_agent(ctx.actor, state.agent):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such request", command.request_id)
     if ctx.actor.agent is None:
-        detail = "the variables are handed to the agent that asked for them alone, not to people"
+        detail = "the variables are delivered only to the agent that requested them, not to people"
         return refuse(ctx, command, Refusal.NOT_AUTHORISED, detail, command.request_id)
     problem = _taking_problem(handover(state, request_id=command.request_id), hold, command, ctx)
     if problem is not None:
@@ -102,7 +102,7 @@ def answer_problem(input_schema: str, value: str | None) -> str | None:
     """The reason why a value is no answer to an env_var request, or None. It is not quoted: it may be unsealed."""
     answer = parse_strict(value or "null")
     if not isinstance(answer, dict) or set(answer) != set(parse_strict(input_schema)["required"]):
-        return "answer with an object that has exactly the variables asked for"
+        return "answer with an object that has exactly the requested variables"
     if not all(map(is_placeholder, answer.values())):
         return "the values of variables must be sealed: answer through the gateway"
     return None
@@ -122,7 +122,7 @@ def _taking_problem(known: Handover, hold: Hold, command: k.TakeSecrets, ctx: Co
         return Refusal.EXPIRED, ERASED
     if not known.attempt_id:
         answered = hold.status == "resolved"
-        return None if answered else (Refusal.NOT_RELEASED, "nobody has answered it")
+        return None if answered else (Refusal.NOT_RELEASED, "it has not been answered yet")
     if (known.attempt_id, known.by) != (command.attempt_id, ctx.actor.subject):
         return Refusal.ALREADY_CONSUMED, "they were delivered to another attempt"
     if ctx.now_ms >= known.until_ms:

@@ -45,7 +45,9 @@ def _resume(state: Execution, command: k.ResumeExecution, ctx: Context) -> Event
     if state.lifecycle != "paused":
         return refuse(ctx, command, Refusal.NOT_OPEN, "the execution is not paused")
     if not may_resume(ctx.actor, state):
-        detail = "a person paused this execution: a reviewer or operator must resume it, no agent's token can"
+        detail = (
+            "a person paused this execution: a reviewer or operator must resume it, an agent's token cannot"
+        )
         return refuse(ctx, command, Refusal.NOT_AUTHORISED, detail)
     resumed = x.ExecutionResumed(feedback=command.feedback, by=ctx.actor.subject)
     return [resumed, *judge_parked(_resumed(state, resumed, ctx.now_ms), ctx)]

@@ -57,7 +57,7 @@ def remember_role_problem(hold: Hold, command: DecideHold, ctx: Context) -> Prob
     bounds = None if command.scope == "once" else _bounds(hold)
     if bounds is None or not bounds.roles or set(bounds.roles) & set(ctx.actor.roles):
         return None
-    return Refusal.FORBIDDEN_ROLE, f"to be remembered it needs one of the roles: {', '.join(bounds.roles)}"
+    return Refusal.FORBIDDEN_ROLE, f"to remember it you need one of the roles: {', '.join(bounds.roles)}"
 
 
 def remember_problem(
@@ -66,16 +66,19 @@ def remember_problem(
     """The reason why a decision cannot be remembered as it asks, or None."""
     if command.scope == "once":
         stray = command.remember is not None
-        return (Refusal.INVALID, "remember belongs to scope execution or rule") if stray else None
+        return (Refusal.INVALID, "remember needs scope execution or rule") if stray else None
     if command.decision != "approve" or call is None:
-        return Refusal.INVALID, "only the approval of a held call is remembered: decide once"
+        return Refusal.INVALID, "only the approval of a held call can be remembered: decide once"
     if hold.status != "open":
         return None  # `holds._closed` reports it.
     bounds = _bounds(hold)
     if bounds is None and hold.cause != "outcome_unknown" and (why := _never(call, ctx.judge(state, call))):
         return Refusal.INVALID, why
     if bounds is None or command.scope not in bounds.scopes:
-        return Refusal.INVALID, f"nothing of this hold is remembered for {command.scope}: decide once"
+        return (
+            Refusal.INVALID,
+            f"a decision on this hold cannot be remembered with scope {command.scope}: decide once",
+        )
     try:
         remembered_text(state, hold, call, command, ctx)
         return _unlike_an_earlier_vote(state, hold, call, command, ctx)
@@ -92,7 +95,7 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
     bounds = _bounds(hold)
     asked = NOTHING if command.remember is None else asked_from_text(command.remember)
     if bounds is None:
-        raise RuleRefused("nothing of this hold is remembered: decide once")
+        raise RuleRefused("a decision on this hold cannot be remembered: decide once")
     verdict = ctx.judge(state, call)
     _check(state, call, command, asked, bounds, verdict)
     decision_id = ctx.new_id("decision")
@@ -124,7 +127,9 @@ def remembered_text(state: Execution, hold: Hold, call: Call, command: DecideHol
         four_eyes=by_rule and bounds.four_eyes,
     )
     if not would_cover(document, call, verdict, ctx):
-        raise RuleRefused("it would cover no such call, this hold asks others than the policy: decide once")
+        raise RuleRefused(
+            "the rule would cover no such call, because this hold needs other people than the policy: decide once"
+        )
     return standing_rule_to_text(document)
 
 
@@ -203,19 +208,19 @@ def _never(call: Call, verdict: Verdict) -> str:
     """The reason why nothing of a call can be remembered; empty if the policy's rule says what can be."""
     if verdict.reason == "unknown_tool":
         return (
-            f"the tool {call.tool} is not published, and of such a call nothing is remembered: decide once,"
-            " and publish the tool (placet tool put FILE) for the calls to come"
+            f"the tool {call.tool} is not published, so decisions on its calls cannot be remembered: decide once,"
+            " and publish the tool (placet tool put FILE) for later calls"
         )
     if verdict.reason in ("policy_error", "policy_timeout"):
-        return f"the policy failed on this call, so that nothing of it is remembered ({verdict.detail}): decide once"
+        return f"the policy failed on this call, so the decision cannot be remembered ({verdict.detail}): decide once"
     if verdict.effect != "hold" or verdict.reason != "matched":
-        return "no rule of the policy holds this call, so that none says what may be remembered: decide once"
+        return "no rule of the policy holds this call, so the decision cannot be remembered: decide once"
     if verdict.risk.level == "high":
         return "a call of high risk is never remembered: decide once"
     if has_sealed(parsed(call.arguments)):
         return "a call with sensitive arguments is never remembered: decide once"
     if verdict.hold is not None and verdict.hold.requirements:
-        return "several rules hold this call, and what is remembered stands for one: decide once"
+        return "several rules hold this call, and a remembered decision replaces only one: decide once"
     return ""
 
 
@@ -239,13 +244,15 @@ def _unlike_an_earlier_vote(
         return None  # `holds._already_voted` reports it.
     for vote in counting(hold, own, people):
         if vote.scope == "once":
-            detail = f"{vote.by} approved this once, and what is remembered has to be asked for by all"
+            detail = (
+                f"{vote.by} approved this once, and a decision is remembered only if all approvers request it"
+            )
             return Refusal.INVALID, f"{detail}: approve once"
         form = asked_form(vote.remember)
         if (vote.scope, form) != (command.scope, asked_form(command.remember)):
             named = f"remember {form}" if len(form) <= NAMED_MAX_CHARS else "the remember of that vote"
             detail = (
-                f"{vote.by} asked for scope {vote.scope} with {named}: ask for exactly that, or approve once"
+                f"{vote.by} requested scope {vote.scope} with {named}: request exactly that, or approve once"
             )
             return Refusal.INVALID, f"{detail} and nothing is remembered"
     return None

@@ -41,7 +41,9 @@ def decide(
 ) -> list[Message]:
     """The events of a command about the uses of a rule; `rule` is the rule by the definitions in force here."""
     if not isinstance(command, ReserveRuleUse) or actor.roles != ("system",):
-        return [_refused(command, actor, Refusal.NOT_AUTHORISED, "only a decider asks for a use of a rule")]
+        return [
+            _refused(command, actor, Refusal.NOT_AUTHORISED, "only a decider can request a use of a rule")
+        ]
     if command.reservation_id in state.uses:
         return [_refused(command, actor, Refusal.DUPLICATE, "answered already", command.reservation_id)]
     asked = command.model_dump(include={"rule_id", "reservation_id", "execution_id", "call_id", "revision"})
@@ -63,7 +65,7 @@ def evolve(state: RuleUses, event: Message) -> RuleUses:
 
 def _problem(state: RuleUses, rule: StandingRule | None, actor: Actor, now_ms: int) -> str | None:
     if rule is None or rule.document.project != actor.project:
-        return "no such standing rule is known here"
+        return "this standing rule does not exist here"
     if rule.status != "active":
         return f"the rule is {rule.status}"
     if now_ms >= rule.document.expires_at_ms:

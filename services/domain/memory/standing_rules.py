@@ -155,13 +155,13 @@ def contradiction_in(evidence: str) -> str:
 
 def _made(rules: StandingRules, command: MakeRule, actor: Actor) -> Message:
     if rules.find(actor.tenant, command.rule_id) is not None:
-        return _refused(command, actor, Refusal.DUPLICATE, "this rule was made already")
+        return _refused(command, actor, Refusal.DUPLICATE, "this rule was already made")
     try:
         document = standing_rule_from_text(command.document)
     except RuleRefused as error:
         return _refused(command, actor, Refusal.INVALID, str(error))
     if document.rule_id != command.rule_id or document.project != actor.project:
-        return _refused(command, actor, Refusal.INVALID, "the document is of another rule or project")
+        return _refused(command, actor, Refusal.INVALID, "the document belongs to another rule or project")
     status: Literal["proposed", "active", "refused"] = "proposed" if document.four_eyes else "active"
     reason = ""
     if len(rules.active(actor.tenant, document.project, document.agent, document.tool)) >= ACTIVE_MAX:
@@ -185,10 +185,10 @@ def _authority_problem(
     if person in _own(document, people):
         return (
             Refusal.OWN_REQUEST,
-            "another person than its makers, and than those who asked, activates a rule",
+            "a rule must be activated by a person other than its makers and requesters",
         )
     if not _may_decide(document, people, actor):
-        return Refusal.FORBIDDEN_ROLE, "needs what deciding the held call needed"
+        return Refusal.FORBIDDEN_ROLE, "only a person who could decide the held call can activate its rule"
     return None
 
 
@@ -244,8 +244,8 @@ def _too_few_problem(
         or number_behind(rule.document, (actor.subject,), people) >= quorum
     ):
         return None
-    detail = f"fewer people would stand behind this rule than the {quorum} that its hold asked for"
-    return Refusal.INVALID, f"{detail}: revoke it, and let all who approve such a call ask for it"
+    detail = f"fewer people would approve this rule than the {quorum} that its hold required"
+    return Refusal.INVALID, f"{detail}: revoke it, and have all approvers of such a call request it"
 
 
 def _unreadable(evidence: str) -> bool:

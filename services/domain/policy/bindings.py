@@ -184,7 +184,7 @@ def _part(value: Any, part: str) -> Any:
 def _matches(text: Any, pattern: str) -> bool:
     """`text.matches(pattern)`; an error is a CEL error, which `error || true` absorbs."""
     if not isinstance(text, str):
-        raise TypeError("matches() is of texts")
+        raise TypeError("matches() takes texts")
     return bounded_pattern(pattern).search(text) is not None
 
 
@@ -214,7 +214,7 @@ def _as_cel(value: Any, size: list[int], depth: int) -> Any:
         return {key: _as_cel(item, size, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_as_cel(item, size, depth + 1) for item in value]
-    raise EvaluationFailed(f"a {kind.__name__} is no JSON value")
+    raise EvaluationFailed(f"a {kind.__name__} is not a JSON value")
 
 
 def _measure(text: str, size: list[int]) -> None:

@@ -55,7 +55,7 @@ def _of_text(tokens: Tokens, index: int) -> Iterator[str]:
     if name in _TEXTS and (text := only_text(tokens, index + 1)) is not None:
         read, what, example = _TEXTS[name]
         if read(text) is None:
-            yield f"{text!r} is no {what}; write it as {name}('{example}')"
+            yield f"{text!r} is not a {what}; write it as {name}('{example}')"
 
 
 def _of_zone(tokens: Tokens, index: int) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _of_times_behind(tokens: Tokens) -> Iterator[str]:
         plus = tokens[index + 1].mate + 1
         if plus + 1 < len(tokens) and tokens[plus].text == "+" and _is_time(tokens, plus + 1, bound):
             time = "now" if tokens[plus + 1].text == "now" else "timestamp(…)"
-            yield f"a duration takes no time behind it; write the time first: {time} + duration(…)"
+            yield f"a time cannot be added to a duration; write the time first: {time} + duration(…)"
 
 
 def _is_time(tokens: Tokens, index: int, bound: set[str]) -> bool:
@@ -103,4 +103,4 @@ def _is_time(tokens: Tokens, index: int, bound: set[str]) -> bool:
 def _of_null(tokens: Tokens, index: int) -> Iterator[str]:
     is_value = index == 0 or tokens[index - 1].text in _BEGINS_VALUE
     if is_value and [token.text for token in tokens[index : index + 3]] == ["null", "in", "{"]:
-        yield "null is no key of a map; leave this out, or look in a list"
+        yield "null cannot be a key of a map; leave this out, or use a list"

@@ -95,10 +95,10 @@ def _plain(error: Exception) -> str:
     place = int(found.group(1))
     stumbled = found.group(2).removesuffix(" expecting <EOF>")
     if "<EOF>" in stumbled:
-        return "it ends where something is missing"
+        return "it ends too early; something is missing"
     if "Context`" in stumbled:
-        return f"something is missing in what begins at its character {place}"
-    return f"it cannot be read from its character {place} on: {stumbled}"
+        return f"something is missing in the part that begins at its character {place}"
+    return f"it cannot be parsed from its character {place} on: {stumbled}"
 
 
 def _check_dialects(tokens: tuple[Token, ...]) -> None:
@@ -107,7 +107,7 @@ def _check_dialects(tokens: tuple[Token, ...]) -> None:
             dialect = call_arguments(tokens, index + 1)[1:]
             name = dialect[0][0].text.strip("'\"") if dialect else ""
             if dialect and name not in OFFERED:
-                known = f"what a select may contain is known of {', '.join(OFFERED)}"
+                known = f"known are {', '.join(OFFERED)}"
                 raise DoesNotCompile(f"unknown SQL dialect {name!r}{did_you_mean(name, OFFERED)}; {known}")
 
 

@@ -47,7 +47,7 @@ def _argument(tokens: tuple[Token, ...], index: int) -> str:
     following = tokens[index + 1 : index + 1 + len(_FORM) + 2]
     form = tuple(token.text for token in following[: len(_FORM)])
     if len(following) < len(_FORM) + 2 or form != _FORM or following[-1].text != ")":
-        raise Unreadable('what is remembered is read as memory.approved("argument")')
+        raise Unreadable('read remembered values with memory.approved("argument")')
     argument = following[-2]
     if argument.kind != "string" or not _ARGUMENT.fullmatch(argument.text):
         raise Unreadable("memory.approved() takes the name of an argument in quotes")

@@ -90,7 +90,7 @@ def check_words(tokens: tuple[Token, ...]) -> None:
     for index, token in enumerate(tokens):
         is_own = token.kind == "name" and token.text not in bound and _text(tokens, index - 1) != "."
         if is_own and (instead := _FOREIGN_WORDS.get(token.text)) is not None:
-            raise Unreadable(f"{token.text!r} is no word of conditions; write {instead!r}")
+            raise Unreadable(f"{token.text!r} is not a word of CEL; write {instead!r}")
 
 
 def shape_of(tokens: tuple[Token, ...]) -> Shape:
@@ -117,7 +117,7 @@ def _unknown(name: str) -> str:
     near = nearest(name, VARIABLES)
     if near is not None:
         return f"unknown name {name!r}; did you mean {near!r}?"
-    return f"unknown name {name!r}; an argument of the call is args.{name}, and a text stands in quotes"
+    return f"unknown name {name!r}; an argument of the call is args.{name}, and a text needs quotes"
 
 
 def _text(tokens: tuple[Token, ...], index: int) -> str:

@@ -111,7 +111,7 @@ def zone_of(name: str) -> tzinfo:
 def in_zone(value: object, accessor: str, zone: str) -> int:
     """An accessor's answer in a zone; an error is a CEL error, which `error || true` absorbs."""
     if not isinstance(value, datetime):
-        raise TypeError(f"{accessor}() takes a zone where it is of a time, such as now")
+        raise TypeError(f"{accessor}() takes a zone only for a time, such as now")
     return _shown(value.astimezone(zone_of(zone)), accessor)
 
 

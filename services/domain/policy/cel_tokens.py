@@ -76,8 +76,8 @@ def _scan(source: str) -> list[tuple[str, str]]:
 
 def _juxtaposed(kind: str, text: str) -> str:
     if kind == "name" and text.lower() not in _PREFIXES:
-        return f"{text!r} cannot stand before a text; compare with '==', '!=' or 'in'"
-    return "byte strings and triple quotes are not read; write a plain string"
+        return f"{text!r} cannot be used right before a text; compare with '==', '!=' or 'in'"
+    return "byte strings and triple quotes are not supported; write a plain string"
 
 
 def _brackets(raw: list[tuple[str, str]]) -> dict[int, int]:
@@ -89,7 +89,7 @@ def _brackets(raw: list[tuple[str, str]]) -> dict[int, int]:
         if text in "([{":
             open_at.append(index)
             if len(open_at) > MAX_NESTING:
-                raise Unreadable(f"brackets are nested deeper than {MAX_NESTING}; write it flatter")
+                raise Unreadable(f"brackets are nested deeper than {MAX_NESTING}; use fewer levels")
         elif text in _CLOSES:
             if not open_at or raw[open_at[-1]][1] != _CLOSES[text]:
                 raise Unreadable(f"{text!r} closes nothing")

@@ -180,8 +180,8 @@ def _reads_nothing(rules: tuple[Rule, ...]) -> Iterator[Problem]:
         return
     for index, rule in enumerate(rules):
         if rule.when is not None and _reads_memory(rule.when):
-            message = "memory.approved is always empty: it has the values of rules without a limit of uses"
-            advice = "let a rule that holds remember with scope rule and max_uses: unlimited"
+            message = "memory.approved is always empty: it contains only the values of rules without a limit of uses"
+            advice = "set scope rule and max_uses: unlimited in the remember of a rule that holds"
             yield warning(f"rules[{index}].when", "reads_nothing", f"{message}; {advice}")
 
 
@@ -204,8 +204,10 @@ def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Problem]:
     for index, rule in enumerate(rules):
         before = next((one for one in rules[:index] if _takes_all_of(one, rule)), None)
         if before is not None:
-            what = "every call" if _takes_all(before) else "every call that this one is about"
-            message = f"never reached: rule {before.id!r} before it takes {what}; move or narrow that one"
+            what = "every call" if _takes_all(before) else "every call that this rule matches"
+            message = (
+                f"never reached: the earlier rule {before.id!r} matches {what}; move or narrow that rule"
+            )
             yield warning(f"rules[{index}]", "unreachable", message)
 
 

@@ -179,7 +179,7 @@ def foreign_scope(document: PolicyDocument, tenant: str, project: str = TENANT_W
     except PatternRefused as error:
         return _problem("scope.project", str(error))
     message = (
-        f"published for the project {project!r}, this policy judges no other's calls; write '*' for the "
+        f"published for the project {project!r}, this policy applies to no other project; write '*' for the "
         "publisher's own project, or publish it with a token of the whole tenant"
     )
     return Problem(path="scope.project", code="foreign_project", message=message)
@@ -234,7 +234,9 @@ class PolicySet:
             return self
         model = document if isinstance(document, PolicyDocument) else policy_from_value(document)
         if model.policy != name:
-            message = f"the document is named {model.policy!r} and published as {name!r}; give both one name"
+            message = (
+                f"the document is named {model.policy!r} and published as {name!r}; give both the same name"
+            )
             raise PolicyRefused((Problem(path="policy", code="invalid", message=message),))
         if foreign := foreign_scope(model, tenant, project):
             raise PolicyRefused((foreign,))

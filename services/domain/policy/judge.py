@@ -189,7 +189,7 @@ def _failed(case: _Case, failure: _Failure, later: CompiledRule | None) -> _Find
         rules = (*rules, later)
     # Any of the failed rules might have been the one that decides: the people of all of them are needed.
     others = ", ".join(rule.rule.id for rule in failure.rules[1:])
-    detail = f"{failure.detail}; nor is it known of {others}" if others else failure.detail
+    detail = f"{failure.detail}; it is also unknown whether {others} match" if others else failure.detail
     return _Finding(case, effect, failure.reason, detail, rules, _asking(rules))
 
 

@@ -50,7 +50,7 @@ def _messages(condition: str) -> Iterator[str]:
 def _of_arithmetic(path: str, operator: str, number: str) -> str:
     advice = f"int({path}) % {number}" if operator == "%" else f"{number}.0"
     return (
-        f"{path} is a double, as every number of a call, and {operator!r} takes no whole number beside it; "
+        f"{path} is a double, like every number of a call, and {operator!r} cannot combine it with a whole number; "
         f"this fails in each call, so write {advice}"
     )
 
@@ -58,7 +58,7 @@ def _of_arithmetic(path: str, operator: str, number: str) -> str:
 def _of_order(path: str, text: str) -> Iterator[str]:
     if _NUMBER.fullmatch(text):
         yield (
-            f"{path} is compared with the text {text!r}, which fails where it is a number; "
+            f"{path} is compared with the text {text!r}, which fails if it is a number; "
             "write the number without quotes"
         )
 
@@ -69,8 +69,8 @@ def _of_keys(tokens: Tokens, index: int) -> Iterator[str]:
     is_map = bool(path) and [token.text for token in following[:1]] == ["{"]
     if is_map and following[-1].kind == "number":
         yield (
-            f"{path} is a double, as every number of a call, and no key of a map; this fails in each call, so write "
-            f"a list: {path} in [1, 3]"
+            f"{path} is a double, like every number of a call, and cannot be a key of a map; this fails in each "
+            f"call, so write a list: {path} in [1, 3]"
         )
 
 

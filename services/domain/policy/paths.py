@@ -41,9 +41,7 @@ def _normalised(path: object) -> str:
     if _FORBIDDEN.search(path):
         raise UnreadablePath("the path has backslashes or control characters")
     if not is_plain(path) or _NEARLY_BACK.search(path):
-        raise UnreadablePath(
-            "the path has percent signs, or characters that readers of paths take for others"
-        )
+        raise UnreadablePath("the path has percent signs, or characters that programs read in different ways")
     if not path.startswith("/"):
         raise UnreadablePath("the path is relative; only an absolute path says which file is meant")
     return "/" + posixpath.normpath(path).lstrip("/")

@@ -51,15 +51,15 @@ def _too_large(sizes: Iterable[_Sized], each: int, most: int, what: str) -> Prob
     for sized in sizes:
         if each < sized.size:
             message = (
-                f"a pattern has at most {each} instructions of RE2, and this one {_shown(sized.size)}; shorten its "
-                "repetitions and classes: `.{600}` has 4,801, a length is tested by size(args.a) <= 600"
+                f"a pattern has at most {each} instructions of RE2, and this one has {_shown(sized.size)}; shorten "
+                "its repetitions and classes: `.{600}` has 4,801, a length is tested by size(args.a) <= 600"
             )
             return Problem(path=sized.path, code="too_large", message=message)
         total += sized.size
         largest = max(largest, sized, key=lambda one: one.size)
         if total > most:
             message = (
-                f"{what} have at most {most} instructions together, and are past that at {sized.path}; shorten "
+                f"{what} have at most {most} instructions together, and exceed that at {sized.path}; shorten "
                 f"this one first ({largest.size}): its repetitions, classes and question marks; or split the policy"
             )
             return Problem(path=largest.path, code="too_large", message=message)

@@ -60,7 +60,7 @@ def shadows(policy: Standing, others: Iterable[Standing]) -> list[Problem]:
             found.extend(_between(policy, other))
     if len(found) <= WARNINGS_MAX:
         return found
-    message = f"{len(found) - WARNINGS_MAX} more policies stand before or behind this one"
+    message = f"{len(found) - WARNINGS_MAX} more policies rank before or after this one"
     return [*found[:WARNINGS_MAX], _warning(message)]
 
 
@@ -77,7 +77,7 @@ def _between(one: Standing, other: Standing) -> Iterator[Problem]:
     lost.sort(key=lambda rule: _STRICTEST_FIRST[rule.then])
     whom = _whom({name: str(pattern) for name, pattern in shared.items() if name != "tenant"}, loser)
     yield _warning(
-        f"{_label(winner)} {_why(winner, loser)} and wins whole: {_named(lost)} of {_label(loser)} never "
+        f"{_label(winner)} {_why(winner, loser)} and wins as a whole: {_named(lost)} of {_label(loser)} never "
         f"{'applies' if len(lost) == 1 else 'apply'}{whom}"
     )
 
@@ -107,7 +107,7 @@ def _why(winner: Standing, loser: Standing) -> str:
     for name in DIMENSIONS:
         mine, other = getattr(winner.scope, name), getattr(loser.scope, name)
         if specificity(mine) != specificity(other):
-            return f"names the {name}" if is_exact(mine) else f"says more of the {name} ({mine})"
+            return f"names the {name}" if is_exact(mine) else f"names the {name} more exactly ({mine})"
     if (winner.project == TENANT_WIDE) != (loser.project == TENANT_WIDE):
         return "has the same scope, is the whole tenant's"
     if winner.version != loser.version:

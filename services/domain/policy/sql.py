@@ -99,10 +99,7 @@ def sql_kind(sql: str, dialect: str = "") -> str:
     if not isinstance(sql, str) or len(sql) > MAX_CHARS:
         raise UnreadableSql(f"sql_kind() reads a text of at most {MAX_CHARS} characters")
     if dialect not in DIALECTS:
-        raise UnreadableSql(
-            f"what a select may contain is not known of the dialect {dialect[:40]!r}; "
-            f"name one of {', '.join(OFFERED)}"
-        )
+        raise UnreadableSql(f"unsupported SQL dialect {dialect[:40]!r}; name one of {', '.join(OFFERED)}")
     if not dialect and _COMMON_TEXT.fullmatch(sql) is None:
         raise UnreadableSql(
             "databases differ about comments, backslashes or quotes in this SQL; name the dialect"
@@ -156,7 +153,7 @@ def _statement_kind(statement: _Statement, dialect: Dialect) -> str:
     if first in _DDL:
         return "ddl"
     if first not in _READS and first not in _DML:
-        raise UnreadableSql(f"{first[:40]!r} does not begin a statement that can be read")
+        raise UnreadableSql(f"{first[:40]!r} does not begin a known statement")
     trees = parse(statement.text, read=dialect.name or None)
     tree = trees[0]
     if len(trees) != 1 or tree is None:

@@ -36,10 +36,12 @@ def url_host(url: str) -> str:
         raise UnreadableUrl("the URL has spaces, control characters or backslashes")
     whole = _URL.fullmatch(url)
     if whole is None:
-        raise UnreadableUrl("this is no absolute URL of the form scheme://host/path")
+        raise UnreadableUrl("this is not an absolute URL of the form scheme://host/path")
     authority = _AUTHORITY.fullmatch(whole.group(1))
     if authority is None:
-        raise UnreadableUrl("the URL has a user name, a percent sign or brackets where only a host may stand")
+        raise UnreadableUrl(
+            "the URL has a user name, a percent sign or brackets where only a host is allowed"
+        )
     if int(authority.group(2) or 0) > 65_535:
         raise UnreadableUrl("the URL's port is above 65535")
     return _host(authority.group(1))
@@ -51,7 +53,7 @@ def _host(text: str) -> str:
     name = _ascii(text)
     labels = name.removesuffix(".").split(".")
     if not all(map(_LABEL.fullmatch, labels)) or len(name) > 253:
-        raise UnreadableUrl("the URL's host is no host name")
+        raise UnreadableUrl("the URL's host is not a host name")
     if labels[-1].isdigit() or labels[-1].startswith("0x"):
         # Clients read 127.1, 0177.0.0.1 and 2130706433 as addresses, each in its own way.
         return _ip(".".join(labels), ipaddress.IPv4Address)
@@ -62,7 +64,7 @@ def _ip(text: str, kind: type[ipaddress.IPv4Address] | type[ipaddress.IPv6Addres
     try:
         return str(kind(text))
     except ValueError as error:
-        raise UnreadableUrl(f"the URL's host is no plain IP address: {error}") from error
+        raise UnreadableUrl(f"the URL's host is not a plain IP address: {error}") from error
 
 
 def _ascii(host: str) -> str:
@@ -70,11 +72,11 @@ def _ascii(host: str) -> str:
         return host.lower()
     if len(host) > 254:
         # Its ASCII form is even longer, and computing it takes microseconds a character.
-        raise UnreadableUrl("the URL's host is no host name")
+        raise UnreadableUrl("the URL's host is not a host name")
     try:
         # Full-width letters, invisible characters and ß are mapped by some clients and not by others.
         if idna.uts46_remap(host) != host.lower() or _DISPUTED.search(host):
             raise UnreadableUrl("the URL's host has characters that clients read differently")
         return idna.encode(host.lower(), std3_rules=True).decode("ascii")
     except (idna.IDNAError, UnicodeError) as error:
-        raise UnreadableUrl(f"the URL's host is no valid international name: {error}") from error
+        raise UnreadableUrl(f"the URL's host is not a valid international name: {error}") from error

@@ -44,7 +44,7 @@ class AppriseChannel:
         target = apprise.Apprise.instantiate(url.strip(), asset=asset)
         if target is None:
             raise BadAddress(
-                "apprise takes no such address, or it lacks a part; see apprise's list of services"
+                "apprise does not support this address, or a part of it is missing; see apprise's list of services"
             )
         self._apprise = apprise.Apprise(asset=asset)
         self._apprise.add(target)
@@ -62,7 +62,7 @@ class AppriseChannel:
     async def send(self, outgoing: RenderedMessage) -> None:
         """See `Channel`. A thread cannot be ended: while one still hangs, nothing is tried."""
         if self._running is not None and not self._running.done():
-            raise Undelivered("the try before still hangs", was_tried=False)
+            raise Undelivered("the previous try has not ended yet", was_tried=False)
         self._running = self._thread.submit(self._notify, outgoing)
         try:
             async with asyncio.timeout(self._timeout_s):

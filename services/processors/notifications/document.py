@@ -55,18 +55,18 @@ def _web_address(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ValueError("this is no web address; write one like https://example.com/hooks") from error
+        raise ValueError("this is not a web address; write one like https://example.com/hooks") from error
     if parts.scheme not in ("https", "http") or not host or not url.isascii() or not url.isprintable():
-        raise ValueError("this is no web address; write one like https://example.com/hooks")
+        raise ValueError("this is not a web address; write one like https://example.com/hooks")
     if parts.username is not None or parts.password is not None or parts.fragment or " " in url:
-        raise ValueError("an address has no user, password or fragment here; remove it")
+        raise ValueError("an address cannot have a user, password or fragment here; remove it")
     return url
 
 
 def _safe_address(url: str) -> str:
     parts = urlsplit(_web_address(url))
     if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
-        raise ValueError("write https: what is sent in the clear anybody on the way can read")
+        raise ValueError("write https: anybody on the network can read messages sent over http")
     return url
 
 
@@ -109,7 +109,7 @@ class WebhookTarget(NotificationsModel):
     @model_validator(mode="after")
     def _one_secret(self) -> "WebhookTarget":
         if (self.secret_env is None) == (self.secret_file is None):
-            raise ValueError("name the secret by one of secret_env and secret_file")
+            raise ValueError("name the secret by exactly one of secret_env and secret_file")
         return self
 
 
@@ -122,7 +122,7 @@ class AppriseTarget(NotificationsModel):
     @model_validator(mode="after")
     def _one_address(self) -> "AppriseTarget":
         if (self.url_env is None) == (self.url_file is None):
-            raise ValueError("name the address by one of url_env and url_file")
+            raise ValueError("name the address by exactly one of url_env and url_file")
         return self
 
 
@@ -222,7 +222,7 @@ def _document_problems(document: NotificationsDocument) -> Iterator[Problem]:
     counts = Counter(found.id for found in document.notifications)
     for index, found in enumerate(document.notifications):
         if counts[found.id] > 1:
-            message = f"the id {found.id!r} stands {counts[found.id]} times; give each notification its own"
+            message = f"the id {found.id!r} appears {counts[found.id]} times; give each notification its own"
             yield Problem(path=f"notifications[{index}].id", code="duplicate_id", message=message)
     if document.link_base is not None and (wrong := _link_problem(document.link_base)):
         yield Problem(path="link_base", code="invalid", message=wrong)

@@ -67,8 +67,8 @@ class PartitionFold:
         """
         if self._last == NOTHING and raw.offset != self.start:
             raise PositionLost(
-                f"Partition {self.partition} was asked for from offset {self.start} and came from {raw.offset}: "
-                "the notifier starts again."
+                f"Partition {self.partition} was requested from offset {self.start}, but delivered from "
+                f"{raw.offset}: the notifier starts again."
             )
         if raw.offset <= self._last:
             return
@@ -109,6 +109,6 @@ def changed_log(what: str) -> LogChanged:
     return LogChanged(
         "The log",
         f"is not the one that notifications were read from ({what})",
-        "restore it from a backup; only where it is meant as it is now, move the notifier's outbox away: what waits "
-        "in it is then not sent, and only what happens from now on is told",
+        "restore it from a backup; only if the log is intended as it is now, move the notifier's outbox away: the "
+        "messages waiting in it are then not sent, and only new events are reported",
     )

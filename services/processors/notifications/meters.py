@@ -12,7 +12,7 @@ class NotifierMeters:
         """Create them in a registry; without one they are counted but not exported."""
         by = ["endpoint"]
         self.taken = Counter(
-            "placet_notifier_taken", "Messages that an endpoint has taken.", by, registry=registry
+            "placet_notifier_taken", "Messages that an endpoint accepted.", by, registry=registry
         )
         self.failed = Counter("placet_notifier_failed_tries", "Tries that failed.", by, registry=registry)
         self.given_up = Counter(
@@ -20,7 +20,7 @@ class NotifierMeters:
         )
         self.overtaken = Counter(
             "placet_notifier_overtaken",
-            "Messages whose hold was closed before they went.",
+            "Messages whose hold was closed before they were sent.",
             by,
             registry=registry,
         )

@@ -21,7 +21,7 @@ VERSION = 2
 LOCK_WITHIN_S = 10.0
 NOTHING = -1
 # An older copy would send again what was sent since.
-MEND = "move it away with the -wal beside it; what waits in it is then not sent"
+MEND = "move it away together with its -wal file; the messages waiting in it are then not sent"
 
 _TABLES = """
 CREATE TABLE positions (
@@ -270,8 +270,8 @@ class Outbox:
             )
         elif version != VERSION:
             raise OutboxUnusable(
-                f"The outbox {self._path} is of version {version}, and this one knows {VERSION}: run the Placet "
-                "that wrote it, or move the file away; what waits in it is then not sent."
+                f"The outbox {self._path} has version {version}, but this Placet supports {VERSION}: run the "
+                "Placet that wrote it, or move the file away; the messages waiting in it are then not sent."
             )
 
     def _queued(self, where: str, *values: Any) -> list[Queued]:
@@ -296,8 +296,8 @@ class Outbox:
             yield
         except sqlite3.OperationalError as error:
             raise OutboxUnusable(
-                f"The outbox {self._path} cannot be used ({error}): end the other process that has it, or mend the "
-                "disk."
+                f"The outbox {self._path} cannot be used ({error}): end the other process that uses it, or "
+                "repair the disk."
             ) from error
         except (sqlite3.DatabaseError, msgspec.MsgspecError, OSError) as error:
             if is_damage(error) or isinstance(error, msgspec.MsgspecError):

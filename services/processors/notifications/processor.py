@@ -77,7 +77,7 @@ class Notifier:
         known = {sender.endpoint.key for sender in senders}
         for endpoint, count in self._outbox.waiting().items():
             if endpoint not in known:
-                logger.warning("%s is no more: %d messages for it were dropped", endpoint, count)
+                logger.warning("%s no longer exists: %d messages for it were dropped", endpoint, count)
                 self._outbox.drop_endpoint(endpoint)
 
     def count_with(self, meters: NotifierMeters) -> None:
@@ -114,7 +114,7 @@ class Notifier:
             for number, position in found.items()
         }
         self._loaded = True
-        logger.info("reading on from %s", {number: fold.start for number, fold in self._folds.items()})
+        logger.info("continuing from %s", {number: fold.start for number, fold in self._folds.items()})
         self._look_up()
         self._on_ready()
 
@@ -215,7 +215,7 @@ class Notifier:
                 tp = TP(self._source, message.partition)
                 first = (await self._app.consumer.earliest_offsets(tp))[tp]
                 if first > missing:
-                    raise changed_log(f"partition {message.partition} begins at offset {first} by now")
+                    raise changed_log(f"partition {message.partition} now begins at offset {first}")
             expected[message.partition] = max(missing, message.offset + 1)
 
 
@@ -224,6 +224,6 @@ def _check_end(partition: int, through: int, end: int) -> None:
         raise LogChanged(
             f"Partition {partition}",
             f"ends at offset {end}, but was read through {through}",
-            "the log is shorter. Restore it from a backup; only where it is meant as it is now, move the notifier's "
-            "outbox away: what waits in it is then not sent",
+            "the log is shorter. Restore it from a backup; only if the log is intended as it is now, move the "
+            "notifier's outbox away: the messages waiting in it are then not sent",
         )

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 from schemas.display.escape import revealed
 
 REASON_MAX_CHARS = 300
-NO_REASON = "apprise could not deliver it, and does not say why"
+NO_REASON = "apprise could not deliver it, and gave no reason"
 LEFT_OUT = "\N{HORIZONTAL ELLIPSIS}"
 # Shorter pieces of an address are not secret, and occur in many words.
 PIECE_MIN_CHARS = 4

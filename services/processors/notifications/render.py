@@ -37,11 +37,11 @@ _DOT = re.compile(r"\.(?=[^\W\d_])")
 
 _TITLES: Mapping[str, str] = {
     "hold_opened": "{what} waits for a decision",
-    "hold_escalated": "{what} still waits: you are asked now",
-    "hold_delegated": "{what} was handed to {detail}",
+    "hold_escalated": "{what} still waits: it was escalated to you",
+    "hold_delegated": "{what} was delegated to {detail}",
     "hold_expired": "nobody decided on {what} in time",
     "hold_resolved": "{what} is decided: {detail}",
-    "outcome_unknown": "nobody knows whether {what} had its effect",
+    "outcome_unknown": "it is unknown whether {what} had its effect",
 }
 
 
@@ -79,7 +79,7 @@ def digest(endpoint: str, notices: Sequence[Notice], link_base: str) -> Rendered
     """One message for several notices, in the order of the log."""
     waiting = {notice.hold_id for notice in notices if notice.type in ASKING}
     title = f"{len(waiting)} more holds wait" if waiting else f"{len(notices)} more messages"
-    lines = [f"{title}. There were too many messages to send each on its own.", ""]
+    lines = [f"{title}. There were too many messages to send each of them separately.", ""]
     for notice in notices[:DIGEST_SHOWN]:
         lines.append(f"- {_title(notice, _what(notice))} {link_to(link_base, notice.hold_id)}")
     if len(notices) > DIGEST_SHOWN:

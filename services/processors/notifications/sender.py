@@ -161,7 +161,7 @@ class Sender:
             Exception
         ) as error:  # one message that cannot be rendered or sent must not keep others from being sent
             # Only the error's name: its text may contain private data.
-            return Undelivered(f"a mistake of the notifier's, {type(error).__name__}")
+            return Undelivered(f"an error in the notifier, {type(error).__name__}")
         return None
 
     def _outgoing(self, found: Sequence[Queued]) -> RenderedMessage:

@@ -44,10 +44,10 @@ def read_secret(text: str) -> bytes:
     try:
         key = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        raise BadSecret(f"a secret is {SECRET_PREFIX} and base64") from None
+        raise BadSecret(f"a secret is {SECRET_PREFIX} followed by base64") from None
     if not SECRET_MIN_BYTES <= len(key) <= SECRET_MAX_BYTES:
         raise BadSecret(
-            f"a secret has {SECRET_MIN_BYTES} to {SECRET_MAX_BYTES} random bytes behind {SECRET_PREFIX}, in base64"
+            f"a secret has {SECRET_MIN_BYTES} to {SECRET_MAX_BYTES} random bytes after {SECRET_PREFIX}, in base64"
         )
     return key
 

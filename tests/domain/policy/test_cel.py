@@ -144,7 +144,7 @@ def test_bindings_after_a_failed_reading_fail_again() -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("args.amount >", "ends where something is missing"),
+        ("args.amount >", "ends too early; something is missing"),
         ("arg.amount > 1", "did you mean 'args'"),
         ("tool.nmae == 'x'", "did you mean 'name'"),
         ("tool == 'x'", "is a map"),
@@ -162,9 +162,9 @@ def test_bindings_after_a_failed_reading_fail_again() -> None:
         ("args.u.starts_with('x')", "did you mean 'startsWith'?"),
         ("args.u.contain('x')", "did you mean 'contains'?"),
         ("amount > 500.0", "an argument of the call is args.amount"),
-        ("args.iban == GB29", "a text stands in quotes"),
+        ("args.iban == GB29", "a text needs quotes"),
         ("args.amount = 500.0", "write '==' to compare"),
-        ("args.u is 'x'", "'is' cannot stand before a text; compare with '=='"),
+        ("args.u is 'x'", "'is' cannot be used right before a text; compare with '=='"),
         ("args.u == b'x'", "byte strings"),
         ("args.u.url_host() == 'x'", "write url_host"),
         ("url_host(args.u, args.v) == 'x'", "argument"),

@@ -53,7 +53,7 @@ def test_with_policy_same_name_of_two_tenants_stay_apart() -> None:
 
 
 def test_with_policy_other_name_than_the_document_is_refused() -> None:
-    with pytest.raises(PolicyRefused, match="one name"):
+    with pytest.raises(PolicyRefused, match="the same name"):
         PolicySet().with_policy("acme", "q", 1, {"policy": "p"})
 
 

@@ -61,23 +61,23 @@ def test_messages_have_no_words_of_python() -> None:
 def test_errors_of_form_hide_no_error_of_a_condition_a_pattern_or_a_question() -> None:
     found = said(MANY)
 
-    assert found["rules[0].when"] == "it ends where something is missing"
+    assert found["rules[0].when"] == "it ends too early; something is missing"
     assert found["rules[0].hold.question"].startswith("unknown")
-    assert found["rules[3].when"] == "'and' is no word of conditions; write '&&'"
+    assert found["rules[3].when"] == "'and' is not a word of CEL; write '&&'"
     assert "rules[3].match.tools[0]" in found
 
 
 FAULTS = {
     "zone": ("now.getHours('Europe/Berln') > 3", "there is no time zone 'Europe/Berln'"),
-    "time": ("timestamp('2026-13-01T00:00:00Z') < now", "'2026-13-01T00:00:00Z' is no time"),
-    "duration": ("duration('1h') + now > now", "a duration takes no time behind it"),
-    "null": ("null in {1: args.x}", "null is no key of a map"),
+    "time": ("timestamp('2026-13-01T00:00:00Z') < now", "'2026-13-01T00:00:00Z' is not a time"),
+    "duration": ("duration('1h') + now > now", "a time cannot be added to a duration"),
+    "null": ("null in {1: args.x}", "null cannot be a key of a map"),
     "name": ("tool.annotations.readonlyHint", "tool.annotations has no field 'readonlyHint'"),
     "word": ("risk.level == 'hihg'", "risk.level is never 'hihg'"),
     "pattern": ("args.x.matches('(?=a)')", "the pattern of matches() cannot be used"),
     "size": ("args.x.matches('.{1000}')", "a pattern has at most 5000 instructions"),
     "number": ("args.x * 2 > 3.0", "args.x is a double"),
-    "syntax": ("args.x +", "it ends where something is missing"),
+    "syntax": ("args.x +", "it ends too early; something is missing"),
 }
 
 

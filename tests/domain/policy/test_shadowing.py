@@ -37,9 +37,8 @@ def said(one: str, *others: str) -> list[str]:
 
 
 def test_policy_that_names_the_agent_wins_whole_and_the_lost_rules_are_named() -> None:
-    wanted = (
-        "`support` names the agent and wins whole: rule deny-writes of `interns` never applies to intern-joe"
-    )
+    lost = "rule deny-writes of `interns` never applies to intern-joe"
+    wanted = f"`support` names the agent and wins as a whole: {lost}"
 
     assert said(SUPPORT, INTERNS) == [wanted]
     assert said(INTERNS, SUPPORT) == [wanted]
@@ -61,7 +60,7 @@ def test_several_lost_rules_are_named_the_strictest_first_and_cut() -> None:
     many = f"policy: many\nrules:\n{rules}  - {{id: no, match: {{tools: [x]}}, then: deny}}\n"
 
     lost = "rules no, a0, a1, a2, a3 and 5 more of `many` never apply to intern-joe"
-    assert said(SUPPORT, many) == [f"`support` names the agent and wins whole: {lost}"]
+    assert said(SUPPORT, many) == [f"`support` names the agent and wins as a whole: {lost}"]
 
 
 @pytest.mark.parametrize(
@@ -70,19 +69,19 @@ def test_several_lost_rules_are_named_the_strictest_first_and_cut() -> None:
         (
             "{agent: 'intern-j*'}",
             "{agent: 'intern-*'}",
-            "says more of the agent (intern-j*)",
+            "names the agent more exactly (intern-j*)",
             " to agents intern-j*",
         ),
         ("{user: ann}", "{user: '*'}", "names the user", " to user ann"),
         ("{agent: bot, user: ann}", "{user: 'a*'}", "names the agent", " to agent bot, user ann"),
-        ("{workspace: 'w*'}", "{project: web}", "says more of the workspace (w*)", " to workspaces w*"),
+        ("{workspace: 'w*'}", "{project: web}", "names the workspace more exactly (w*)", " to workspaces w*"),
     ],
 )
 def test_warning_says_why_one_wins_and_for_whom(winner: str, loser: str, why: str, whom: str) -> None:
     rules = "rules: [{id: r, then: deny, match: {tools: [x]}}]"
     found = said(f"policy: w\nscope: {winner}", f"policy: l\nscope: {loser}\n{rules}")
 
-    assert found == [f"`w` {why} and wins whole: rule r of `l` never applies{whom}"]
+    assert found == [f"`w` {why} and wins as a whole: rule r of `l` never applies{whom}"]
 
 
 def test_equal_scopes_leave_the_loser_nothing() -> None:
@@ -90,7 +89,7 @@ def test_equal_scopes_leave_the_loser_nothing() -> None:
     one, other = (standing(text.format(name=name), version) for name, version in (("a", 1), ("b", 2)))
 
     assert [problem.message for problem in shadows(one, [other])] == [
-        "`b` has the same scope, the higher version (2) and wins whole: rule a-r of `a` never applies"
+        "`b` has the same scope, the higher version (2) and wins as a whole: rule a-r of `a` never applies"
     ]
 
 
@@ -100,7 +99,7 @@ def test_project_and_tenant_shadow_each_other_only_in_that_project() -> None:
     other = standing("policy: other\nrules: [{id: r2, then: allow}]", project="shop")
 
     assert [problem.message for problem in shadows(own, [tenant, other])] == [
-        "`web/own` names the project and wins whole: rule no of `all` never applies to project web"
+        "`web/own` names the project and wins as a whole: rule no of `all` never applies to project web"
     ]
 
 
@@ -123,7 +122,7 @@ def test_very_many_warnings_are_cut() -> None:
     found = shadows(standing(SUPPORT), others)
 
     assert len(found) == WARNINGS_MAX + 1
-    assert found[-1].message == "7 more policies stand before or behind this one"
+    assert found[-1].message == "7 more policies rank before or after this one"
 
 
 NAMES = ["".join(letters) for size in range(6) for letters in itertools.product("ab", repeat=size)]

@@ -185,10 +185,10 @@ def test_zones_are_those_of_the_pinned_package(monkeypatch: pytest.MonkeyPatch) 
         ("now.getHours('+24:00') == args.n", "an offset has at most 23 hours and 59 minutes"),
         ("now.getHours('../../etc/passwd') == args.n", "there is no time zone '../../etc/passwd'"),
         ("now.getHours(args.zone) == args.n", "getHours() was given a value of a kind that it does not take"),
-        ("args.n.getHours('UTC') == 1", "getHours() takes a zone where it is of a time, such as now"),
+        ("args.n.getHours('UTC') == 1", "getHours() takes a zone only for a time, such as now"),
         (
             "duration('1h').getHours('UTC') == args.n",
-            "getHours() takes a zone where it is of a time, such as now",
+            "getHours() takes a zone only for a time, such as now",
         ),
         ("timestamp('9999-12-31T23:59:59Z').getHours('+01:00') == args.n", "date value out of range"),
     ],
@@ -222,16 +222,16 @@ def test_zone_that_cannot_be_had_is_an_error(source: str, said: str) -> None:
         ),
         (
             "now < timestamp('2026-01-05 12:00:00Z')",
-            "'2026-01-05 12:00:00Z' is no time; write it as timestamp('2026-01-05T12:00:00Z')",
+            "'2026-01-05 12:00:00Z' is not a time; write it as timestamp('2026-01-05T12:00:00Z')",
         ),
-        ("now - now < duration('1d')", "'1d' is no duration; write it as duration('1h30m')"),
+        ("now - now < duration('1d')", "'1d' is not a duration; write it as duration('1h30m')"),
     ],
 )
 def test_time_or_zone_that_fails_in_each_call_is_refused_on_publishing(condition: str, said: str) -> None:
     assert told(condition) == [said]
 
 
-BEHIND = "a duration takes no time behind it; write the time first: "
+BEHIND = "a time cannot be added to a duration; write the time first: "
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,10 @@ BEHIND = "a duration takes no time behind it; write the time first: "
     [
         ("duration('1h') + now > timestamp(args.at)", f"{BEHIND}now + duration(…)"),
         ("duration(args.d) + timestamp(args.at) > now", f"{BEHIND}timestamp(…) + duration(…)"),
-        ("args.a == null && null in {'a': 1}", "null is no key of a map; leave this out, or look in a list"),
+        (
+            "args.a == null && null in {'a': 1}",
+            "null cannot be a key of a map; leave this out, or use a list",
+        ),
     ],
 )
 def test_what_cel_answers_and_the_binding_does_not_is_refused_on_publishing(

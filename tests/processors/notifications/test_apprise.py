@@ -177,7 +177,7 @@ async def test_send_to_one_who_hangs_ends_in_time_and_does_not_pile_up() -> None
         channel = AppriseChannel(f"mailto://127.0.0.1:{port}?{people}&mode=insecure", 0.3)
         with pytest.raises(Undelivered, match=r"no answer within 0\.3 s"):
             await channel.send(MESSAGE)
-        with pytest.raises(Undelivered, match="the try before still hangs"):
+        with pytest.raises(Undelivered, match="the previous try has not ended yet"):
             await channel.send(MESSAGE)
 
 

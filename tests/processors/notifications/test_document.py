@@ -62,19 +62,19 @@ def test_parse_whole_file_is_read_with_its_defaults() -> None:
         (
             text_of(hook(secret_file="x")),
             "notifications[0].to[0].webhook",
-            "name the secret by one of secret_env and secret_file",
+            "name the secret by exactly one of secret_env and secret_file",
         ),
         (
             text_of(one(to=[{"apprise": {}}])),
             "notifications[0].to[0].apprise",
-            "name the address by one of url_env and url_file",
+            "name the address by exactly one of url_env and url_file",
         ),
         (
             text_of(one(), one()),
             "notifications[1].id",
-            "the id 'n' stands 2 times; give each notification its own",
+            "the id 'n' appears 2 times; give each notification its own",
         ),
-        (text_of(one(), link_base="ftp://x"), "link_base", "this is no web address"),
+        (text_of(one(), link_base="ftp://x"), "link_base", "this is not a web address"),
         (text_of(one(), link_base="https://x/{hold}"), "link_base", "the only placeholder is one {hold_id}"),
         ("[]", "notifications", "the file is a mapping that begins with 'notifications:'"),
         ("notifications: &a\n", "line 1, column 16", ""),
@@ -156,7 +156,7 @@ def test_load_secret_of_variable_and_file_makes_endpoints_with_keys(tmp_path: Pa
         ({"webhook": {"url": "https://e.com/", "secret_env": "NOWHERE"}}, "the variable NOWHERE is not set"),
         ({"webhook": {"url": "https://e.com/", "secret_env": "SHORT"}}, "24 to 64 random bytes"),
         ({"webhook": {"url": "https://e.com/", "secret_file": "none"}}, "cannot be read (FileNotFoundError)"),
-        ({"apprise": {"url_env": "SHORT"}}, "apprise takes no such address"),
+        ({"apprise": {"url_env": "SHORT"}}, "apprise does not support this address"),
     ],
 )
 def test_load_secret_that_is_not_usable_is_refused_and_not_shown(

@@ -283,7 +283,7 @@ async def test_notifier_second_one_on_the_same_outbox_is_refused(role: NotifierR
         try:
             role.start()
             assert role.wait_end() == 1
-            assert "end the other process that has it" in role.log
+            assert "end the other process that uses it" in role.log
         finally:
             assert first is not None
             first.kill()

@@ -44,7 +44,7 @@ class Hangs:
     async def send(self, outgoing: RenderedMessage) -> None:
         self.asked += 1
         if self.asked <= self.times:
-            raise Undelivered("the try before still hangs", was_tried=False)
+            raise Undelivered("the previous try has not ended yet", was_tried=False)
         self.taken.append(outgoing.id)
 
 
@@ -177,7 +177,7 @@ async def test_turn_a_channel_that_hangs_for_good_is_given_up_within_the_bound(w
     await world.work(started_ms + 86_400_000)
     ((ids, why),) = world.buried
     assert ids == ["event-1"]
-    assert why == "n/1 (fake): it was never tried (the try before still hangs)"
+    assert why == "n/1 (fake): it was never tried (the previous try has not ended yet)"
     assert world.now_ms - started_ms <= 601_000
 
 
@@ -235,7 +235,7 @@ async def test_turn_message_that_cannot_be_worded_is_given_up_and_holds_nobody_u
     assert [found.id for found in world.receiver.requests] == ["event-2"]
     ((ids, why),) = world.buried
     assert ids == ["event-1"]
-    assert "a mistake of the notifier's" in why
+    assert "an error in the notifier" in why
 
 
 async def test_turn_dead_letter_that_cannot_be_written_keeps_the_message(world: World) -> None:
