@@ -255,6 +255,13 @@ def test_reserve_of_a_rule_that_rests_has_expired_or_is_unknown_is_refused() -> 
     assert names([event]) == ["RuleUseRefused"]
 
 
+@pytest.mark.parametrize("evidence", ["", "not JSON", "[]", '"d"', "1"])
+def test_suspend_with_evidence_that_is_no_object_is_refused(evidence: str) -> None:
+    book = Book()
+    book.make(four_eyes=False)
+    assert code(book.ask(SuspendRule(rule_id="r", evidence=evidence), DECIDER)) == "malformed"
+
+
 def test_reserve_by_anybody_but_a_decider_is_refused() -> None:
     book = Book()
     book.make(four_eyes=False)

@@ -234,6 +234,21 @@ def test_consume_after_the_rule_was_suspended_is_held_again() -> None:
     assert the(events, "HoldOpened").cause == "definition_changed"
 
 
+@pytest.mark.parametrize("other", ["0", "~"], ids=["an id before", "an id after"])
+def test_consume_after_the_rule_was_suspended_is_not_covered_by_another_rule(other: str) -> None:
+    made = unlimited()
+    events = decide(made, pay(made, "first"), scope="rule", remember={"uses": None})
+    asked = the(events, "RuleAsked")
+    rule_id = make(made, asked)
+    release = the(pay(made, "second"), "ToolCallReleased")
+    document = canonical({**json.loads(asked.document), "rule_id": other})
+    publish(made, RuleMade(rule_id=other, status="active", reason="", document=document, by="rita"))
+    publish(made, RuleSuspended(rule_id=rule_id, reason="", evidence="{}", by="rudi"))
+    events = made.ask(k.ConsumeGrant(call_id="second", digest=release.digest, attempt_id="a"))
+    assert "GrantConsumed" not in names(events)
+    assert "CommandRefused" in names(events)
+
+
 def test_consume_while_the_rule_is_active_is_consumed() -> None:
     made = unlimited()
     ruled(made)
