@@ -117,10 +117,10 @@ class AsyncExecution:
             await self.fail(reason[:MOST_ERROR_CHARS])
         except ExecutionClosed:
             # A rejection under `on_reject: halt` has ended it, or somebody else has.
-            _log.debug("execution %s had ended already", self.id)
+            _log.debug("execution %s had already ended", self.id)
         except PlacetError as unsaid:
             # The block's own error is what its caller must see.
-            _log.warning("execution %s stays open: its failure could not be told (%s)", self.id, unsaid)
+            _log.warning("execution %s stays open: its failure could not be reported (%s)", self.id, unsaid)
 
     async def complete(self, result: Any = None) -> Execution:
         """End it with its result.
@@ -241,7 +241,7 @@ class AsyncExecution:
 
     def block(self, make: Make[T]) -> T:
         """See `Run`: an asynchronous execution never blocks."""
-        raise RuntimeError("an asynchronous execution is awaited, never blocked on")
+        raise RuntimeError("an asynchronous execution must be awaited and cannot block")
 
     def wait(self, make: Make[T]) -> Awaitable[T]:
         """See `Run`."""

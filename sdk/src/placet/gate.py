@@ -266,7 +266,7 @@ def _whole(
     """The arguments with their sensitive values, read back from their canonical bytes."""
     found = parse_strict(canonical(restored(arguments, delivered)))
     if call.revision == 1 and canonical(found) != canonical(proposal.arguments):
-        raise ForgedSecret("what was handed over is not what was proposed")
+        raise ForgedSecret("the values handed over are not those that were proposed")
     if has_placeholder(found) and not has_placeholder(proposal.arguments):
         raise ForgedSecret("a sensitive value was not handed over")
     assert isinstance(found, dict)
@@ -332,7 +332,7 @@ def verified(call: ToolCall, proposal: Proposal) -> Mapping[str, Any]:
     if not same:
         raise _mismatch(call, "its arguments were changed without a new revision", expected)
     if granted_digest(call) != expected:
-        raise _mismatch(call, "its digest is not that of what would run", expected)
+        raise _mismatch(call, "its digest is not that of the call that would run", expected)
     assert isinstance(arguments, dict)
     return arguments
 

@@ -72,7 +72,7 @@ def check_has(call: Any, attempt_id: str) -> None:
     """
     told = call if isinstance(call, Mapping) else {}
     if told.get("status") != "consumed" or told.get("attempt_id") != attempt_id:
-        raise _not_released("the gateway's answer is about no run of this attempt: nothing runs")
+        raise _not_released("the gateway's answer does not confirm a run of this attempt: nothing runs")
 
 
 def _not_released(detail: str) -> NotReleased:
@@ -103,9 +103,9 @@ async def beating(
             answer = await renew()
         except PlacetError as error:
             if isinstance(error, Refused) and error.acts != "retry":
-                _log.warning("an attempt cannot say any more that it runs: %s", error)
+                _log.warning("the lease of an attempt can no longer be renewed: %s", error)
                 return
-            _log.info("a sign of life did not arrive, another follows: %s", error)
+            _log.info("a lease was not renewed, trying again: %s", error)
             pause_s = lease_s * AGAIN_AFTER
             continue
         found = answer.get("lease_until") if isinstance(answer, Mapping) else None

@@ -102,7 +102,7 @@ async def register(channel: Channel, definition: Mapping[str, Any]) -> Registere
     except NotAuthorised as refused:
         detail = (
             f"{name} is not published as this program declares it, and {refused.detail or 'this token may not'}:"
-            " an operator publishes it, by `placet tool register` or `placet tool put`"
+            " an operator must publish it, with `placet tool register` or `placet tool put`"
         )
         raise NotAuthorised(refused.code, refused.status, detail, refused.fields) from refused
     return Registered(name, published.version, is_new=True)
