@@ -174,7 +174,7 @@ def _without_secrets(hold: Hold, edited: dict[str, Any], *, on_command_line: boo
     """Edited arguments with the sensitive values hidden.
 
     Raises:
-        typer.BadParameter: such a value stands on the command line.
+        typer.BadParameter: such a value is on the command line.
     """
     places = plain_places(hold.input_schema, hold.arguments, edited)
     if places and on_command_line:

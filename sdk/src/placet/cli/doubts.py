@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Up to so many unknown tools are named singly.
+# Up to this number, each unknown tool has its own line.
 UNKNOWN_TOLD_MAX = 3
 UNKNOWN_TOOL = "no_known_tool"
 _RULE = re.compile(r"rules\[(\d+)\]")

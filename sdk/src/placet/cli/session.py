@@ -100,7 +100,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: st
     Args:
         columns: their heads.
         rows: cells; a text of rich's stays as it is, a time is shown as `local_time` shows it.
-        empty: what is said where there is no row.
+        empty: the text if there are no rows.
     """
     from rich.table import Table
     from rich.text import Text
@@ -298,7 +298,7 @@ def check_askable(yes: bool, hint: str = "give --yes") -> None:
     """Refuse to go on without a confirmation if there is no terminal to prompt on.
 
     Raises:
-        typer.BadParameter: nobody can be asked here.
+        typer.BadParameter: there is no terminal to prompt on.
     """
     if not yes and not is_interactive():
         raise typer.BadParameter(f"there is no terminal to prompt on: {hint}", param_hint="--yes")
@@ -308,7 +308,7 @@ def confirm(question: str, yes: bool, hint: str = "give --yes") -> None:
     """Ask a person for confirmation before something is done.
 
     Raises:
-        typer.BadParameter: nobody can be asked here.
+        typer.BadParameter: there is no terminal to prompt on.
         typer.Exit: the person said no.
     """
     if yes:

@@ -103,7 +103,7 @@ class RemoteKeys:
             split.scheme == "http" and (allow_http or split.hostname in LOOPBACK)
         ):
             raise ValueError(
-                f"{url}: keys must be fetched over https: otherwise whoever can answer in between could sign grants"
+                f"{url}: keys must be fetched over https: otherwise anybody in between could sign grants"
             )
         self.url = url
         self._client = client
