@@ -101,8 +101,8 @@ def _way_back(path: Path) -> str:
     whole = path.with_name(COPIES)
     with suppress(KeysUnreadable):
         if load_copy(path):
-            return f"restore it, or delete it to have it made again from {whole}, which has all its keys"
-    return "restore it from a backup; made again it would lack every key but the one that signs now"
+            return f"restore it, or delete it: it is then written again from {whole}, which has all its keys"
+    return "restore it from a backup; a new file would have only the key that signs now"
 
 
 def load_copy(path: Path) -> dict[str, Ed25519PublicKey]:
@@ -123,8 +123,8 @@ def _copied(path: Path) -> dict[str, dict[str, Ed25519PublicKey]]:
         return {}
     except (ValueError, AttributeError, TypeError, binascii.Error) as error:
         raise KeysUnreadable(
-            f"{copies} is damaged ({error}): restore it, or delete it once {path.name} and the files beside it are "
-            "known to have all their keys; it is made again from them"
+            f"{copies} is damaged ({error}): restore it, or delete it if {path.name} and the files beside it are "
+            "known to have all their keys; it is then written again from them"
         ) from error
 
 
@@ -182,9 +182,9 @@ def publish(path: Path, key: SigningKey) -> dict[str, Ed25519PublicKey]:
         known = dict(copy)
     if lost := [kid for kid in copy if kid not in known]:
         raise KeysUnreadable(
-            f"{path} has lost the key {lost[0]}, and what it signed would count no more: restore the file, or delete "
-            f"it to have it made again from {path.with_name(COPIES)}; a key that shall be believed no more is taken "
-            "out of both by `placet keys withdraw`"
+            f"{path} has lost the key {lost[0]}, so what this key signed would no longer count: restore the file, "
+            f"or delete it: it is then written again from {path.with_name(COPIES)}; to stop trusting a key, use "
+            "`placet keys withdraw`, which removes it from both"
         )
     if key.kid not in known or known.keys() != copy.keys() or not path.exists():
         known[key.kid] = key.private_key.public_key()

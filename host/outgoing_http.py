@@ -39,6 +39,6 @@ def proxy_checked() -> Iterator[None]:
     except (ValueError, httpx.InvalidURL):
         # Not chained: the reason can quote the proxy's password.
         raise ProxyUnusable(
-            "The environment names a proxy that cannot be used: mend HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name "
-            "the host in NO_PROXY."
+            "The environment names a proxy that cannot be used: correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or "
+            "name the host in NO_PROXY."
         ) from None

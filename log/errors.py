@@ -5,8 +5,8 @@ from log.places import TopicPartition
 from schemas.topics import begins_late
 
 RESTORE = (
-    "restore the log from a backup; only where it is meant as it is now, all its topics from one moment, rebuild the "
-    "views with placet replay --force"
+    "restore the log from a backup; only if it is intended as it is now, with all topics from one moment, rebuild "
+    "the views with placet replay --force"
 )
 
 
@@ -23,7 +23,9 @@ class BatchTooLarge(LogError):
     """
 
     def __init__(self, tp: TopicPartition, size_bytes: int) -> None:
-        super().__init__(f"{size_bytes} bytes do not fit one batch on {tp}: send fewer or smaller records.")
+        super().__init__(
+            f"{size_bytes} bytes do not fit into one batch on {tp}: send fewer or smaller records."
+        )
         self.tp = tp
         self.size_bytes = size_bytes
 
@@ -82,7 +84,9 @@ class LogRefused(LogError):
     """
 
     def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"The log at {address} refused ({reason}): mend credentials, rights or settings.")
+        super().__init__(
+            f"The log at {address} refused ({reason}): correct the credentials, rights or settings."
+        )
         self.address = address
         self.reason = reason
 
@@ -100,8 +104,8 @@ class TopicMissing(LogError):
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"The topic {topic} or one of its partitions does not exist: restore it if it was deleted; a new "
-            "installation's is created by placet up."
+            f"The topic {topic} or one of its partitions does not exist: restore it if it was deleted; in a new "
+            "installation, placet up creates it."
         )
         self.topic = topic
 
@@ -116,8 +120,8 @@ class MemberReplaced(LogError):
 
     def __init__(self, group: str, member: str) -> None:
         super().__init__(
-            f"Another process runs as {member} in {group} and took this one's place: end one of the two, or give "
-            "each a worker id of its own."
+            f"Another process runs as {member} in {group} and took this one's place: stop one of the two, or give "
+            "each its own worker id."
         )
         self.group = group
         self.member = member
@@ -132,9 +136,9 @@ class ClaimUnknown(LogError):
 
     def __init__(self, tp: TopicPartition, offset: int, doubt: str) -> None:
         super().__init__(
-            f"The claim at {tp}@{offset} was counted before, but it {doubt}: everything under it would be "
-            "decided anew. Restore keys/deciders.json and keys/signed-from.json from a host or backup that has all "
-            "their lines; docs/identity.md says what to do where that is meant, or where an earlier version ran with "
+            f"The claim at {tp}@{offset} was accepted before, but it {doubt}: everything under it would be "
+            "decided again. Restore keys/deciders.json and keys/signed-from.json from a host or backup that has all "
+            "their lines; docs/identity.md says what to do if that is intended, or if an earlier version ran with "
             "log_signatures off."
         )
         self.tp = tp
@@ -154,9 +158,9 @@ class LogTruncated(LogError):
 
     def __init__(self, tp: TopicPartition, wanted: int, first: int, end: int) -> None:
         super().__init__(
-            f"Offset {wanted} of {tp} was asked for, but the log holds {first} up to {end}: it was truncated or "
+            f"Offset {wanted} of {tp} was requested, but the log holds {first} up to {end}: it was truncated or "
             "recreated. Restore all its topics from a backup of one moment, and remove nothing: what is missing "
-            "would be decided anew (docs/operations.md, Backup and restore)."
+            "would be decided again (docs/operations.md, Backup and restore)."
         )
         self.tp = tp
         self.wanted = wanted
@@ -216,8 +220,8 @@ class LogFromNewerVersion(LogError):
 
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
-            f"{where} is a fact of the log that this version cannot read ({detail}): run the version that wrote it, "
-            "or a newer one."
+            f"{where} is a record of the log that this version cannot read ({detail}): run the version that wrote "
+            "it, or a newer one."
         )
         self.where = where
 

@@ -21,7 +21,7 @@ def subject_fault(subject: str) -> str | None:
         # People would take it for the subject without the spaces, which is another person.
         return "must not begin or end with a space"
     if subject.startswith(RESERVED_SUBJECT):
-        return f"must not begin with {RESERVED_SUBJECT}, which is Placet's own"
+        return f"must not begin with {RESERVED_SUBJECT}, which is reserved for Placet"
     return None
 
 

@@ -76,7 +76,7 @@ def refusal_to_decide(
     if actor.agent is not None:
         return Refusal.NOT_AUTHORISED, "an agent's token cannot decide"
     if people.is_disabled(actor.subject):
-        return Refusal.NOT_AUTHORISED, "this account may do nothing any more"
+        return Refusal.NOT_AUTHORISED, "this account is disabled"
     if (problem := _exclusion(asked, requesters, actor.subject, people)) is not None:
         return problem
     if could_decide(asked, actor.subject, actor.roles, people):
@@ -84,7 +84,7 @@ def refusal_to_decide(
     hands = hands_to(asked, actor.subject, actor.roles, people)
     if hands:
         if not still_hand_on(asked, requesters, hands, people):
-            return Refusal.FORBIDDEN_ROLE, "who handed the hold on to you may not decide it any more"
+            return Refusal.FORBIDDEN_ROLE, "the person who delegated the hold to you can no longer decide it"
         return None
     if asked.roles or asked.reviewers:
         named = ", ".join((*asked.roles, *asked.reviewers))
@@ -185,7 +185,7 @@ def _exclusion(
     if asked.exclude_requester and person in requesters():
         return (
             Refusal.OWN_REQUEST,
-            "the rule wants another person than those who asked or whom the agent acts for",
+            "the rule requires a person other than those who asked or for whom the agent acts",
         )
     return None
 

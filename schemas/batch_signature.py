@@ -79,7 +79,7 @@ def _signed_bytes(context: bytes, size: int, root: bytes) -> bytes:
 
 def _hashes(data: bytes) -> tuple[bytes, ...]:
     if len(data) % HASH_BYTES:
-        raise ValueError("an audit path is whole hashes")
+        raise ValueError("an audit path must consist of whole hashes")
     return tuple([data[i : i + HASH_BYTES] for i in range(0, len(data), HASH_BYTES)])
 
 

@@ -29,7 +29,7 @@ ToolName = Annotated[
     Limit(ID_MAX_CHARS),
     Form(r"[^\x00-\x1f\x7f]{1,128}", "must be 1 to 128 characters, and no control characters"),
 ]
-Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]*\S[\s\S]*", "must say something")]
+Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]*\S[\s\S]*", "must not be blank")]
 Count = Annotated[Long, Range(0, COUNT_MAX)]
 Id = Annotated[str, Limit(ID_MAX_CHARS)]
 Name = Annotated[str, Limit(NAME_MAX_CHARS)]
@@ -105,7 +105,7 @@ class ProposeToolCall(Message):
 class ConsumeGrant(Message):
     """Use a release, once. `attempt_id` is random per process and never derived from the call.
 
-    `grant_id` refuses any release but that one.
+    With `grant_id`, any other release is refused.
     """
 
     call_id: Id
@@ -126,7 +126,7 @@ class ReportResult(Message):
 
 
 class RenewLease(Message):
-    """Say that the attempt still runs a consumed call. Taken once no more than half of its lease is left."""
+    """Say that the attempt still runs a consumed call. Accepted when no more than half of its lease is left."""
 
     call_id: Id
     attempt_id: AttemptId
@@ -188,10 +188,10 @@ class ExtendHold(Message):
 class DecideHold(Message):
     """Decide a hold on exactly the digest that was seen.
 
-    `edited_arguments` and `value` are canonical JSON. `view_digest` names what was shown. How long the door had it on
-    show is in the header `placet_dwell_ms`, so that the same word is the same body at every door; earlier
-    doors have said it in `dwell_ms`. `remember` is canonical JSON of what `scope` is to remember:
-    services/domain/memory/memory.py.
+    `edited_arguments` and `value` are canonical JSON. `view_digest` names what was shown. The header
+    `placet_dwell_ms` says for how long the interface showed it, so that the same decision is the same body at every
+    interface; earlier gateways wrote it into `dwell_ms`. `remember` is canonical JSON of what is to be remembered for
+    `scope`: services/domain/memory/memory.py.
     """
 
     hold_id: Id
@@ -222,7 +222,7 @@ class EraseSecrets(Message):
 
 
 class ReserveRuleUse(Message):
-    """Ask a standing rule for one use. The decider of the call's partition asks; the rule's partition answers."""
+    """Ask a standing rule for one use. It is sent by the decider of the call's partition."""
 
     rule_id: Id
     reservation_id: Id
@@ -233,7 +233,7 @@ class ReserveRuleUse(Message):
 
 
 class SettleReservation(Message):
-    """Carry the answer on a use back to its call. `number` is which use it is, 0 for none."""
+    """Carry the answer on a use back to its call. `number` is the number of the use, 0 if there is none."""
 
     call_id: Id
     revision: Long
@@ -244,9 +244,9 @@ class SettleReservation(Message):
 
 
 class ExpireDue(Message):
-    """The timer's nudge: something of this execution is due. It carries no decision of its own.
+    """The timer's nudge: something of this execution is due. It contains no decision.
 
-    Its id is made of subject, deadline and attempt, so that a repeated nudge is one nudge.
+    Its id is derived from subject, deadline and attempt, so that a repeated nudge is the same command.
     """
 
     subject_id: Id
@@ -262,7 +262,7 @@ class PublishPolicy(Message):
 
 
 class RetirePolicy(Message):
-    """Take a policy out of force. `version` is the one that is meant; 0 for whichever is in force."""
+    """Take a policy out of force. `version` is the version to retire; 0 means the one in force."""
 
     name: Id
     version: Count = 0
@@ -284,7 +284,7 @@ class PublishPrincipal(Message):
 
 
 class MakeRule(Message):
-    """Make a standing rule (canonical JSON) of a decision. The decider itself asks."""
+    """Make a standing rule (canonical JSON) of a decision. The decider itself sends it."""
 
     rule_id: Id
     document: Document
@@ -298,7 +298,7 @@ class ActivateRule(Message):
 
 
 class SuspendRule(Message):
-    """Let a standing rule rest. `evidence` is JSON of the contrary decision, where there is one."""
+    """Let a standing rule rest. `evidence` is JSON of the contrary decision, if there is one."""
 
     rule_id: Id
     reason: Text = ""

@@ -158,7 +158,7 @@ class Verifier:
                 raise UnreadableRecord("unbelievable", f"the token was refused: {error}") from error
         if _says_nudge(raw, headers):
             return _timer_of(raw.key), ""
-        raise UnreadableRecord("unbelievable", "neither signed by a gateway nor with a token")
+        raise UnreadableRecord("unbelievable", "neither signed by a gateway nor sent with a token")
 
     def _check_signature(self, raw: RawRecord, headers: Mapping[str, bytes]) -> Signatory:
         try:
@@ -169,9 +169,9 @@ class Verifier:
         # Looked up each time: a key that was withdrawn is no longer trusted.
         key, signatory = self._key_of(proof.kid)
         if key is None or signed is None:
-            raise UnreadableRecord("unbelievable", "no gateway's key, or no place in its batch")
+            raise UnreadableRecord("unbelievable", "signed with an unknown key, or not part of its batch")
         if not self._verified.fits(proof.kid, key, proof.signature, signed):
-            raise UnreadableRecord("unbelievable", "the gateway's signature does not fit")
+            raise UnreadableRecord("unbelievable", "the gateway's signature is not valid")
         return signatory
 
     def _key_of(self, kid: str) -> tuple[Ed25519PublicKey | None, Signatory]:
@@ -271,7 +271,7 @@ def _actor_of(envelope: bytes) -> Actor:
 def _check_labels(raw: RawRecord, headers: Mapping[str, bytes], actor: Actor, body: Message) -> None:
     """Refuse a record if the headers that others route and filter by contradict the record itself."""
     if type(body) not in _COMMAND_TYPES:
-        raise UnreadableRecord("malformed", "an event stands on a commands topic")
+        raise UnreadableRecord("malformed", "an event is on a commands topic")
     labels = {
         "ce_type": codec.SUBJECTS[type(body)].encode(),
         "ce_subject": raw.key,
@@ -279,7 +279,7 @@ def _check_labels(raw: RawRecord, headers: Mapping[str, bytes], actor: Actor, bo
     }
     for name, expected in labels.items():
         if headers.get(name, expected) != expected:
-            raise UnreadableRecord("malformed", f"{name} does not fit the record")
+            raise UnreadableRecord("malformed", f"{name} does not match the record")
 
 
 def _with_dwell(body: Message, headers: Mapping[str, bytes]) -> Message:
@@ -299,15 +299,16 @@ def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message, sign
         _check_carried(actor, body)
         return
     if isinstance(body, DECIDERS_ALONE):
-        raise UnreadableRecord("unbelievable", f"only a decider's key is believed for {type(body).__name__}")
+        raise UnreadableRecord("unbelievable", f"only a decider's key may sign {type(body).__name__}")
     # Not actor.has(), which gives an admin every role: an admin is not the timer.
     if "system" in actor.roles and not isinstance(body, ExpireDue):
-        raise UnreadableRecord("unbelievable", "the timer asks for nothing but expiry")
+        raise UnreadableRecord("unbelievable", "the timer may only send expiries")
     if "placet_signature" in headers or "placet_token" not in headers:
         return
     if actor.agent is None or not isinstance(body, BY_TOKEN):
         raise UnreadableRecord(
-            "unbelievable", "a token on a record is an agent's, to propose, consume, report and request"
+            "unbelievable",
+            "a record may carry only an agent's token, and only to propose, consume, report or request",
         )
 
 
@@ -315,14 +316,14 @@ def _check_id(command_id: str, body: Message, signatory: Signatory) -> None:
     """Refuse a predictable id from another sender, whose trace would then be taken for the answer to that id."""
     if isinstance(body, ExpireDue) != command_id.startswith(TIMER_IDS):
         raise UnreadableRecord(
-            "unbelievable", f"ids {TIMER_IDS}… are the timer's nudges', and they have no others"
+            "unbelievable", f"ids {TIMER_IDS}… are for the timer's nudges only, and a nudge has no other id"
         )
     if command_id.startswith(DECIDER_IDS) and signatory != "decider":
-        raise UnreadableRecord("unbelievable", f"only a decider's key is believed for ids {DECIDER_IDS}…")
+        raise UnreadableRecord("unbelievable", f"only a decider's key may sign ids {DECIDER_IDS}…")
 
 
 def _check_carried(actor: Actor, body: Message) -> None:
     if (actor.subject, actor.roles, actor.agent) != (DECIDER, ("system",), None):
-        raise UnreadableRecord("unbelievable", "a decider's key speaks for deciders only")
+        raise UnreadableRecord("unbelievable", "a decider's key may sign only for deciders")
     if not isinstance(body, BY_DECIDER):
-        raise UnreadableRecord("unbelievable", f"a decider's key is not believed for {type(body).__name__}")
+        raise UnreadableRecord("unbelievable", f"a decider's key may not sign {type(body).__name__}")

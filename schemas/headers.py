@@ -108,7 +108,7 @@ def _meta(headers: dict[str, bytes]) -> EventMeta:
 def _check_labels(key: bytes, body: Message, headers: dict[str, bytes]) -> None:
     expected = _TYPES.get(type(body))
     if expected is None:
-        raise UnreadableRecord("malformed", "a command stands on an events topic")
+        raise UnreadableRecord("malformed", "a command is on an events topic")
     if headers.get("ce_type") != expected:
         raise UnreadableRecord("malformed", "ce_type is not the type of the body")
     _check_subject(key, headers)

@@ -50,7 +50,7 @@ def schema_problem(schema: Mapping[str, Any]) -> SchemaProblem | None:
     if not isinstance(named, str):
         return SchemaProblem(".$schema", "must be a string")
     if named.rstrip("#") == f"{_OLD}3/schema":
-        return SchemaProblem(".$schema", "draft-03 is not read any more; write the schema in a later one")
+        return SchemaProblem(".$schema", "draft-03 is no longer supported; write the schema in a later draft")
     if len(canonical(schema).encode()) > INPUT_SCHEMA_MAX_BYTES:
         return SchemaProblem("", f"is limited to {INPUT_SCHEMA_MAX_BYTES} bytes")
     return (
@@ -109,7 +109,7 @@ def _no_object(schema: Mapping[str, Any]) -> SchemaProblem | None:
     kinds = schema.get("type", "object")
     if kinds == "object" or (isinstance(kinds, list) and "object" in kinds):
         return None
-    return SchemaProblem(".type", 'must be "object": arguments are always one, so that no call would fit')
+    return SchemaProblem(".type", 'must be "object": arguments are always an object, so no call would match')
 
 
 def _leads_nowhere(schema: Mapping[str, Any]) -> SchemaProblem | None:
@@ -132,7 +132,7 @@ def _leads_nowhere(schema: Mapping[str, Any]) -> SchemaProblem | None:
             except (Unresolvable, NoSuchAnchor, ValueError, TypeError):
                 named = json.dumps(found[:80], ensure_ascii=False)
                 message = (
-                    f"refers to {named}, which is not in it, and nothing is fetched:"
+                    f"refers to {named}, which is not in the schema, and nothing is fetched:"
                     ' put that schema under "$defs" and refer to it by "#/$defs/NAME"'
                 )
                 return SchemaProblem("", message)
@@ -155,7 +155,7 @@ def _nested_dialect(schema: Any) -> SchemaProblem | None:
     # The validator would apply a part in another dialect with that dialect's own rules for patterns.
     for path, part in _parts(schema):
         if path and isinstance(part.get("$schema"), str):
-            return SchemaProblem(f"{path}.$schema", "stands at the beginning of the whole schema only")
+            return SchemaProblem(f"{path}.$schema", "is allowed only at the top of the whole schema")
     return None
 
 
@@ -164,7 +164,9 @@ def _bad_pattern(schema: Any) -> SchemaProblem | None:
     for path, part in _parts(schema):
         by_name = part.get("patternProperties")
         if "unevaluatedProperties" in part and any("patternProperties" in inner for _, inner in _parts(part)):
-            message = "is not read beside patternProperties; name the properties, or use additionalProperties"
+            message = (
+                "is not supported beside patternProperties; name the properties, or use additionalProperties"
+            )
             return SchemaProblem(f"{path}.unevaluatedProperties", message)
         found = [(f"{path}.pattern", part.get("pattern"))]
         found += (

@@ -111,7 +111,7 @@ def _compiled(text: str) -> Any:
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         if shown.startswith(_TOO_LARGE):
             raise PatternTooLarge("it is too large; shorten its repetitions and classes") from error
-        why = f"{shown[:100] or 'it is none'}; look-around and references back are not possible"
+        why = f"{shown[:100] or 'it is not a pattern'}; look-around and back-references are not possible"
         raise PatternRefused(why) from error
 
 
@@ -129,7 +129,7 @@ def _translated(pattern: str) -> str:
             raise PatternRefused("look-around is not possible in linear time")
         if odd:
             raise PatternRefused(
-                f"[{odd} is read differently by different engines; write the class otherwise"
+                f"[{odd} is read differently by different engines; write the class in another way"
             )
         code = int(long or short or "-1", 16)
         if high is not None:
@@ -149,7 +149,7 @@ def _translated(pattern: str) -> str:
 
 def _escape(char: str) -> str:
     if char in _FOREIGN_ESCAPES:
-        raise PatternRefused(f"\\{char} is no escape of JSON Schema's patterns")
+        raise PatternRefused(f"\\{char} is not an escape of JSON Schema's patterns")
     # ECMA-262's \s includes all of Unicode's spaces; RE2's only ASCII's.
     return f"\\{char}"
 

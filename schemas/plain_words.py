@@ -36,7 +36,7 @@ _NEEDED = {
     "too_short": "at least {min_length} item(s)",
     "too_long": "at most {max_length} items",
     "greater_than": "a number above {gt}",
-    "greater_than_equal": "a number from {ge} on",
+    "greater_than_equal": "a number of at least {ge}",
     "less_than": "a number below {lt}",
     "less_than_equal": "a number of at most {le}",
 }

@@ -295,7 +295,7 @@ def _document_problems(document: PolicyDocument) -> Iterator[Problem]:
             yield _duplicate(rule.id, counts[rule.id], f"rules[{index}]")
         yield from _rule_problems(rule, f"rules[{index}]", document.defaults)
     if document.defaults.on_timeout == "escalate":
-        message = "escalate needs to know whom: write it, with an 'escalate' block, in the rules' hold"
+        message = "escalate needs the roles to ask: write it in the rules' hold, with an 'escalate' block"
         yield Problem(path="defaults.on_timeout", code="invalid", message=message)
     if document.adaptive is not None:
         yield _not_yet("adaptive", "adaptive release")
@@ -305,9 +305,7 @@ def _of_cases(problem: Problem) -> Problem:
     """Explain an unknown field that belongs to the policy's test cases, which are in a file of their own."""
     if problem.code != "unknown_field" or problem.path not in ("tools", "cases"):
         return problem
-    message = (
-        f"{problem.path!r} is of the policy's cases: write it into FILE.tests.yaml, for `placet policy test`"
-    )
+    message = f"{problem.path!r} belongs to the policy's tests: write it to FILE.tests.yaml, for `placet policy test`"
     return problem.model_copy(update={"message": message})
 
 
@@ -345,7 +343,7 @@ def readable(model: type[ModelT], value: Any) -> ModelT:
 
 
 def _duplicate(rule_id: str, count: int, path: str) -> Problem:
-    message = f"the rule id {rule_id!r} stands {count} times; give each rule its own"
+    message = f"the rule id {rule_id!r} appears {count} times; give each rule its own"
     return Problem(path=f"{path}.id", code="duplicate_rule", message=message)
 
 
@@ -364,7 +362,7 @@ def _rule_problems(rule: Rule, path: str, defaults: Defaults) -> Iterator[Proble
 
 def _hold_problems(hold: Hold, path: str, defaults: Defaults) -> Iterator[Problem]:
     if both := sorted(set(hold.reviewers) & set(hold.excluded)):
-        message = f"{both[0]!r} is a reviewer and excluded at once; remove one of the two"
+        message = f"{both[0]!r} is both a reviewer and excluded; remove one of the two"
         yield Problem(path=f"{path}.excluded", code="invalid", message=message)
     if hold.reviewers and not hold.roles and len(hold.reviewers) < hold.quorum:
         message = f"{len(hold.reviewers)} reviewers can never be {hold.quorum} people; name more, or lower the quorum"

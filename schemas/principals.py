@@ -106,7 +106,7 @@ class People(Struct, frozen=True):
             if owner is not None and owner.name != document.principal:
                 message = f"{subject!r} is an account of {owner.name!r} in the whole tenant"
             elif owner is None and whole is not None:
-                message = f"{document.principal!r} is a person of the whole tenant: accounts are the tenant's to give"
+                message = f"{document.principal!r} is a person of the whole tenant: only the tenant gives it accounts"
             else:
                 continue
             raise PolicyRefused((Problem(path=f"subjects[{index}]", code="taken", message=message),))
@@ -135,7 +135,9 @@ class People(Struct, frozen=True):
         for index, subject in enumerate(principal.subjects):
             owner = self.by_subject.get((tenant, project, subject))
             if owner is not None and owner.name != principal.name:
-                message = f"{subject!r} is an account of {owner.name!r}: one account is one person's"
+                message = (
+                    f"{subject!r} is an account of {owner.name!r}: an account belongs to only one person"
+                )
                 raise PolicyRefused((Problem(path=f"subjects[{index}]", code="taken", message=message),))
 
     def _former_after(self, tenant: str, project: str, principal: Principal) -> Map[Place, str]:
@@ -332,12 +334,12 @@ def principal_to_json(document: PrincipalDocument) -> str:
 def _problems(document: PrincipalDocument) -> Iterable[Problem]:
     for index, subject in enumerate(document.subjects):
         if subject.startswith(RESERVED_SUBJECT):
-            message = f"subjects {RESERVED_SUBJECT}… are Placet's own; remove it"
+            message = f"subjects {RESERVED_SUBJECT}… are reserved for Placet; remove it"
             yield Problem(path=f"subjects[{index}]", code="reserved", message=message)
     for role in sorted(NOT_PEOPLES & set(document.roles)):
-        message = f"the role {role} is no person's; remove it"
+        message = f"the role {role} cannot be a person's; remove it"
         yield Problem(path="roles", code="reserved", message=message)
     for name in ("subjects", "roles", "agents"):
         values: tuple[str, ...] = getattr(document, name)
         if len(set(values)) < len(values):
-            yield Problem(path=name, code="repeated", message="a value stands here twice; remove one")
+            yield Problem(path=name, code="repeated", message="a value appears here twice; remove one")

@@ -122,7 +122,7 @@ def headers_by_name(headers: Headers) -> dict[str, bytes]:
     if len(found) != len(headers):
         ours = [name for name, _ in headers if name.startswith(("ce_", "placet_"))]
         if len(set(ours)) != len(ours):
-            raise UnreadableRecord("malformed", "a header stands there twice")
+            raise UnreadableRecord("malformed", "a header appears twice")
     if None in found.values():
         return {name: value for name, value in found.items() if value is not None}
     return found

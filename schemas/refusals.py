@@ -57,14 +57,14 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.NOT_FOUND: Meaning(
         404,
-        "There is no such thing, or the token may not know that there is: the answer is the same for a resource of "
-        "another tenant or project.",
+        "The resource does not exist, or the token may not see it: the answer is the same for a resource of another "
+        "tenant or project.",
         "Check the id and the project of the token.",
     ),
     Refusal.NOT_AUTHORISED: Meaning(
         403,
-        "The token's kind cannot do this at all: an agent's token decides nothing, and acts only for its own agent "
-        "in its own executions.",
+        "This kind of token cannot do this: an agent's token cannot decide, and acts only for its own agent in its "
+        "own executions.",
         "Use a token of the person or agent that the request is for.",
     ),
     Refusal.OWN_REQUEST: Meaning(
@@ -85,24 +85,24 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.MALFORMED: Meaning(
         400,
-        "The body is not JSON with one meaning: a syntax error, a key twice, NaN, half a surrogate pair, an integer "
-        "beyond 2^53 − 1.",
+        "The body is not JSON with one meaning: a syntax error, a duplicate key, NaN, half a surrogate pair, an "
+        "integer beyond 2^53 − 1.",
         "Correct the JSON; send large integers as strings.",
     ),
     Refusal.INVALID: Meaning(
         422,
-        "A field is missing, unknown or not of its form, or the fields do not go together. `errors` lists each one.",
+        "A field is missing, unknown or malformed, or the fields do not fit together. `errors` lists each one.",
         "Correct the fields that `errors` names.",
     ),
     Refusal.INVALID_ARGUMENTS: Meaning(
         422,
-        "The arguments of a call, or the answer to a request, do not fit the published schema. `detail` names the "
+        "The arguments of a call, or the answer to a request, do not match the published schema. `detail` names the "
         "path.",
         "Correct the value; an agent can give the sentence to its model.",
     ),
     Refusal.UNKNOWN_OPTION: Meaning(
         422,
-        "The answer is none of the options of the question.",
+        "The answer is not one of the options of the question.",
         "Answer with the id of an option.",
     ),
     Refusal.ALREADY_DECIDED: Meaning(
@@ -112,7 +112,7 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.EXPIRED: Meaning(
         409,
-        "The deadline has passed, by the time of the log.",
+        "The deadline has passed, by the log's time.",
         "The agent must propose again.",
     ),
     Refusal.EXECUTION_CLOSED: Meaning(
@@ -122,9 +122,9 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.NOT_OPEN: Meaning(
         409,
-        "The thing is not in a state in which this can be done: a hold whose call is gone, an execution that is not "
-        "paused, a rule that is not active.",
-        "Read its present state.",
+        "The resource is not in a state in which this can be done: a hold whose call has ended, an execution that is "
+        "not paused, a rule that is not active.",
+        "Read its current state.",
     ),
     Refusal.ALREADY_VOTED: Meaning(
         409,
@@ -133,7 +133,7 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.DIGEST_MISMATCH: Meaning(
         409,
-        "The digest is not that of what waits now: the arguments were edited, or the tool's definition has changed.",
+        "The digest is not that of the waiting call: the arguments were edited, or the tool's definition changed.",
         "Read the hold or the call again, and decide on what it shows now.",
     ),
     Refusal.ID_REUSED: Meaning(
@@ -148,7 +148,7 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.ALREADY_CONSUMED: Meaning(
         409,
-        "Another attempt has the call, or had it and has reported its result.",
+        "Another attempt has consumed the call, and may have reported its result.",
         "Do not run the call; read its result.",
     ),
     Refusal.NOT_RELEASED: Meaning(
@@ -160,12 +160,12 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     Refusal.EDIT_DENIED: Meaning(
         422,
         "The policy denies the call as it was edited. The hold stays open for the earlier arguments.",
-        "Edit it differently, or approve or reject what waits.",
+        "Edit it differently, or approve or reject the earlier arguments.",
     ),
     Refusal.QUOTA: Meaning(
         429,
         "The caller, its agent or its tenant has used up its share of requests, open calls or time.",
-        "Wait as long as `retry_after` says, in seconds.",
+        "Wait for the number of seconds in `retry_after`.",
     ),
     Refusal.UNAVAILABLE: Meaning(
         503,
@@ -176,7 +176,7 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     Refusal.DUPLICATE: Meaning(
         200,
         "In the log only: the same request arrived under another command id. The API answers it with the resource as "
-        "it stands.",
+        "it is.",
         "Nothing.",
     ),
 }

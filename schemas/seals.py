@@ -157,7 +157,8 @@ class TopicSeals:
                 return False
         self.forged += 1
         logger.critical(
-            "%s/%d@%d is not signed by a decider for this place: it does not count; somebody else writes this topic",
+            "%s/%d@%d is not signed by a decider for this place: it does not count; another program writes to this "
+            "topic",
             self.topic,
             raw.partition,
             raw.offset,
@@ -199,8 +200,8 @@ class TopicSeals:
             return
         self._shifts[raw.partition] = shift
         logger.warning(
-            "%s/%d@%d was signed for the place %d before, where something else landed: it does not count, nor does "
-            "what landed with it, and a decider decides again",
+            "%s/%d@%d was signed for the place %d before, where another record landed: it does not count, nor do "
+            "the records that landed with it, and a decider decides again",
             self.topic,
             raw.partition,
             raw.offset,
@@ -268,8 +269,8 @@ def _check_switched(path: Path, since: Mapping[str, Sequence[Since]], *, on: boo
     if all(is_on(entry) == on for entries in since.values() for entry in entries):
         return
     raise SealsUnreadable(
-        f"{path} does not say that signing was switched {REQUIRED if on else OFF}: stop every decider, and let "
-        "`placet up` or `python -m ops.install` write it there (docs/identity.md)."
+        f"{path} does not say that signing was switched {REQUIRED if on else OFF}: stop every decider, then run "
+        "`placet up` or `python -m ops.install`, which records it (docs/identity.md)."
     )
 
 

@@ -80,7 +80,7 @@ def marking_problem(schema: Any) -> str | None:
     if any(node[MARK] is not True for node in found):
         return f"{MARK} is true or left out"
     if everywhere != len(found):
-        return f"{MARK} may only stand where properties and items lead, without $ref, anyOf and the like"
+        return f"{MARK} may only be used in schemas reached by properties and items, not by $ref, anyOf and the like"
     for node in found:
         if (unbounded := _unbounded(node)) is not None:
             return f"under {MARK} the keyword {unbounded} is not allowed"

@@ -61,12 +61,13 @@ def read_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
         return _read(path)
     except FileNotFoundError as error:
         raise SealsUnreadable(
-            f"{path} is missing, which says from where on the log is signed: copy it from the host where Placet was "
-            "installed. On that host `placet up` or `python -m ops.install` makes it again, or says why not."
+            f"{path} is missing, which says from which offsets the log is signed: copy it from the host where Placet "
+            "was installed. On that host `placet up` or `python -m ops.install` writes it again, or says why not."
         ) from error
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise SealsUnreadable(
-            f"{path} does not say from where on the log is signed ({type(error).__name__}): {_way_back(path)}."
+            f"{path} does not say from which offsets the log is signed ({type(error).__name__}): "
+            f"{_way_back(path)}."
         ) from error
 
 
@@ -86,7 +87,7 @@ def installed_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
     # After a write that was cut short, the file is newer than its copy.
     if lost := [topic for topic, places in copied.items() if not _goes_on(found.get(topic, ()), places)]:
         raise SealsUnreadable(
-            f"{path} says otherwise of {lost[0]} than {path.with_name(COPY)}: copy that over it, or, where the "
+            f"{path} differs about {lost[0]} from {path.with_name(COPY)}: copy that over it, or, if the "
             "file was changed on purpose, remove the copy; it is written again from the file"
         )
     return found
@@ -115,7 +116,7 @@ def _copy(path: Path) -> dict[str, tuple[Since, ...]]:
         raise SealsUnreadable(
             f"{copy} is damaged ({type(error).__name__}): "
             + (
-                f"remove it once {path} is known to be right; it is written again from that"
+                f"remove it if {path} is known to be right; it is written again from that file"
                 if path.exists()
                 else f"restore it or {path} from a backup or another host (docs/identity.md, From where on)"
             )
@@ -126,7 +127,7 @@ def _way_back(path: Path) -> str:
     """What to do about a damaged file without deleting information that is stored nowhere else."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         if _read(path.with_name(COPY)):
-            return f"copy {path.with_name(COPY)} over it, which has what the installation wrote"
+            return f"copy {path.with_name(COPY)} over it, which contains what the installation wrote"
     return "restore it from a backup or another host (docs/identity.md, From where on)"
 
 

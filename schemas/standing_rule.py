@@ -57,9 +57,7 @@ def _no_number(value: Any) -> Any:
 AnyValue = Annotated[
     Literal[True] | None,
     BeforeValidator(_no_number),
-    WithJsonSchema(
-        {"anyOf": [{"type": "boolean"}, {"type": "null"}], "description": "Whatever it is: `true`."}
-    ),
+    WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "null"}], "description": "Any value: `true`."}),
 ]
 
 
@@ -71,7 +69,7 @@ class ArgumentTest(RuleModel):
     """
 
     any: AnyValue = None
-    equals: Any = Field(default=None, description="Exactly this: any JSON.")
+    equals: Any = Field(default=None, description="Exactly this JSON value.")
     one_of: Annotated[tuple[Any, ...], Field(min_length=1, max_length=VALUES_MAX)] | None = None
     prefix: Annotated[StrictStr, Field(min_length=1, max_length=1_000)] | None = None
     at_least: Number | None = None

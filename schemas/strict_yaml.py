@@ -33,9 +33,9 @@ class _StrictLoader(yaml.SafeLoader):
         """Refuse aliases and explicit tags, with their position."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
-            raise _at(event.start_mark, "aliases (*name) are not read; write the value out")
+            raise _at(event.start_mark, "aliases (*name) are not supported; write the value out")
         if getattr(event, "tag", None) not in (None, "!"):
-            raise _at(event.start_mark, f"the tag {event.tag} is not read; write a plain value")
+            raise _at(event.start_mark, f"the tag {event.tag} is not supported; write a plain value")
         return super().compose_node(parent, index)
 
 
@@ -50,7 +50,7 @@ def _construct_mapping(loader: _StrictLoader, node: yaml.MappingNode) -> dict[st
         if not isinstance(key, str) or key == "<<":
             raise _at(key_node.start_mark, f"{key!r} cannot be a key; keys are plain words")
         if key in mapping:
-            raise _at(key_node.start_mark, f"the key {key!r} stands twice; keep one of the two")
+            raise _at(key_node.start_mark, f"the key {key!r} appears twice; keep one of the two")
         mapping[key] = loader.construct_object(value_node, deep=True)
     return mapping
 

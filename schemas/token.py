@@ -140,19 +140,19 @@ def check_actor(actor: Actor) -> None:
     if not is_client_id(actor.tenant):
         raise TokenRefused("the tenant must be 1 to 128 of A-Za-z0-9._:-")
     if actor.tenant == LOG:
-        raise TokenRefused(f"the tenant {LOG} is Placet's own")
+        raise TokenRefused(f"the tenant {LOG} is reserved for Placet")
     if actor.project != TENANT_WIDE and not is_client_id(actor.project):
         raise TokenRefused("the project must be 1 to 128 of A-Za-z0-9._:-, or * for the whole tenant")
     if (fault := subject_fault(actor.subject)) is not None:
         raise TokenRefused(f"the subject {fault}")
     if RESERVED_ROLE in actor.roles:
-        raise TokenRefused(f"the role {RESERVED_ROLE} is Placet's own")
+        raise TokenRefused(f"the role {RESERVED_ROLE} is reserved for Placet")
     if not 1 <= len(actor.roles) <= ROLES_MAX or not all(map(is_client_id, actor.roles)):
         raise TokenRefused(f"roles must be 1 to {ROLES_MAX} names of A-Za-z0-9._:-")
     if actor.agent is not None and not is_client_id(actor.agent):
         raise TokenRefused("the agent must be 1 to 128 of A-Za-z0-9._:-")
     if actor.agent is not None and actor.project == TENANT_WIDE:
-        raise TokenRefused("an agent's token is of one project, never of the whole tenant")
+        raise TokenRefused("an agent's token is for one project, never for the whole tenant")
     if "agent" in actor.roles and actor.agent is None:
         raise TokenRefused("a token with the role agent must name its agent")
 
@@ -162,7 +162,8 @@ def _check_form(token: str) -> None:
         raise TokenRefused("the token is too long")
     if token.count(".") != PARTS - 1:
         raise TokenRefused(
-            "this is no token: one is three parts joined by dots (eyJ….eyJ….…), as `placet token issue` prints it"
+            "this is not a token: a token is three parts joined by dots (eyJ….eyJ….…), as `placet token issue` "
+            "prints it"
         )
 
 
@@ -174,7 +175,7 @@ def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
         if header.get("alg") != ALGORITHM or key is None:
             raise TokenRefused("the token is not signed by a known issuer with EdDSA")
         if header.get("typ", TYPE) != TYPE or "crit" in header:
-            raise TokenRefused(f"the token is not of the type {TYPE}")
+            raise TokenRefused(f"the token does not have the type {TYPE}")
         payload: dict[str, Any] = jwt.decode(
             token,
             key,

@@ -124,7 +124,7 @@ def kept(definition: Mapping[str, Any]) -> JsonObject:
 def _problems_beside_form(name: str, definition: Mapping[str, Any]) -> Iterator[Problem]:
     stated = definition["name"]
     if isinstance(stated, str) and stated != name:
-        message = f"the definition is of the tool {stated[:ID_MAX_CHARS]!r}, not of {name!r}"
+        message = f"the definition is for the tool {stated[:ID_MAX_CHARS]!r}, not for {name!r}"
         yield Problem(path="name", code="other_name", message=message)
     schema = definition.get("inputSchema")
     if not isinstance(schema, dict):

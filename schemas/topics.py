@@ -23,9 +23,9 @@ def begins_late(where: str, first: int) -> str:
     """
     return (
         f"{where} begins at offset {first}, but facts are kept for ever: those before it were deleted, by hand or by "
-        "a retention of the topic. Restore all topics from a backup of one moment, and see that this one has no "
-        "retention (retention.ms and retention.bytes are -1). Remove nothing: views, audit heads and trust name what "
-        "is missing (docs/operations.md, Backup and restore)."
+        "the topic's retention. Restore all topics from a backup of one moment, and check that this one has no "
+        "retention (retention.ms and retention.bytes are -1). Remove nothing: views, audit heads and trust refer to "
+        "what is missing (docs/operations.md, Backup and restore)."
     )
 
 

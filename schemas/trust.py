@@ -173,5 +173,5 @@ def read_trust(raw: RawRecord) -> TrustRecord:
     """
     record = decode(raw.value)
     if (record.key, record.partition) != (raw.key, raw.partition):
-        raise UnreadableRecord("malformed", f"a record of {record.key!r} stands under {raw.key!r}")
+        raise UnreadableRecord("malformed", f"a record of {record.key!r} is stored under {raw.key!r}")
     return record

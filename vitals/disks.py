@@ -73,7 +73,7 @@ def short_of_room(paths: Sequence[Path]) -> Iterator[tuple[int, Short]]:
             there = existing(path)
             device, short = os.stat(there).st_dev, shortage(there)
         except OSError as error:
-            yield number, Short(f"cannot be looked at ({error.strerror or error})")
+            yield number, Short(f"cannot be examined ({error.strerror or error})")
             continue
         if short and device not in seen:
             seen.add(device)

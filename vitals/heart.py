@@ -90,7 +90,7 @@ class Heart:
                 async with asyncio.timeout(FAREWELL_WITHIN_S):
                     await self._farewell(self._voice, speaking)
             except TimeoutError:
-                logger.info("the last heartbeat took longer than %g s: given up", FAREWELL_WITHIN_S)
+                logger.info("the last heartbeat took longer than %g s and was abandoned", FAREWELL_WITHIN_S)
 
     async def _farewell(self, voice: KafkaVoice, speaking: asyncio.Task[None] | None) -> None:
         """Send the last heartbeat, if Kafka has answered recently."""

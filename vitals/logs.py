@@ -26,7 +26,7 @@ class TokenlessFormatter(logging.Formatter):
         """The line, with the number of suppressed repetitions (`OnceInAWhile`)."""
         times = getattr(record, "kept_back", 0)
         said = super().formatMessage(record)
-        return f"{said} (and {times} times more since it was last said)" if times else said
+        return f"{said} (and {times} times more since it was last logged)" if times else said
 
 
 @dataclass(slots=True)

@@ -22,11 +22,15 @@ class PulseCollector(Collector):
         word = self._pulse.word()
         rows: list[tuple[str, str, float | None]] = [
             ("placet_role_ready", "1 while the role does its work.", float(not word.problems())),
-            ("placet_role_lag_records", "Records that the role has still to read.", word.lag_records),
-            ("placet_role_stalled_seconds", "Time behind without progress.", word.stalled_ms / 1000),
+            ("placet_role_lag_records", "Records that the role has not read yet.", word.lag_records),
+            (
+                "placet_role_stalled_seconds",
+                "Time that the role has been behind without progress.",
+                word.stalled_ms / 1000,
+            ),
             (
                 "placet_role_loop_age_seconds",
-                "Time since its work last gave a sign.",
+                "Time since its work loop last ran.",
                 word.loop_age_ms / 1000,
             ),
             (

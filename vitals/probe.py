@@ -56,7 +56,7 @@ class Probe:
         except OSError as error:
             raise AddressTaken(
                 f"The probe cannot listen on {host}:{port} ({error.strerror or error}): free the port, or give "
-                "another by --probe-port."
+                "another with --probe-port."
             ) from error
         self.address = f"http://{host}:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, name="probe", daemon=True)
@@ -87,7 +87,7 @@ class Probe:
     def _health(self, start: StartResponse) -> Iterable[bytes]:
         hung_ms = self._pulse.word().loop_age_ms
         if hung_ms > HUNG_AFTER_S * 1000:
-            return _readiness(start, [f"its work has stood still for {hung_ms // 1000} s"])
+            return _readiness(start, [f"its work has been stuck for {hung_ms // 1000} s"])
         return _said(start, "200 OK", {"status": "ok"})
 
 

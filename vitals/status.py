@@ -29,7 +29,7 @@ def _as_old_as_it_is(word: Word, age_s: float) -> Word:
     old_s = _since_s(word.at) - age_s
     if old_s <= SILENT_AFTER_S:
         return word
-    reason = f"its status file cannot be written: what it says of itself is {old_s + age_s:.0f} s old"
+    reason = f"its status file cannot be written: its status is {old_s + age_s:.0f} s old"
     return replace(word, reason=reason, kafka_age_ms=None)
 
 

@@ -79,12 +79,12 @@ class Word:
         if self.reason:
             found.append(self.reason)
         if self.loop_age_ms > SILENT_AFTER_S * 1000:
-            found.append(f"its work has stood still for {self.loop_age_ms / 1000:.1f} s")
+            found.append(f"its work has been stuck for {self.loop_age_ms / 1000:.1f} s")
         if self.kafka_age_ms is not None and self.kafka_age_ms > SILENT_AFTER_S * 1000:
             found.append(f"Kafka has not answered for {self.kafka_age_ms / 1000:.1f} s")
         if self.stalled_ms > STALLED_AFTER_S * 1000:
             found.append(
-                f"it is {self.lag_records} records behind and has not moved for {self.stalled_ms // 1000} s"
+                f"it is {self.lag_records} records behind and has made no progress for {self.stalled_ms // 1000} s"
             )
         return found
 

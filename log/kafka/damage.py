@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import CorruptRecordException, KafkaStorageError, UnknownError
 
 _RESTORE = (
-    "restore the log from a backup; docs/operations.md (Damaged files) says what can be made again instead"
+    "restore the log from a backup; docs/operations.md (Damaged files) says what can be rebuilt instead"
 )
 
 
@@ -36,13 +36,13 @@ def damage(consumer: AIOKafkaConsumer, error: BaseException) -> str:
 def failure(where: str, error: BaseException) -> str:
     """One sentence on a broker that answers but fails, and what to do."""
     said = f"Kafka answers but fails at {where} ({_words(error)})"
-    return f"{said}: read its own log; where a file of it is damaged, {_RESTORE}."
+    return f"{said}: read its own log; if one of its files is damaged, {_RESTORE}."
 
 
 def stalled(where: str, after_s: float) -> str:
     """One sentence on a broker that sends nothing: it hangs, or it cannot read and the client does not report it."""
     said = f"Nothing came from {where} for {after_s:.0f} s"
-    return f"{said}: see that Kafka runs, and read its own log; where a file of it is damaged, {_RESTORE}."
+    return f"{said}: check that Kafka runs, and read its own log; if one of its files is damaged, {_RESTORE}."
 
 
 def _where(consumer: AIOKafkaConsumer) -> str:

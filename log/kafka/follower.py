@@ -267,5 +267,5 @@ async def follow_for_ever(what: str, follow: Follow, settings: KafkaSettings, fe
             async with opened(settings, fetch) as follower:
                 await follow(follower)
         except LogError as error:
-            logger.warning("%s cannot be read (%s); beginning again", what, error)
+            logger.warning("%s cannot be read (%s); starting again", what, error)
         await asyncio.sleep(BEGIN_AGAIN_S)

@@ -105,7 +105,7 @@ def test_published_tool_of_one_tenant_is_unknown_to_another() -> None:
         ({"name": "t", "idempotend": True}, "did you mean 'idempotent'?"),
         ({"foo": 1, "lease_seconds": 1, "idempotent": "yes"}, "foo: unknown field"),
         ({"foo": 1, "lease_seconds": 1, "idempotent": "yes"}, "idempotent: true or false"),
-        ({"foo": 1, "lease_seconds": 1, "idempotent": "yes"}, "lease_seconds: a number from 5 on"),
+        ({"foo": 1, "lease_seconds": 1, "idempotent": "yes"}, "lease_seconds: a number of at least 5"),
     ],
 )
 def test_publish_of_a_misspelt_tool_names_the_right_spelling(definition: Any, said: str) -> None:

@@ -126,7 +126,7 @@ def test_key_taken_out_by_hand_is_withdrawn_from_the_copy_too(tmp_path: Path) ->
 def test_damaged_file_is_to_be_deleted_only_where_it_comes_back_whole(tmp_path: Path) -> None:
     load_published(tmp_path, DECIDER_KEY, DECIDERS)
     (tmp_path / DECIDERS).write_text("")
-    with pytest.raises(KeysUnreadable, match=r"delete it to have it made again from .*published\.json"):
+    with pytest.raises(KeysUnreadable, match=r"delete it: it is then written again from .*published\.json"):
         load_published(tmp_path, DECIDER_KEY, DECIDERS)
     (tmp_path / COPIES).write_text("damaged, too")
     with pytest.raises(KeysUnreadable, match="restore it from a backup") as refused:

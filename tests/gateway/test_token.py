@@ -139,7 +139,9 @@ def test_verify_nested_without_end_refused(public: PublicKeys, keys: Keys) -> No
 
 def test_text_that_is_no_token_is_told_what_one_looks_like(public: PublicKeys) -> None:
     for read in (unverified_issuer, lambda text: verify(text, public, NOW)):
-        with pytest.raises(TokenRefused, match=r"no token: one is three parts .* `placet token issue`"):
+        with pytest.raises(
+            TokenRefused, match=r"not a token: a token is three parts .* `placet token issue`"
+        ):
             read("garbage")
 
 

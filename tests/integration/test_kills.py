@@ -134,7 +134,7 @@ def test_two_deciders_of_one_name_never_write_as_one_and_the_replaced_one_says_w
         agent.consume(execution_id, "pay", released.digest, attempt_id="only")
         agent.result(execution_id, "pay", "only", "succeeded", output="paid")
 
-    said = "took this one's place: end one of the two, or give each a worker id of its own."
+    said = "took this one's place: stop one of the two, or give each its own worker id."
     assert log.read_text(encoding="utf-8").strip().splitlines()[-1].endswith(said)
     assert said in (site.stack.data_dir / "logs" / "decider.log").read_text(encoding="utf-8")
     assert site.stack.pid("decider") != first

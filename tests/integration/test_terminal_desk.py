@@ -158,10 +158,10 @@ def test_decided_hold_and_its_call_are_shown_by_their_beginnings(
     [
         (("audit", "--since", "yesterday"), "since"),
         (("events", "--from", "yesterday"), "neither offsets"),
-        (("events", "--from", "2026-13-40T00:00:00Z"), "no RFC 3339 time"),
-        (("inbox", "--kind", "permissions"), "is none of"),
-        (("executions", "--state", "ended"), "is none of"),
-        (("events", "--type", "Decided"), "is none of"),
+        (("events", "--from", "2026-13-40T00:00:00Z"), "not an RFC 3339 time"),
+        (("inbox", "--kind", "permissions"), "is not one of"),
+        (("executions", "--state", "ended"), "is not one of"),
+        (("events", "--type", "Decided"), "is not one of"),
     ],
 )
 def test_wrong_filter_is_told_by_the_name_that_was_typed(
@@ -262,7 +262,7 @@ def test_function_that_asks_for_it_is_published_by_an_operator_and_then_run_by_i
     with operator, agent:
         with agent.execution(fresh("run")) as first:
             gated = first.gated(register=True, tool=name, annotations={"readOnlyHint": True})(note)
-            with pytest.raises(Exception, match="an operator publishes it"):
+            with pytest.raises(Exception, match="an operator must publish it"):
                 gated("a")
         assert [one.is_new for one in operator.tools.register(gated)] == [True]
         assert [one.is_new for one in operator.tools.register(gated)] == [False]

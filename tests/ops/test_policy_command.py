@@ -64,7 +64,7 @@ def test_check_of_what_ships_beside_a_few_tools_counts_those_that_nobody_publish
 
     (line,) = done.output.splitlines()
     found = re.fullmatch(
-        r".*: warning: (\d+) rules name tools that nobody has published yet \((\d+) patterns .*", line
+        r".*: warning: (\d+) rules name tools that are not published yet \((\d+) patterns .*", line
     )
     assert found
     assert int(found[1]) < int(found[2])

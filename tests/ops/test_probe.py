@@ -62,7 +62,7 @@ def test_probe_of_a_role_that_starts_works_or_stands_still(probe: Probe, pulse: 
     assert main([f"{probe.address}/readyz"]) == 0
     clock.now += 4
     pulse.acknowledged()
-    assert problems(probe) == ["its work has stood still for 4.0 s"]
+    assert problems(probe) == ["its work has been stuck for 4.0 s"]
     clock.now += 4
     pulse.touch()
     assert problems(probe) == ["Kafka has not answered for 4.0 s"]
@@ -82,7 +82,7 @@ def test_probe_of_a_role_that_is_behind_is_ready_as_long_as_it_moves(
     for _ in range(11):
         clock.now += 1
         pulse.progress(19, 500)
-    assert problems(probe) == ["it is 500 records behind and has not moved for 11 s"]
+    assert problems(probe) == ["it is 500 records behind and has made no progress for 11 s"]
     pulse.progress(19, 0)
     assert problems(probe) == []
 
@@ -100,7 +100,7 @@ def test_probe_tells_prometheus_and_knows_no_other_page(probe: Probe, pulse: Pul
 
 def test_probe_on_a_taken_port_says_what_to_do(probe: Probe, pulse: Pulse) -> None:
     port = int(probe.address.rpartition(":")[2])
-    with pytest.raises(AddressTaken, match="give another by --probe-port"):
+    with pytest.raises(AddressTaken, match="give another with --probe-port"):
         Probe(pulse, role_registry(pulse), port=port)
 
 

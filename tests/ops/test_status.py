@@ -161,4 +161,4 @@ def test_read_stack_names_a_short_disk_beside_one_that_cannot_be_looked_at(
     monkeypatch.setattr("vitals.disks.LOW_BYTES", sys.maxsize)
     message = read_stack(directory).message
     assert f"The disk that holds {directory.root} is nearly full" in message
-    assert f"The disk that holds {heads} cannot be looked at (File name too long)." in message
+    assert f"The disk that holds {heads} cannot be examined (File name too long)." in message

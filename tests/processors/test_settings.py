@@ -28,7 +28,7 @@ def test_read_settings_that_are_no_numbers_are_refused(change: dict[str, str]) -
 
 
 def test_read_settings_of_a_log_whose_signatures_are_not_known_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(KeysUnreadable, match="from where on the log is signed"):
+    with pytest.raises(KeysUnreadable, match="from which offsets the log is signed"):
         read_settings({**GIVEN, "log_signatures": "required", "keys_dir": str(tmp_path)}, "trust")
 
 

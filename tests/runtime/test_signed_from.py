@@ -92,7 +92,7 @@ async def test_file_and_copy_deleted_of_a_log_signed_from_its_beginning_are_0_ag
 
 async def test_file_without_its_topics_is_no_word_for_the_end_of_the_log(installed: Installed) -> None:
     installed.path.write_text("{}")
-    with pytest.raises(UsageError, match=rf"says otherwise of .* than .*{COPY}"):
+    with pytest.raises(UsageError, match=rf"differs about .* from .*{COPY}"):
         await installed.install()
     installed.lose(COPY)
     await installed.install()

@@ -143,7 +143,7 @@ def test_read_event_without_a_key_is_unreadable() -> None:
 
 def test_read_event_of_a_command_is_unreadable() -> None:
     record = event_record(BODY, META, KEY)._replace(value=codec.encode(ClaimHold(hold_id="h")))
-    with pytest.raises(UnreadableRecord, match="a command stands on an events topic"):
+    with pytest.raises(UnreadableRecord, match="a command is on an events topic"):
         read_event(raw_of(record))
 
 

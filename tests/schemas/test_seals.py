@@ -346,7 +346,7 @@ def test_damaged_copy_is_refused_and_made_again_once_it_is_removed(tmp_path: Pat
     path = tmp_path / SIGNED_FROM
     write_signed_from(path, {TOPIC: (0,)})
     (tmp_path / COPY).write_text("[")
-    with pytest.raises(SealsUnreadable, match=f"remove it once .*{SIGNED_FROM} is known to be right"):
+    with pytest.raises(SealsUnreadable, match=f"remove it if .*{SIGNED_FROM} is known to be right"):
         installed_signed_from(path)
     path.unlink()
     with pytest.raises(SealsUnreadable, match=r"restore it or .* from a backup"):
@@ -375,7 +375,7 @@ def test_signed_from_that_does_not_go_on_from_its_copy_is_refused(
     write_signed_from(path, {TOPIC: written})
     (tmp_path / COPY).write_bytes(kept)
     if not is_taken:
-        with pytest.raises(SealsUnreadable, match=f"says otherwise of {TOPIC}"):
+        with pytest.raises(SealsUnreadable, match=f"differs about {TOPIC}"):
             installed_signed_from(path)
         (tmp_path / COPY).unlink()
     assert installed_signed_from(path) == {TOPIC: written}

@@ -66,9 +66,12 @@ def test_replaced_leaves_what_it_was_given_and_puts_the_values_back() -> None:
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        ({"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": SECRET}}, "properties and items lead"),
-        ({"properties": {"a": {"anyOf": [SECRET]}}}, "properties and items lead"),
-        ({"additionalProperties": SECRET}, "properties and items lead"),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": SECRET}},
+            "reached by properties and items",
+        ),
+        ({"properties": {"a": {"anyOf": [SECRET]}}}, "reached by properties and items"),
+        ({"additionalProperties": SECRET}, "reached by properties and items"),
         ({"properties": {"a": {MARK: "yes"}}}, "true or left out"),
         ({"properties": {"a": {MARK: True, "pattern": "(a+)+$"}}}, "pattern"),
         ({"properties": {"a": {MARK: True, "properties": {"b": {"$ref": "#"}}}}}, "$ref"),

@@ -32,8 +32,8 @@ def test_load_yaml_words_of_yaml_1_1_stay_text(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: 1\na: 2", "stands twice"),
-        ("a: {b: 1, b: 1}", "stands twice"),
+        ("a: 1\na: 2", "appears twice"),
+        ("a: {b: 1, b: 1}", "appears twice"),
         ("a: &x 1\nb: *x", "aliases"),
         ("<<: {a: 1}", "cannot be a key"),
         ("1: a", "cannot be a key"),

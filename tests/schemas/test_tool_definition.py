@@ -80,7 +80,7 @@ def test_every_fault_of_a_definition_is_told_at_once_with_its_path() -> None:
     assert found["idempotend"] == "unknown field 'idempotend'; did you mean 'idempotent'?"
     assert found["readOnlyHint"] == "unknown field 'readOnlyHint' here; it belongs in annotations"
     assert found["annotations.readonlyHint"].endswith("did you mean 'readOnlyHint'?")
-    assert found["lease_seconds"] == "a number from 5 on is needed here, found 1"
+    assert found["lease_seconds"] == "a number of at least 5 is needed here, found 1"
 
 
 @pytest.mark.parametrize(

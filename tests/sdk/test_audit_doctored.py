@@ -152,7 +152,7 @@ def test_case_34_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for() -> 
     with fetched() as bundle:
         bundle.heads_file.unlink()
         os.mkfifo(bundle.heads_file)
-        with pytest.raises(Unreadable, match="no file"):
+        with pytest.raises(Unreadable, match="not a file"):
             verified(bundle)
 
 
@@ -240,7 +240,7 @@ def test_case_34_report_says_what_was_proved_and_records_can_be_required(
     assert run([*command, "--require-records"]) == 1
     said = capsys.readouterr().out
     assert "hidden: executions/3, leaf 4" in said
-    assert "of 2 of 37 leaves" in said
+    assert "for 2 of 37 leaves" in said
     assert run([*command, "--require-records", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["findings"][0]["kind"] == "hidden"
 

@@ -112,7 +112,7 @@ def test_keys_that_are_none_are_told_by_their_side(server: Server, tmp_path: Pat
         fetched(server, tmp_path)
     bundle.keys_file.write_text("[]")
     server.keys = in_base64(BOTH)
-    with pytest.raises(OtherBundle, match=r"keys\.json holds no public keys"):
+    with pytest.raises(OtherBundle, match=r"keys\.json contains no public keys"):
         fetched(server, tmp_path)
 
 
@@ -130,7 +130,7 @@ def test_verify_says_what_to_do_about_a_key_that_came_with_a_rotation(server: Se
     fetched(server, tmp_path)
     stale = [str(found) for found in verify_bundle(bundle, KEYS).findings if found.kind == "forged_signature"]
     assert len(stale) == 2
-    assert all("get the installation's keys/audit.json anew" in said for said in stale), stale
+    assert all("get the installation's keys/audit.json again" in said for said in stale), stale
     bundle.keys_file.write_text(json.dumps(in_base64(KEYS)))
     (lacks,) = verify_bundle(bundle, BOTH).findings
     assert f"lacks the key {NEW.kid} that signed this: run `placet audit fetch`" in lacks.detail

@@ -89,7 +89,7 @@ def test_state_at_a_moment_asks_for_it(terminal: Terminal) -> None:
         ("7", ""),
         ("8", "It has no version 8 yet: this is 7."),
         ("2026-01-01T00:00:00Z", ""),
-        ("9999-01-01T00:00:00Z", "still to come"),
+        ("9999-01-01T00:00:00Z", "in the future"),
     ],
 )
 def test_state_at_what_has_not_come_says_that_it_is_the_newest(
@@ -257,7 +257,7 @@ def test_audit_impact_says_what_let_a_call_go(
 
     terminal.script.on_http = answer
     assert terminal("audit", "impact", "--rule", "r") == 0
-    assert f"succeeded  {said} " in terminal.out.replace("let go by", "")
+    assert f"succeeded  {said} " in terminal.out.replace("released by", "")
 
 
 def test_principals_are_listed_with_what_would_hide_in_a_name_escaped(terminal: Terminal) -> None:
@@ -328,13 +328,13 @@ def test_words_of_options_are_those_of_the_interface() -> None:
 )
 def test_unknown_word_for_an_option_is_wrong_usage(terminal: Terminal, arguments: tuple[str, ...]) -> None:
     assert terminal(*arguments) == 2
-    assert "'x' is none of" in terminal.err
+    assert "'x' is not one of" in terminal.err
     assert terminal.script.asked == []
 
 
 def test_type_of_events_that_the_gateway_does_not_know_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("events", "--type", "x") == 2
-    assert "'x' is none of" in terminal.err
+    assert "'x' is not one of" in terminal.err
     assert "DecisionRecorded" in terminal.err
     assert "DecideHold" not in terminal.err
     assert [asked.path for asked in terminal.script.asked] == ["/subjects"]

@@ -33,7 +33,7 @@ def test_show_of_a_text_that_its_digest_does_not_name_shows_nothing(
 ) -> None:
     monkeypatch.setitem(VIEW, "text", TEXT.replace("GB", "DE"))
     assert terminal("show", "c0ff") == 1
-    assert "not the text that its digest names" in terminal.err
+    assert "the view does not match its digest" in terminal.err
     assert terminal.out == ""
 
 
@@ -61,7 +61,7 @@ def test_show_of_a_decided_hold_keeps_the_lines_of_its_feedback(
 
 def test_show_of_what_several_begin_with_asks_for_more(terminal: Terminal) -> None:
     assert terminal("show", "5b0a") == 1
-    assert "fits 2" in terminal.err
+    assert "matches 2" in terminal.err
 
 
 def test_show_of_what_is_not_there_is_not_found(terminal: Terminal) -> None:
@@ -107,7 +107,7 @@ def test_approve_of_a_view_about_another_digest_is_refused_here(
     monkeypatch.setitem(VIEW, "text", forged)
     monkeypatch.setitem(VIEW, "view_digest", sha256(forged.encode()).hexdigest())
     assert terminal("approve", "c0ffee", "--yes") == 1
-    assert "other arguments than the hold" in terminal.err
+    assert "arguments other than those of the hold" in terminal.err
     assert terminal.sent() == []
 
 
@@ -182,7 +182,7 @@ def test_edit_that_waits_for_another_person_says_so_and_names_the_hold(
         assert terminal("edit", "c0ffee", "--yes", "--arguments", '{"amount": 1}') == 0
     assert "not released: the edited call waits as hold 7777-next" in terminal.out
     assert (
-        "for one person with the role treasurer or cfo, another than who asked for it or edited it"
+        "for one person with the role treasurer or cfo, other than those who asked for it or edited it"
         in terminal.out
     )
     assert "\u202e" not in terminal.out
@@ -237,7 +237,7 @@ def test_answer_that_is_none_of_a_permissions_is_told_before_anybody_is_asked(
     monkeypatch.setitem(HOLD, "options", options)
     assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text) == 2
     said = " ".join(terminal.err.replace("│", " ").split())
-    assert f"is none of the answers: {offered}" in said
+    assert f"is not one of the answers: {offered}" in said
     assert "--yes" not in terminal.err
     assert terminal.sent() == []
 
@@ -270,7 +270,7 @@ def test_answer_without_a_value_names_the_options(
 ) -> None:
     monkeypatch.setitem(HOLD, "options", ["visa", {"id": "sepa", "label": "SEPA"}])
     assert terminal("answer", "c0ffee") == 2
-    assert "say what the answer is: visa, sepa" in terminal.err
+    assert "give an answer: visa, sepa" in terminal.err
 
 
 def test_show_of_what_is_no_hold_names_the_commands_for_other_ids(terminal: Terminal) -> None:
@@ -382,7 +382,7 @@ def test_arranged_view_leaves_no_line_out_and_puts_long_arguments_before_what_is
 
 def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("answer", "c0ffee", "") == 2
-    assert "must say something" in terminal.err
+    assert "must not be blank" in terminal.err
     assert terminal.sent() == []
 
 
@@ -393,4 +393,4 @@ def test_delegate_says_that_nobody_bears_the_name(
     monkeypatch.setitem(HOLD, "assignee_known", known)
     assert terminal("delegate", "c0ffee", "nobody@nowhere") == 0
     assert "delegated to nobody@nowhere" in terminal.out
-    assert ("nobody@nowhere is no published principal" in " ".join(terminal.err.split())) == warned
+    assert ("nobody@nowhere is not a published principal" in " ".join(terminal.err.split())) == warned

@@ -29,7 +29,7 @@ def test_policy_publish_counts_tools_that_nobody_published_and_tells_a_typo_sing
     assert terminal.out.splitlines() == [
         "beginning version 1 is published",
         "! rules[2].match.tools[0]: the pattern 'send_mony' matches no known tool; did you mean 'send_money'?",
-        "! 2 rules name tools that nobody has published yet (6 patterns match none); --verbose lists them",
+        "! 2 rules name tools that are not published yet (6 patterns match none); --verbose lists them",
     ]
     assert terminal(*publish, "--verbose") == 0
     assert len(terminal.out.splitlines()) == 1 + len(EARLY["warnings"])
@@ -44,9 +44,9 @@ def test_policy_publish_counts_tools_that_nobody_published_and_tells_a_typo_sing
         ("rules: []\nhold:\n  policy: a\n", "has no line `policy: NAME`"),
         ("policy: a\npolicy: b\nrules: []\n", "says `policy: …` 2 times"),
         ('{"policy": "a", "policy": "b"}', "says `policy: …` 2 times"),
-        ('policy: "a b"\nrules: []\n', "`policy: a b` names no policy"),
-        ('{"policy": {"policy": "a"}}', "names no policy"),
-        ("policy:\nrules: []\n", "names no policy"),
+        ('policy: "a b"\nrules: []\n', "`policy: a b` is not a name of a policy"),
+        ('{"policy": {"policy": "a"}}', "is not a name of a policy"),
+        ("policy:\nrules: []\n", "is not a name of a policy"),
     ],
 )
 def test_policy_publish_of_a_file_without_one_name_says_what_is_wrong(
@@ -129,7 +129,7 @@ def test_policy_retire_retires_the_version_that_was_shown(terminal: Terminal) ->
         "/v1/policies/billing/retire",
         {"version": 3, "reason": "replaced"},
     )
-    assert "billing version 3 is in force no more" in terminal.out
+    assert "billing version 3 is no longer in force" in terminal.out
 
 
 def test_policy_publish_prints_every_warning(terminal: Terminal, tmp_path: Path) -> None:

@@ -99,10 +99,10 @@ def test_refusal_whose_words_cannot_be_written_keeps_its_exit_code(terminal: Ter
 @pytest.mark.parametrize(
     ("ids", "said"),
     [
-        (["c0", "c1", "c2"], "c fits 3 calls of this execution (c0, c1, c2): give more of it"),
+        (["c0", "c1", "c2"], "c matches 3 calls of this execution (c0, c1, c2): give more characters"),
         (
             [f"c{n}" for n in range(6)],
-            "c fits 6 calls of this execution (c0, c1, c2, c3, c4 …): give more of it",
+            "c matches 6 calls of this execution (c0, c1, c2, c3, c4 …): give more characters",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_several_calls_that_a_beginning_fits_are_called_so(terminal: Terminal) -
 
     terminal.script.on_http = answer
     assert terminal("show", "e1/c") == 1
-    assert "c fits 3 calls of this execution (c0, c1, c2): give more of it" in terminal.err
+    assert "c matches 3 calls of this execution (c0, c1, c2): give more characters" in terminal.err
 
 
 def test_question_that_is_cut_ends_with_an_ellipsis(terminal: Terminal) -> None:

@@ -136,7 +136,7 @@ def test_where_is_read_as_the_interface_has_it(texts: list[str], tests: dict[str
     ],
 )
 def test_where_with_a_sign_that_does_not_exist_is_refused_with_those_that_do(text: str, sign: str) -> None:
-    with pytest.raises(BadParameter, match=re.escape(f"there is no {sign}; ")) as refused:
+    with pytest.raises(BadParameter, match=re.escape(f"there is no test {sign}; ")) as refused:
         parsed_tests([text])
     assert all(known in str(refused.value) for known in ("<=", ">=", "^=", "in (", "=*"))
 

@@ -61,7 +61,7 @@ def test_variables_where_nobody_can_be_asked_come_from_the_input(monkeypatch: py
 
 
 def test_other_questions_need_an_answer() -> None:
-    with pytest.raises(typer.BadParameter, match="say what the answer is"):
+    with pytest.raises(typer.BadParameter, match="give an answer"):
         decide._said(Hold("h", kind="clarification"), None)
 
 

@@ -158,7 +158,7 @@ async def test_execution_left_by_an_error_fails_and_by_a_passing_one_stays_open(
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [("execution_closed", []), ("not_authorised", ["its failure could not be told"])]
+    ("code", "said"), [("execution_closed", []), ("not_authorised", ["its failure could not be reported"])]
 )
 async def test_execution_left_by_an_error_is_told_as_open_only_where_it_is(
     code: str, said: list[str], caplog: pytest.LogCaptureFixture

@@ -156,5 +156,5 @@ async def test_yes_to_a_consumption_that_is_about_no_run_of_the_attempt_is_not_b
     changes: dict[str, str],
 ) -> None:
     slow = Slow(0.0, **changes)
-    with pytest.raises(NotReleased, match="no run of this attempt"):
+    with pytest.raises(NotReleased, match="does not confirm a run of this attempt"):
         await consumed(slow.consume, slow.renew, "mine")

@@ -207,7 +207,7 @@ async def test_read_whose_connection_broke_is_given_up_as_one_that_reached_nobod
         AsyncPlacet(address, token="t", transport="rest", patience=replace(SHORT, answer_s=60)) as client,
         asyncio.timeout(10),
     ):
-        with pytest.raises(placet.Unreachable, match=r"broke off .*; gave up after 0\.2 s"):
+        with pytest.raises(placet.Unreachable, match=r"closed the connection .*; gave up after 0\.2 s"):
             await client.holds.list()
 
 

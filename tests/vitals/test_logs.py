@@ -50,7 +50,7 @@ def test_client_that_says_the_same_many_times_is_heard_once_in_a_while_with_the_
     log.now += REPEATED_AFTER_S
     log.say(AWAY, 2, NODE)
     first, other = (AWAY % (node, NODE) for node in (1, 2))
-    assert log.lines == [first, other, f"{first} (and 2399 times more since it was last said)", other]
+    assert log.lines == [first, other, f"{first} (and 2399 times more since it was last logged)", other]
 
 
 def test_roles_own_sentences_are_all_written(log: _Log) -> None:

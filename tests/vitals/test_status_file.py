@@ -78,5 +78,5 @@ def test_word_in_a_file_that_can_only_be_touched_is_told_to_be_old(
     word, age_s = found
     assert age_s < SILENT_AFTER_S
     assert standing(word, age_s) == STALLED
-    assert "cannot be written: what it says of itself is 60 s old" in word.reason
+    assert "cannot be written: its status is 60 s old" in word.reason
     assert word.kafka_age_ms is None

@@ -124,7 +124,7 @@ __all__ = [
     "gated",
 ]
 
-# Imported when they are asked for: whoever needs a part, as the terminal does, does not wait for all.
+# Imported when they are used: a program that needs a part, such as the terminal, does not wait for all.
 _WHERE = {
     "AlreadyConsumed": "placet.errors",
     "AlreadyDecided": "placet.errors",

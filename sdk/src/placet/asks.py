@@ -1,4 +1,4 @@
-"""Every request of the interface, as data: route, body, and the WebSocket message where there is one."""
+"""Every request of the API, as data: route, body, and the WebSocket message if there is one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _given(**fields: Any) -> dict[str, Any]:
 
 
 def _params(**fields: Any) -> dict[str, str]:
-    # An empty one is sent, and refused: left out, the filter of an unset variable would be answered with all.
+    # An empty filter is sent, and refused: if it were left out, an unset variable would list everything.
     return {name: str(value) for name, value in fields.items() if value is not None}
 
 
@@ -41,7 +41,7 @@ def start_execution(
     request: Any,
     context: Body | None,
 ) -> Request:
-    """Open an execution; the id is made here, so that a repeat over another transport is the same one."""
+    """Open an execution; the id is made here, so that a repeat over another transport starts the same one."""
     body = _given(
         execution_id=check_chosen_id(execution_id or new_id(), "execution id"),
         agent=agent,
@@ -77,7 +77,7 @@ def list_executions(state: str | None, agent: str | None, cursor: str | None, li
 
 
 def execution_events(execution_id: str, cursor: str | None = None) -> Request:
-    """What happened in an execution."""
+    """The events of an execution."""
     return Request("GET", f"{_execution(execution_id)}/events", params=_params(cursor=cursor))
 
 
@@ -95,7 +95,7 @@ def propose(execution_id: str, body: Body, wait_s: float | None) -> Request:
 
 
 def get_call(execution_id: str, call_id: str, wait_s: float | None, after: str | None) -> Request:
-    """A call as it stands, or once it is decided."""
+    """A call in its current state, or once it is decided."""
     params = {**_wait(wait_s), **_params(after=after)}
     return Request("GET", _call(execution_id, call_id), params=params, waits_s=wait_s or 0.0)
 
@@ -103,7 +103,7 @@ def get_call(execution_id: str, call_id: str, wait_s: float | None, after: str |
 def consume(
     execution_id: str, call_id: str, digest: str, attempt_id: str, grant_id: str | None = None
 ) -> Request:
-    """Use a grant, once; where its id is given, no other release of the call."""
+    """Consume a grant, once; if its id is given, no other release of the call."""
     return Request(
         "POST",
         f"{_call(execution_id, call_id)}/consume",
@@ -123,7 +123,7 @@ def result(execution_id: str, call_id: str, body: Body) -> Request:
 
 
 def heartbeat(execution_id: str, call_id: str, attempt_id: str) -> Request:
-    """Say that an attempt still runs its call."""
+    """Report that an attempt still runs its call."""
     return Request(
         "POST",
         f"{_call(execution_id, call_id)}/heartbeat",
@@ -148,12 +148,12 @@ def get_hold(hold_id: str, after: str | None = None) -> Request:
 
 
 def view_hold(hold_id: str, at: str | None) -> Request:
-    """What a person is shown of a hold."""
+    """The view of a hold that a person is shown."""
     return Request("GET", f"/holds/{_id(hold_id, 'hold id')}/view", params=_params(at=at))
 
 
 def group_holds(agent: str | None) -> Request:
-    """Open holds that are alike, as groups."""
+    """Similar open holds, as groups."""
     return Request("GET", "/holds/groups", params=_params(agent=agent))
 
 
@@ -179,7 +179,7 @@ def get_request(request_id: str, execution_id: str | None, wait_s: float | None)
 
 
 def take_secrets(request_id: str, execution_id: str | None, attempt_id: str) -> Request:
-    """Have the answer to an env_var request handed over."""
+    """Take the answer to an env_var request."""
     path = f"/requests/{_id(request_id, 'request id')}/secrets"
     return Request("POST", path, {"attempt_id": attempt_id}, params=_whose(execution_id))
 
@@ -219,7 +219,7 @@ def put_policy(name: str, document: str | Body) -> Request:
 
 
 def check_policy(name: str, document: str | Body) -> Request:
-    """Look at a policy beside what is in force, without publishing it."""
+    """Check a policy against those in force, without publishing it."""
     path = f"/policies/{segment(name)}/check"
     if isinstance(document, str):
         return Request("POST", path, yaml=document)
@@ -227,7 +227,7 @@ def check_policy(name: str, document: str | Body) -> Request:
 
 
 def get_policy(name: str, version: int | None) -> Request:
-    """A policy, at its newest version where none is given."""
+    """A policy, at its newest version if none is given."""
     return read(f"/policies/{segment(name)}", version=None if version is None else str(version))
 
 
@@ -253,7 +253,7 @@ def list_calls(execution_id: str, cursor: str | None = None) -> Request:
 
 
 def read(path: str, **params: Any) -> Request:
-    """Anything else that is only read."""
+    """Any other GET."""
     return Request("GET", path, params=_params(**params))
 
 

@@ -1,4 +1,4 @@
-"""When a function's body runs: as it is called, as what it returned is awaited, or as that is consumed."""
+"""When a function's body runs: when it is called, when its result is awaited, or when its result is consumed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ INSTEAD = "return a list, or gate the function that consumes it"
 
 
 def is_coroutine_function(function: Callable[..., Any]) -> bool:
-    """Whether calling it makes a coroutine: `async def`, also as a partial or as an object's `__call__`."""
+    """Returns True if calling it makes a coroutine: `async def`, also as a partial or as an object's `__call__`."""
     return any(map(inspect.iscoroutinefunction, _what_runs(function)))
 
 
 def check_runs_when_called(function: Callable[..., Any], name: str) -> None:
-    """Refuse a function whose body runs only as its result is consumed, after the call was reported.
+    """Refuse a function whose body runs only when its result is consumed, after the call was reported.
 
     Raises:
         CannotBeGated: it is a generator function, asynchronous or not.
@@ -35,7 +35,7 @@ def check_runs_when_called(function: Callable[..., Any], name: str) -> None:
 
 
 def check_has_run(output: Any, name: str) -> None:
-    """Refuse an output that is the body itself, still to be run, and close it.
+    """Refuse an output that is the body itself, not yet run, and close it.
 
     Raises:
         TypeError: it is a generator or a coroutine.

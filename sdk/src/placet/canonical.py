@@ -11,8 +11,8 @@ import rfc8785
 
 MAX_SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
-# From here on RFC 8785 writes an exponent, so that the number is read back as a float. Nothing new has such a number;
-# what was recorded before they were refused is still read.
+# From here on RFC 8785 writes an exponent, so that the number is read back as a float. Such numbers are now refused;
+# those that were recorded before are still read.
 _EXPONENT_FROM = 1e21
 _NAMED = frozenset({int, float, bool, bytes, type(None)})
 
@@ -22,7 +22,7 @@ class MalformedJson(ValueError):
 
 
 def check_json(value: Any, where: str) -> None:
-    """Refuse what is not a JSON value, or is not the same value once it was JSON.
+    """Refuse a value that is not JSON, or that changes when it is written as JSON and read back.
 
     Args:
         value: what to check.
@@ -30,7 +30,7 @@ def check_json(value: Any, where: str) -> None:
 
     Raises:
         TypeError: not one of str, int, float, bool, None, list, tuple, dict with string keys; subclasses
-            (enums, numpy scalars) are refused too, because the tool would be handed the plain value.
+            (enums, numpy scalars) are refused too, because the tool would get the plain value.
         ValueError: a number or text that JSON can't carry.
     """
     _check(value, where, 0, recorded=False)
@@ -61,7 +61,7 @@ def _check(value: Any, where: str, depth: int, *, recorded: bool) -> None:
 
 
 def _shown_key(key: Any) -> str:
-    """A key, without asking code of its own how it looks."""
+    """A key as text, without running its own code."""
     kind = type(key)
     return repr(key) if kind in _NAMED else f"of the type {kind.__module__}.{kind.__qualname__}"
 
@@ -133,7 +133,7 @@ def call_digest(tenant: str, agent: str, tool: str, tool_version: str, arguments
 
     Args:
         tenant: of the token.
-        agent: who asks.
+        agent: the proposing agent.
         tool: its name.
         tool_version: SHA-256 of its canonical definition; empty for an unknown tool.
         arguments: the JSON object that would run.

@@ -1,4 +1,4 @@
-"""From requests to typed answers: what every part of the client stands on."""
+"""From requests to typed answers: the basis of every part of the client."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Channel:
         """The body of the answer.
 
         Raises:
-            Refused: Placet said no.
-            Unreachable: nobody answered.
+            Refused: Placet refused the request.
+            Unreachable: no answer came.
         """
         return answered(await self.transport.send(request))
 
     async def one(self, cls: type[T], request: Request, **known: Any) -> T:
-        """The answer as one resource; `known` is what the request said and the answer may leave out."""
+        """The answer as one resource; `known` are fields of the request that the answer can leave out."""
         body = await self.ask(request)
         return parse(cls, {**known, **body} if known and isinstance(body, Mapping) else body)
 
@@ -54,7 +54,7 @@ class Channel:
         return read_page(lambda item: parse(cls, item), await self.ask(request))
 
     async def objects(self, request: Request) -> Page[Object]:
-        """The answer as a part of a list of objects, as they came."""
+        """The answer as a part of a list of unparsed objects."""
         return read_page(lambda item: item, await self.ask(request))
 
     async def decided(self, call: ToolCall, timeout_s: float | None) -> ToolCall:
@@ -62,7 +62,7 @@ class Channel:
 
         Raises:
             StillHeld: `timeout_s` is over.
-            Unreachable, Unavailable: no gateway could be asked for too long.
+            Unreachable, Unavailable: no gateway could be reached for too long.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + _seconds(timeout_s)
@@ -79,18 +79,18 @@ class Channel:
         return call
 
     async def patiently(self, look: Callable[[], Awaitable[T]], timeout_s: float | None = None) -> T:
-        """What is read of something that a person decides, however often it has to be asked for.
+        """The result of reading something that a person decides, with as many requests as needed.
 
-        A gateway that is away, or that something in front of it answers for, is waited for up to
-        `Patience.outage_s`: a person's time is longer than a restart.
+        If the gateway is not reachable, or a proxy in front of it answers, this waits for up to
+        `Patience.outage_s`: a person takes longer than a restart.
 
         Args:
-            look: asks once, with the patience of any other request.
-            timeout_s: after so long nothing is asked again.
+            look: sends one request, with the usual patience.
+            timeout_s: after this time no request is repeated.
 
         Raises:
-            Unreachable, Unavailable, QuotaExceeded: no gateway could be asked for too long, and how the last try
-                ended. What is waited for may be decided all the same.
+            Unreachable, Unavailable, QuotaExceeded: no gateway could be reached for too long; the error of the last
+                try. The decision may exist nevertheless.
         """
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -126,7 +126,7 @@ def read_page(read: Callable[[Any], T], body: Any) -> Page[T]:
     """A list answer, `{items, next_cursor}`.
 
     Raises:
-        UnexpectedAnswer: it is no list.
+        UnexpectedAnswer: it is not a list.
     """
     answer = body if isinstance(body, Mapping) else {"items": body}
     items = answer.get("items")

@@ -64,7 +64,7 @@ class AsyncPlacet:
         else:
             config = find_config(url, token)
             self.url, source = config.url, lambda: config.token
-        # Refused now where no header can hold it.
+        # Refused now if a header cannot contain it.
         self._token = Caller(source, named_project(project))
         self.agent = agent
         self._mode: Mode = transport

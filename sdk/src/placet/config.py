@@ -107,7 +107,7 @@ def checked_token(setting: str, token: str) -> str:
     if bad := _NOT_IN_A_HEADER.search(stripped):
         raise SettingRefused(
             setting,
-            f"holds a character that no token can hold (number {bad.start() + 1} of {len(stripped)}):"
+            f"contains a character that a token cannot contain (number {bad.start() + 1} of {len(stripped)}):"
             " give the one line that `placet token issue` printed.",
         )
     return stripped
@@ -134,7 +134,7 @@ def checked_header(setting: str, value: str) -> str:
     """
     stripped = _filled(setting, value)
     if _NOT_IN_A_HEADER.search(stripped):
-        raise SettingRefused(setting, "holds a character that no header can hold.")
+        raise SettingRefused(setting, "contains a character that a header cannot contain.")
     return stripped
 
 
@@ -145,7 +145,7 @@ def checked_address(setting: str, url: str) -> str:
         SettingRefused: it is not an address, is empty, or contains more than one: a user, a password, a token.
     """
     stripped = _filled(setting, url).rstrip("/")
-    refused = SettingRefused(setting, "is no address of a gateway: give http(s)://HOST:PORT.")
+    refused = SettingRefused(setting, "is not the address of a gateway: give http(s)://HOST:PORT.")
     if _NOT_IN_AN_ADDRESS.search(stripped):
         raise refused
     try:
@@ -160,7 +160,7 @@ def checked_address(setting: str, url: str) -> str:
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise SettingRefused(
             setting,
-            "holds more than an address (a user, a password or a query): leave it out, and give the token by"
+            "contains more than an address (a user, a password or a query): leave it out, and give the token with"
             " PLACET_TOKEN.",
         )
     return stripped

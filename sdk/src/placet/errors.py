@@ -186,7 +186,7 @@ class OutcomeUnknown(PlacetError):
     def __init__(self, call: ToolCall) -> None:
         super().__init__(
             f"{call.tool} was taken by another attempt and its outcome is not known;"
-            f" look at it before it is tried again: placet show {call.execution_id}/{call.call_id}"
+            f" check it before it is tried again: placet show {call.execution_id}/{call.call_id}"
         )
         self.call = call
 

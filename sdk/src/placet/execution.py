@@ -103,11 +103,11 @@ class AsyncExecution:
             await self._tell_failed(told.value)
             return
         try:
-            # What was given may have been changed since.
+            # The given object may have been changed since.
             _check_result(self._result, "run.result")
             await self.complete(self._result)
         except PlacetError as refused:
-            # Nobody can end the block again: with a result that is not taken, the run has failed.
+            # The block cannot be ended again: if its result is refused, the run has failed.
             if _ends(refused) and not isinstance(refused, ExecutionClosed):
                 await self._tell_failed(failure_told(refused).value)
             raise
@@ -116,11 +116,11 @@ class AsyncExecution:
         try:
             await self.fail(reason[:MOST_ERROR_CHARS])
         except ExecutionClosed:
-            # A rejection under `on_reject: halt` has ended it, or somebody else has.
-            _log.debug("execution %s had ended already", self.id)
+            # A rejection under `on_reject: halt`, or another client, has ended it.
+            _log.debug("execution %s had already ended", self.id)
         except PlacetError as unsaid:
             # The block's own error is what its caller must see.
-            _log.warning("execution %s stays open: its failure could not be told (%s)", self.id, unsaid)
+            _log.warning("execution %s stays open: its failure could not be reported (%s)", self.id, unsaid)
 
     async def complete(self, result: Any = None) -> Execution:
         """End it with its result.
@@ -173,22 +173,22 @@ class AsyncExecution:
         """Undo what a rejection under `on_reject: rollback` names, newest first.
 
         Args:
-            denied: what the rejected call raised.
-            compensations: by tool, what undoes one call; best a gated function, or a coroutine of one.
+            denied: the error that the rejected call raised.
+            compensations: by tool, the function that undoes one call; best a gated function, or a coroutine of one.
 
-        Asked for again, what is undone is not undone a second time.
+        If it is requested again, calls that were undone are not undone a second time.
         """
         return await undo(await calls_to_undo(self.channel, denied), compensations, self._undone)
 
     async def ask_env(
         self, *names: str, question: str = "", timeout_s: float | None = None
     ) -> Mapping[str, str]:
-        """Ask a person for environment variables, and take them: only to this process, and never in the log.
+        """Ask a person for environment variables and take them; only this process receives them, and the log never.
 
-        Where an earlier process has taken them, or they were erased since, a person is asked anew.
+        If an earlier process has taken them, or they were erased since, a person is asked again.
 
         Raises:
-            NotReleased: nobody has given them (in time).
+            NotReleased: they were not given (in time).
         """
         return await self.ask_env_in(self.begin(), *names, question=question, timeout_s=timeout_s)
 
@@ -212,13 +212,13 @@ class AsyncExecution:
                 return await requests.take_secrets(found, attempt_id=attempt.id)
             except NotReleased:
                 if not found.pending:
-                    # Rejected or expired: asked again, it is another question.
+                    # Rejected or expired: if asked again, it is a new question.
                     one.spend()
                 raise
             except AlreadyConsumed:
                 one.lost()
             except Expired:
-                # Answered while this process waited, it cannot be an earlier one's.
+                # It was answered while this process waited, so it cannot be that of an earlier process.
                 if asked.pending:
                     raise
                 one.lost()
@@ -241,7 +241,7 @@ class AsyncExecution:
 
     def block(self, make: Make[T]) -> T:
         """See `Run`: an asynchronous execution never blocks."""
-        raise RuntimeError("an asynchronous execution is awaited, never blocked on")
+        raise RuntimeError("an asynchronous execution must be awaited and cannot block")
 
     def wait(self, make: Make[T]) -> Awaitable[T]:
         """See `Run`."""
@@ -283,7 +283,7 @@ def _check_result(value: Any, what: str) -> None:
 def _ends(error: BaseException | None) -> bool:
     if error is None:
         return True
-    # Several at once (ExceptionGroup, of Python 3.11): as long as one of them leaves something open, so does the run.
+    # Several at once (ExceptionGroup, of Python 3.11): the run stays open if one of them would leave it open.
     within = getattr(error, "exceptions", None)
     if isinstance(within, tuple):
         return all(_ends(each) for each in within if isinstance(each, BaseException))

@@ -139,14 +139,14 @@ async def clear(
             # The definitions became stricter after the release: the call is held again.
             call = await _read(channel, call)
             if call.status == "outcome_unknown":
-                # Its lease has ended: what runs the call again is an attempt of its own.
+                # Its lease has ended: a new attempt runs the call again.
                 one.lost()
                 if not attempt.taken_over:
                     raise OutcomeUnknown(call) from error
         except AlreadyConsumed as error:
             one.lost()
             call = await _read(channel, call)
-            # An attempt that is left of an earlier try may have been spent on an earlier release.
+            # An attempt left by an earlier try may have consumed an earlier release.
             if not (call.status == "consumed" or (attempt.taken_over and call.status == "released")):
                 return _settled_elsewhere(call, error)
         leave = None
@@ -164,14 +164,14 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
         read = asks.get_call(proposal.execution_id, proposal.call_id, None, None)
         return await channel.one(ToolCall, read), None
     except Refused as refused:
-        # It was not proposed, and nobody will ask under this attempt again.
+        # It was not proposed, and this attempt is never used again.
         if refused.acts != "retry" and not attempt.taken_over:
             one.drop(proposal.call_id)
         raise
     if one.goes_on(call):
-        # What was sealed comes with the answer to a consumption alone.
+        # Sealed values come only with the answer to a consumption.
         return call, None if has_placeholder(call.approved_arguments) else call.raw
-    # Decided without it: then nothing was consumed under it. What nobody has decided yet may still be.
+    # Decided without the attempt: then it consumed nothing. It can still consume a call that is not decided yet.
     if call.status != "proposed" and not attempt.taken_over:
         one.drop(call.call_id)
     return call, None
@@ -206,7 +206,7 @@ async def _left(channel: Channel, call: ToolCall, timeout_s: float | None) -> To
     """
     if call.status in ("consumed", "outcome_unknown") and not await _is_idempotent(channel, call.tool):
         raise OutcomeUnknown(call)
-    # It reports, or its lease ends: nobody is to run beside it.
+    # It reports, or its lease ends: no other attempt may run beside it.
     found, clock = call, asyncio.get_running_loop().time
     give_up_at = None if timeout_s is None else clock() + timeout_s
     while found.status == "consumed":
@@ -221,7 +221,7 @@ async def _is_idempotent(channel: Channel, tool: str) -> bool:
     try:
         return (await channel.one(Tool, asks.get_tool(tool))).idempotent
     except (NotFound, NotAuthorised):
-        # Not published, or not for this token to read: then nothing says that it may be run twice.
+        # Not published, or not readable with this token: then it must not be run twice.
         return False
 
 
@@ -266,7 +266,7 @@ def _whole(
     """The arguments with their sensitive values, read back from their canonical bytes."""
     found = parse_strict(canonical(restored(arguments, delivered)))
     if call.revision == 1 and canonical(found) != canonical(proposal.arguments):
-        raise ForgedSecret("what was handed over is not what was proposed")
+        raise ForgedSecret("the values handed over are not those that were proposed")
     if has_placeholder(found) and not has_placeholder(proposal.arguments):
         raise ForgedSecret("a sensitive value was not handed over")
     assert isinstance(found, dict)
@@ -279,7 +279,7 @@ async def _read(channel: Channel, call: ToolCall) -> ToolCall:
 
 def _settled_elsewhere(call: ToolCall, error: AlreadyConsumed) -> Replayed:
     if call.status == "released":
-        # The view is behind the log: what counts is that somebody else has the grant.
+        # The view is behind the log: what counts is that another attempt has the grant.
         raise OutcomeUnknown(call) from error
     return settled(call)
 
@@ -307,11 +307,11 @@ def granted_digest(call: ToolCall) -> str:
 
 
 def verified(call: ToolCall, proposal: Proposal) -> Mapping[str, Any]:
-    """The arguments to run with, once the grant's digest is that of exactly them.
+    """The arguments to run with, after a check that the grant's digest is that of exactly these arguments.
 
     Args:
-        call: the released call, as the gateway tells it.
-        proposal: what was asked here; its arguments count unless a later revision was approved.
+        call: the released call, as the gateway sent it.
+        proposal: what was proposed here; its arguments count unless a later revision was approved.
 
     Returns:
         The approved arguments, read back from their canonical bytes.
@@ -332,7 +332,7 @@ def verified(call: ToolCall, proposal: Proposal) -> Mapping[str, Any]:
     if not same:
         raise _mismatch(call, "its arguments were changed without a new revision", expected)
     if granted_digest(call) != expected:
-        raise _mismatch(call, "its digest is not that of what would run", expected)
+        raise _mismatch(call, "its digest is not that of the call that would run", expected)
     assert isinstance(arguments, dict)
     return arguments
 

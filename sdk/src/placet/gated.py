@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-# How a call ended, as the log has it: told once, the equal call made again is another one.
+# The recorded end of a call: once it was reported to the caller, an equal call is a new one.
 ENDED = (Denied, ToolFailed, OutputNotRecorded)
 _kept: set[asyncio.Task[Any]] = set()
 
@@ -218,15 +218,15 @@ async def _run_async(
     call = partial(binding.function, *bound.args, **bound.kwargs)
     if is_coroutine_function(binding.function):
         return await _reported(run, one, options, passed, partial(_whole, binding, call), lambda: one.is_over)
-    # A thread cannot be cancelled: it shows signs of life and is recorded, whoever waits for it.
+    # A thread cannot be cancelled: its lease is renewed and its result recorded, even if nobody waits for it.
     work = partial(_whole, binding, partial(asyncio.to_thread, _told_to_a_future, call))
     return await _to_its_end(partial(_reported, run, one, options, passed, work, lambda: False))
 
 
 async def _whole(binding: Binding, call: Callable[[], Awaitable[Any]]) -> Any:
-    """What a function comes to: what it handed out may be a coroutine that is its body.
+    """The result of a function: if it returned a coroutine, this can be its body.
 
-    A task or another awaitable that an `async def` returns is what it returned, since its body has run.
+    A task or another awaitable that an `async def` returns is its result, since its body has run.
     """
     output = await call()
     has_body = is_coroutine_function(binding.function)
@@ -277,7 +277,7 @@ async def _report_failure(run: Run, passed: Cleared, failure: Exception, ms: int
 async def _report_output(run: Run, options: Options, passed: Cleared, output: Any, ms: int) -> Told[Any]:
     told = Told(output)
     if options.encode is not None or not is_plain(output):
-        # On a thread: it may take its time, while other calls and the signs of life go on.
+        # On a thread: it can take long, while other calls and the lease renewals go on.
         with alive(_signs_of_life(run, passed, lambda: False)):
             told = await _on_its_own_thread(partial(output_told, output, options.encode))
     report = partial(report_success, run.channel, passed, output, told.value, ms)
@@ -297,7 +297,7 @@ async def _on_its_own_thread(make: Callable[[], T]) -> T:
 async def _to_its_end(make: Make[T]) -> T:
     """Run something to its end even if its caller is cancelled: the result must reach the log."""
     task = asyncio.ensure_future(make())
-    # The loop itself does not hold on to it.
+    # The loop itself keeps only a weak reference to it.
     _kept.add(task)
     task.add_done_callback(_kept.discard)
     return await asyncio.shield(task)
@@ -317,7 +317,7 @@ def _signs_of_life(run: Run, passed: Cleared, is_over: Callable[[], bool]) -> Ca
 
 def _answer_denied(denied: Denied, options: Options) -> str:
     if options.on_denied == "return":
-        # Feedback alone would leave out which calls the rule wants undone.
+        # Feedback alone would not name the calls that the rule requires to be undone.
         return str(denied) if denied.rollback else denied.feedback or str(denied)
     raise denied
 

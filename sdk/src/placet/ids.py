@@ -1,4 +1,4 @@
-"""Identifiers: derived ones, so that a restarted process asks the same question, and random ones."""
+"""Identifiers: derived ones, so that a restarted process uses the same ids, and random ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_chosen_id(text: str, what: str) -> str:
     """The id itself, if a client may choose it for something new.
 
     Raises:
-        InvalidId: it is not up to 128 of `A-Za-z0-9._:-`, or is `.` or `..`, which addresses have for other places.
+        InvalidId: it is not up to 128 of `A-Za-z0-9._:-`, or is `.` or `..`, which mean other places in a URL.
     """
     if check_id(text, what) in (".", ".."):
         raise InvalidId(f"{what} {text!r} must be neither . nor ..")
@@ -58,15 +58,15 @@ def check_chosen_id(text: str, what: str) -> str:
 
 
 def segment(text: str) -> str:
-    """A name as one part of an address: also `.` and `..`, which would else be taken for other places."""
+    """A name as one segment of a URL: also `.` and `..`, which would otherwise mean other places."""
     return "%2E" * len(text) if text in (".", "..") else quote(text, safe="")
 
 
 class _Attempts:
     """Attempt ids: random per process, and again for every try to run something.
 
-    Two threads that meet in the same call are two attempts, and so are a process and its fork; else both
-    would be told that the grant is theirs.
+    Two threads that run the same call are two attempts, and so are a process and its fork; otherwise both
+    would get the grant.
     """
 
     def __init__(self) -> None:

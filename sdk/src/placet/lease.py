@@ -1,10 +1,10 @@
-"""Lease renewal: while a function runs, its attempt renews its lease, so that it does not count as lost.
+"""Lease renewal: while a function runs, its attempt renews its lease, so that it is not treated as lost.
 
-An attempt is believed for as long as its tool's lease (60 s by default). Once half of it has passed, it is renewed.
-A function that holds up its event loop keeps its own signs of life from being sent.
+An attempt counts as running for as long as its tool's lease (60 s by default), which is renewed after half of it.
+A function that blocks its event loop prevents its own renewals.
 
-The lease runs from the decision on. An answer to the consumption that came late is a leave to run only once a sign of
-life was taken after it: meanwhile the attempt may have been taken for lost, and the call given to another.
+The lease starts with the decision. A late answer to the consumption permits the run only after a renewal was accepted
+since: meanwhile the attempt may have been treated as lost, and the call given to another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from placet.errors import NotReleased, PlacetError, Refused
 
 _log = logging.getLogger(__name__)
-# A little after the half, so that the log's clock and this one need not agree to the millisecond.
+# A little more than half, so that the log's clock and this one need not agree to the millisecond.
 RENEW_AFTER, AGAIN_AFTER = 0.55, 0.1
 LATE_AFTER, LATE_MOST = 0.5, 3
 
@@ -39,17 +39,17 @@ def lease_of(answer: Any) -> float | None:
 
 
 async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: float | None = None) -> Any:
-    """The answer to a consumption, once it is the permission to run now.
+    """The answer to a consumption, as soon as it permits the run now.
 
     Args:
-        consume: asks for it.
-        renew: says that the attempt still has the call.
+        consume: requests it.
+        renew: renews the attempt's lease.
         attempt_id: the attempt.
-        asked_at: when the consumption was asked for first, by the loop's clock; now by default.
+        asked_at: when the consumption was first requested, by the loop's clock; now by default.
 
     Raises:
         NotReleased: the answer is not about this attempt's run, or too late for it.
-        PlacetError: the gateway refuses it, or nobody answers.
+        PlacetError: the gateway refuses it, or does not answer.
     """
     clock = asyncio.get_running_loop().time
     asked_at = clock() if asked_at is None else asked_at
@@ -65,14 +65,14 @@ async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: floa
 
 
 def check_has(call: Any, attempt_id: str) -> None:
-    """Refuse where a call, as it was answered with 200, is not run by this attempt; earlier gateways answer so.
+    """Refuse an answer of 200 with a call that this attempt does not run; earlier gateways send such answers.
 
     Raises:
         NotReleased: it is not.
     """
     told = call if isinstance(call, Mapping) else {}
     if told.get("status") != "consumed" or told.get("attempt_id") != attempt_id:
-        raise _not_released("the gateway's answer is about no run of this attempt: nothing runs")
+        raise _not_released("the gateway's answer does not confirm a run of this attempt: nothing runs")
 
 
 def _not_released(detail: str) -> NotReleased:
@@ -89,9 +89,9 @@ async def beating(
 
     Args:
         lease_s: its length.
-        renew: says that the attempt still runs; its answer is the call.
-        asked_at: since when, by the loop's clock, the lease may run; now by default.
-        is_over: whether whoever should have cancelled it is gone; an interrupt may keep them from it.
+        renew: reports that the attempt still runs; its answer is the call.
+        asked_at: when the lease may have started, by the loop's clock; now by default.
+        is_over: returns True if the task that should have cancelled it has ended, for example after an interrupt.
     """
     age_s = 0.0 if asked_at is None else asyncio.get_running_loop().time() - asked_at
     until, pause_s = None, max(lease_s * RENEW_AFTER - age_s, 0.0)
@@ -103,9 +103,9 @@ async def beating(
             answer = await renew()
         except PlacetError as error:
             if isinstance(error, Refused) and error.acts != "retry":
-                _log.warning("an attempt cannot say any more that it runs: %s", error)
+                _log.warning("the lease of an attempt can no longer be renewed: %s", error)
                 return
-            _log.info("a sign of life did not arrive, another follows: %s", error)
+            _log.info("a lease was not renewed, trying again: %s", error)
             pause_s = lease_s * AGAIN_AFTER
             continue
         found = answer.get("lease_until") if isinstance(answer, Mapping) else None

@@ -30,7 +30,7 @@ class Lifeline:
 def _end_forgotten(inner: AsyncPlacet, thread: LoopThread) -> None:
     """End a client that was collected, or that is left when the interpreter ends.
 
-    The collector comes by on any thread. On the client's own one nothing can be waited for; on one of another event
+    The collector runs on any thread. On the client's own one, waiting is impossible; on the thread of another event
     loop, such as another client's, waiting would stop all that runs there.
     """
     if thread.has_ended():
@@ -45,8 +45,8 @@ def _shut(inner: AsyncPlacet, thread: LoopThread) -> None:
     try:
         thread.run(inner.close, CLOSE_S)
     except TimeoutError:
-        # A gateway that does not answer the end of its connection takes nothing from anybody, and an error here
-        # would stand in place of one that the caller's block has raised. Stopping the thread drops the connection.
+        # A gateway that does not answer the end of its connection does no harm, and an error here
+        # would replace one that the caller's block has raised. Stopping the thread drops the connection.
         _log.debug("%s did not answer the end of the connection in time", shown_address(inner.url))
     finally:
         thread.stop()

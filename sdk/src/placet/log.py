@@ -1,12 +1,12 @@
 """For consumers of the raw topics: which records of an events partition count.
 
-Topics are written by one writer a partition. Who that is, is settled in the log itself:
+Each partition has one writer. The log itself decides which one:
 
 1. a `WriterClaimed{claim_id, after}` counts only if `after` is the claim in force where it lands;
 2. the term is that record's own offset;
 3. any other record counts only if its header `placet_term` equals the claim in force.
 
-A record of a deposed writer changes nothing, so a consumer that skips this rule sees things that never
+A record of a former writer has no effect, so a consumer that skips this rule sees things that never
 happened. Works on records of any client; nothing here reads Kafka.
 """
 
@@ -28,7 +28,7 @@ class Stamp:
 
     Attributes:
         offset: of the record.
-        term: its `placet_term`; not looked at on a claim.
+        term: its `placet_term`; ignored on a claim.
         after: of a `WriterClaimed`, the claim it saw; None on every other record.
     """
 
@@ -38,7 +38,7 @@ class Stamp:
 
 
 class HasStamp(Protocol):
-    """A record that can tell its stamp."""
+    """A record that has a stamp."""
 
     @property
     def stamp(self) -> Stamp:
@@ -52,7 +52,7 @@ def step(claim: int, stamp: Stamp) -> tuple[bool, int]:
     """Apply the rule to the next record of a partition.
 
     Args:
-        claim: in force before it; `NO_CLAIM` at the partition's beginning. Whoever starts in the middle
+        claim: in force before it; `NO_CLAIM` at the partition's beginning. A consumer that starts in the middle
             must start with the claim that was in force there, stored together with the offset.
         stamp: of the record.
 
@@ -79,10 +79,10 @@ def stamp_of(offset: int, headers: Mapping[str, bytes], after: int | None = None
     Args:
         offset: of the record.
         headers: its CloudEvents headers.
-        after: the field of the decoded body, when the record is a `WriterClaimed`.
+        after: the field of the decoded body, if the record is a `WriterClaimed`.
 
     Raises:
-        ValueError: a header is missing or is no number, or a claim came without `after`.
+        ValueError: a header is missing or is not a number, or a claim came without `after`.
     """
     kind = headers.get(TYPE_HEADER, b"").decode()
     if kind.rpartition(".")[2] == CLAIM_TYPE:

@@ -96,7 +96,7 @@ def _quiet(make: Make[None]) -> Make[None]:
         try:
             await make()
         except Exception:
-            _log.debug("what was left behind did not end in order", exc_info=True)
+            _log.debug("a task that nobody waited for failed", exc_info=True)
 
     return run
 
@@ -169,7 +169,7 @@ class LoopThread:
             async with asyncio.timeout(within_s):
                 await _quiet(make)()
         except TimeoutError:
-            _log.debug("a client that nobody held any more was not closed in time")
+            _log.debug("a client that was no longer referenced was not closed in time")
         finally:
             self._stop_here()
 

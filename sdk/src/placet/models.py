@@ -1,4 +1,4 @@
-"""What Placet answers, as frozen dataclasses. Each keeps the object as it came in `raw`."""
+"""The answers of Placet as frozen dataclasses. Each keeps the received object in `raw`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the policy said: `effect` is allow, hold or deny."""
+    """The verdict of the policy: `effect` is allow, hold or deny."""
 
     effect: str = ""
     rules: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Decision:
-    """A person's word: approve, edit, reject or respond."""
+    """A person's decision: approve, edit, reject or respond."""
 
     decision: str
     decision_id: str = ""
@@ -51,7 +51,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Grant:
-    """The leave to run exactly one digest, once, until it expires."""
+    """The permission to run exactly one digest, once, until it expires."""
 
     digest: str
     expires_at: datetime | None = None
@@ -64,7 +64,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Edit:
-    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision` of those before."""
+    """A person's change of a call's arguments: `patch` (RFC 6902) turns the earlier ones into those of `revision`."""
 
     revision: int
     by: str
@@ -77,7 +77,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call of a tool, as it stands; `edits` are what people changed of its arguments, oldest first."""
+    """One call of a tool in its current state; `edits` are people's changes of its arguments, oldest first."""
 
     execution_id: str
     call_id: str
@@ -103,35 +103,35 @@ class ToolCall:
 
     @property
     def pending(self) -> bool:
-        """Nobody has decided yet."""
+        """True if it is not decided yet."""
         return self.status in PENDING
 
     @property
     def stopped(self) -> bool:
-        """It will never run."""
+        """True if it will never run."""
         return self.status in STOPPED
 
     @property
     def feedback(self) -> str:
-        """Why it was stopped, in words meant for the agent; may be empty."""
+        """Why it was stopped, for the agent; can be empty."""
         decided = self.decision.feedback if self.decision is not None else ""
         said = self.raw.get("feedback")
         return decided or (said if isinstance(said, str) else "") or self.error or self._policy_reason()
 
     def _policy_reason(self) -> str:
-        # Where a person said no, or nobody did, the policy's word is no answer.
+        # If a person rejected it, or it expired, the policy's reason is not the answer.
         if self.decision is not None or self.verdict is None or self.verdict.effect != "deny":
             return ""
         return self.verdict.reason
 
     @property
     def idempotency_key(self) -> str:
-        """What to hand to the outside world so that a repeat is recognised: the releasing decision's id."""
+        """The key for external services, so that they recognise a repeat: the releasing decision's id."""
         if self.grant is not None and self.grant.decision_id:
             return self.grant.decision_id
         if self.decision is not None and self.decision.decision_id:
             return self.decision.decision_id
-        # A call's id is unique in its execution only.
+        # A call's id is unique only within its execution.
         return f"{self.tenant}/{self.raw.get('project', '')}/{self.execution_id}/{self.call_id}"
 
 
@@ -151,7 +151,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Hold:
-    """Something that waits, or waited, for a person; `request` is what its run was started for."""
+    """Something that waits, or waited, for a person; `request` is the request that its run was started for."""
 
     hold_id: str
     status: str = ""
@@ -182,7 +182,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Difference:
-    """What an edit made of one value, both as they are shown; None where there is none."""
+    """The change of one value by an edit, before and after as displayed; None if there is no value."""
 
     path: str
     before: str | None = None
@@ -191,9 +191,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class HoldView:
-    """What a person is shown of a hold: `text` is to be printed as it is, and `view_digest` is its SHA-256.
+    """The view of a hold for a person: `text` must be printed unchanged, and `view_digest` is its SHA-256.
 
-    `must_read` says that an approval is taken only with the `view_digest`; `diff` is there where a person edited.
+    `must_read`: an approval is accepted only with the `view_digest`; `diff` is given if a person edited.
     """
 
     hold_id: str
@@ -211,7 +211,7 @@ class HoldView:
 
 @dataclass(frozen=True)
 class LikeHold:
-    """One of a group of holds that are alike."""
+    """One of a group of similar holds."""
 
     hold_id: str
     digest: str = ""
@@ -220,7 +220,7 @@ class LikeHold:
 
 @dataclass(frozen=True)
 class HoldGroup:
-    """Open holds that are alike: same agent, tool, rules, risk and shape of arguments."""
+    """Similar open holds: same agent, tool, rules, risk and shape of arguments."""
 
     count: int
     agent: str = ""
@@ -239,7 +239,7 @@ class HoldGroup:
 
 @dataclass(frozen=True)
 class NextHold:
-    """The hold that an edit opened, and who may decide it; `counted` is how many of its votes it has already."""
+    """The hold that an edit opened, and who may decide it; `counted` is the number of votes that it already has."""
 
     hold_id: str
     digest: str = ""
@@ -254,7 +254,7 @@ class NextHold:
 
 @dataclass(frozen=True)
 class AskedRule:
-    """The standing rule that an approval asks for; with `four_eyes` another person must activate it."""
+    """The standing rule that an approval requests; with `four_eyes` another person must activate it."""
 
     rule_id: str
     four_eyes: bool = True
@@ -264,8 +264,8 @@ class AskedRule:
 class Recorded:
     """The answer to a decision: `resolved`, or `recorded` while the quorum is not yet met.
 
-    `edited_digest` is that of what an edit put in place of the hold's arguments; `next_hold` is there where an edited
-    call is not released yet, and waits for others; `rule` where the decision has a standing rule made.
+    `edited_digest` is the digest of the arguments after an edit; `next_hold` is given if an edited call is not
+    released yet and waits for other people; `rule` if the decision creates a standing rule.
     """
 
     status: str
@@ -281,7 +281,7 @@ class Recorded:
 class HumanRequest:
     """A question that an agent asked; `response` is the answer once there is one.
 
-    A question may be rejected (`decision`): nobody answers it, and `feedback` says why.
+    A question can be rejected (`decision`): then it has no answer, and `feedback` says why.
     """
 
     request_id: str
@@ -297,7 +297,7 @@ class HumanRequest:
 
     @property
     def pending(self) -> bool:
-        """Nobody has answered yet, and somebody still may."""
+        """True if it is not answered yet, and still can be."""
         return self.status in ("open", "pending", "")
 
 
@@ -305,7 +305,7 @@ class HumanRequest:
 class Published:
     """A definition's version; `pending` names the partitions that have not adopted it yet.
 
-    `unchanged`: the version had said the same already, so that none was added.
+    `unchanged`: the newest version was already the same, so none was added.
     """
 
     version: Any = None
@@ -386,7 +386,7 @@ class Event:
 class Page(Generic[T]):
     """A part of a list, iterated over like its `items`; `next_cursor` is None at its end.
 
-    `cursor` is where the live stream goes on from what the list shows.
+    With `cursor` the live stream continues after the list.
     """
 
     items: tuple[T, ...]

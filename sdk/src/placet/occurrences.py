@@ -1,4 +1,4 @@
-"""Which of several equal calls this one is."""
+"""The numbers of equal calls within a run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CallKind = tuple[str, str]
 class Occurrences:
     """Counts equal calls (tool, arguments' digest) of a run, from 0, in the order in which they are made.
 
-    A number is given back where nobody was told of the call's end, so that trying again is the same call and not a
-    new one (`placet.tries`).
+    A number is given back if the caller was not told of the call's end, so that the next try is the same call and not
+    a new one (`placet.tries`).
     """
 
     def __init__(self) -> None:
         # The garbage collector may end a forgotten coroutine at any allocation, also of a thread that holds the lock,
-        # and that gives a number back there.
+        # which then gives a number back.
         self._lock = threading.RLock()
         self._used: dict[CallKind, int] = defaultdict(int)
         self._free: dict[CallKind, list[int]] = defaultdict(list)

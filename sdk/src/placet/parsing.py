@@ -18,7 +18,7 @@ _Convert = Callable[[Any], Any]
 
 
 class UnexpectedAnswer(PlacetError, ValueError):
-    """The answer lacks what its kind must have: client and gateway do not fit, or something between them answers."""
+    """The answer lacks a required part: client and gateway do not match, or something between them answers."""
 
     acts = "operator"
 
@@ -27,11 +27,11 @@ def parse(cls: type[T], data: Any) -> T:
     """Read a frozen dataclass from a JSON object.
 
     Args:
-        cls: the dataclass; a field named `raw` receives the object as it came.
+        cls: the dataclass; a field named `raw` gets the received object.
         data: the object.
 
     Raises:
-        UnexpectedAnswer: not an object, a required field is missing, or a value is of another kind.
+        UnexpectedAnswer: not an object, a required field is missing, or a value has another type.
     """
     if not isinstance(data, Mapping):
         raise UnexpectedAnswer(f"{cls.__name__}: expected an object, got {type(data).__name__}")

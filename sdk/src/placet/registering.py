@@ -1,7 +1,7 @@
-"""What a gated function is to Placet: a tool's definition, made of its signature, and published when that is asked.
+"""The tool definition of a gated function, derived from its signature, and published if requested.
 
-A definition is an operator's word: it says which arguments fit, and its annotations can make a call allowed. So an
-agent's own token publishes none (docs/decisions/0029-registering-tools.md).
+An operator owns definitions: they determine which arguments are valid, and their annotations can make a call allowed.
+So an agent's own token cannot publish one (docs/decisions/0029-registering-tools.md).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OBJECTS = (dict, collections.abc.Mapping)
 
 @dataclass(frozen=True)
 class Registered:
-    """A tool as it is published now; `is_new` where that needed a new version."""
+    """A tool as it is published now; `is_new` if that needed a new version."""
 
     name: str
     version: Any
@@ -51,10 +51,10 @@ class Registered:
 
 
 def declare(wrapped: Any, binding: Binding, options: Options) -> None:
-    """Note on a gated function what it would be published as.
+    """Attach to a gated function the definition that it would be published with.
 
     Raises:
-        CannotBeGated: `register` was asked for, and its parameters have no types that JSON Schema has words for.
+        CannotBeGated: `register` was requested, and its parameters have types that JSON Schema cannot express.
     """
     if options.register:
         definition_of(binding, options)
@@ -62,7 +62,7 @@ def declare(wrapped: Any, binding: Binding, options: Options) -> None:
 
 
 def declared(function: Callable[..., Any]) -> tuple[Binding, Options]:
-    """What a gated function was declared as.
+    """The declared definition of a gated function.
 
     Raises:
         TypeError: it is not gated.
@@ -88,10 +88,10 @@ def definition_of(binding: Binding, options: Options) -> dict[str, Any]:
 
 
 async def register(channel: Channel, definition: Mapping[str, Any]) -> Registered:
-    """Publish a definition, unless it is the one that is published.
+    """Publish a definition, unless it is already published.
 
     Raises:
-        NotAuthorised: it is another than the published one, and this token may publish none.
+        NotAuthorised: it differs from the published one, and this token may not publish.
     """
     name = str(definition["name"])
     found = await _published(channel, name)
@@ -102,7 +102,7 @@ async def register(channel: Channel, definition: Mapping[str, Any]) -> Registere
     except NotAuthorised as refused:
         detail = (
             f"{name} is not published as this program declares it, and {refused.detail or 'this token may not'}:"
-            " an operator publishes it, by `placet tool register` or `placet tool put`"
+            " an operator must publish it, with `placet tool register` or `placet tool put`"
         )
         raise NotAuthorised(refused.code, refused.status, detail, refused.fields) from refused
     return Registered(name, published.version, is_new=True)
@@ -157,7 +157,7 @@ def schema_of(hint: Any, where: str) -> dict[str, Any]:
     """The JSON Schema of a type.
 
     Raises:
-        CannotBeGated: there are no words for it.
+        CannotBeGated: JSON Schema cannot express it.
     """
     if hint is Any or hint is object:
         return {}
@@ -181,7 +181,7 @@ def schema_of(hint: Any, where: str) -> dict[str, Any]:
 
 
 def _default(value: Any) -> dict[str, Any]:
-    """A default, where it is JSON: another is the function's own affair, and its call says so."""
+    """A default, if it is JSON; otherwise the call of the function reports the error."""
     try:
         check_json(value, "default")
     except (TypeError, ValueError, MalformedJson):

@@ -133,9 +133,9 @@ class AsyncHolds:
             status: open, resolved, expired or cancelled; None for all.
             kind: permission, clarification, decision or env_var.
             agent: whose calls and questions.
-            assignee: who has claimed them or was handed them; `me` is the token's subject.
+            assignee: who has claimed them or to whom they were delegated; `me` is the token's subject.
             decidable: `me` for the open ones that the token's subject may decide.
-            prefix: how their ids begin.
+            prefix: the beginning of their ids.
             cursor: of the page before.
         """
         filters = {"status": status, "kind": kind, "agent": agent, "assignee": assignee, "cursor": cursor}
@@ -175,8 +175,8 @@ class AsyncHolds:
         `view_digest` names what was shown (`view`). A hold that must be read is approved or edited only with it.
 
         Raises:
-            AlreadyDecided: somebody was faster; `fields["winning_decision_id"]` names the decision.
-            DigestMismatch: the hold is about other arguments now: look again.
+            AlreadyDecided: another person was faster; `fields["winning_decision_id"]` names the decision.
+            DigestMismatch: the hold is now about other arguments: read it again.
             Expired: too late.
             Refused: `invalid`, such as a decision on a call without its digest.
         """
@@ -280,7 +280,7 @@ class AsyncRequests:
 
         Raises:
             Refused: `id_reused`, several executions have a question of this id: give the question, or name one.
-            Unreachable, Unavailable: no gateway could be asked for too long.
+            Unreachable, Unavailable: no gateway could be reached for too long.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + (float("inf") if timeout_s is None else timeout_s)
@@ -304,10 +304,10 @@ class AsyncRequests:
         The same `attempt_id` may ask again for five minutes; it is a fresh one by default.
 
         Raises:
-            NotReleased: nobody has given them.
+            NotReleased: they were not given.
             AlreadyConsumed: another process has them.
             Expired: they were erased.
-            DigestMismatch: what was handed over is not what the log says.
+            DigestMismatch: the delivered values are not those in the log.
         """
         answer = await self.channel.ask(
             asks.take_secrets(request.request_id, request.execution_id, attempt_id or new_attempt_id())
@@ -367,8 +367,8 @@ class AsyncTools:
         """Publish the definitions of gated functions that differ from the published ones; needs the role operator.
 
         Raises:
-            TypeError: one of them is not gated, or its parameters have no types that JSON Schema has words for.
-            NotAuthorised: one of them is declared anew, and this token may publish nothing.
+            TypeError: one of them is not gated, or its parameters have types that JSON Schema cannot express.
+            NotAuthorised: one of them differs from the published one, and this token may not publish.
         """
         definitions = [definition_of(*declared(function)) for function in functions]
         return [await register(self.channel, definition) for definition in definitions]

@@ -1,7 +1,7 @@
-"""Undoing a run whose rule says `on_reject: rollback`: what had succeeded, newest first, by calls of its own.
+"""Undoing a run whose rule says `on_reject: rollback`: new calls undo those that succeeded, newest first.
 
-The log names what is to be undone (`Denied.rollback`). How, only the agent's own code knows; so it hands over a
-compensation for each tool. Where that is a gated function, undoing is proposed, judged and held as any other call.
+The log names the calls to undo (`Denied.rollback`). Only the agent's own code knows how, so it passes a
+compensation for each tool. If that is a gated function, undoing is proposed, judged and held like any other call.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from placet.errors import Denied
 from placet.models import ToolCall
 
 Compensate = Callable[[ToolCall], Any]
-# By execution and call: an agent may choose the same call id in each of its executions.
+# By execution and call: an agent can choose the same call id in each of its executions.
 CallKey = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Undone:
-    """What became of one call that was to be undone.
+    """The outcome of undoing one call.
 
     Attributes:
         call: the call that had succeeded, with its arguments and its output.
         answer: what its compensation returned.
-        error: what the compensation raised; None where it went through.
-        compensated: False where no compensation was given for its tool.
+        error: what the compensation raised; None if it succeeded.
+        compensated: False if no compensation was given for its tool.
     """
 
     call: ToolCall
@@ -39,7 +39,7 @@ class Undone:
 
     @property
     def done(self) -> bool:
-        """Whether the call was undone."""
+        """True if the call was undone."""
         return self.compensated and self.error is None
 
 
@@ -55,12 +55,12 @@ async def calls_to_undo(channel: Channel, denied: Denied) -> list[ToolCall]:
 async def undo(
     calls: Iterable[ToolCall], compensations: Mapping[str, Compensate], done: MutableMapping[CallKey, Undone]
 ) -> list[Undone]:
-    """Undo calls one after the other; one that fails keeps none of the others from being undone.
+    """Undo calls one after the other; a failure does not prevent the others from being undone.
 
     Args:
         calls: to undo.
         compensations: by tool.
-        done: by call, what is undone: not done again where the whole is asked for again, as after a cancellation.
+        done: by call, those already undone: skipped if the rollback is requested again, as after a cancellation.
     """
     undone = []
     for call in calls:

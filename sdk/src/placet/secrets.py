@@ -68,7 +68,9 @@ def restored(public: Any, delivered: Sequence[Mapping[str, Any]]) -> Any:
     by_path = {str(one["path"]): one for one in delivered}
     found = _restored(public, by_path, "")
     if by_path:
-        raise ForgedSecret(f"a sensitive value was handed over for {sorted(by_path)[0]}, where none stands")
+        raise ForgedSecret(
+            f"a sensitive value was handed over for {sorted(by_path)[0]}, which has no placeholder"
+        )
     return found
 
 

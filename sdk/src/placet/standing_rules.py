@@ -13,7 +13,7 @@ from placet.transport.port import Request
 
 @dataclass(frozen=True)
 class AsyncStandingRules:
-    """What was decided once and is remembered. One is made by `holds.decide(…, scope="rule", remember=…)`."""
+    """Approvals that are remembered. A rule is made by `holds.decide(…, scope="rule", remember=…)`."""
 
     channel: Channel
 
@@ -28,10 +28,10 @@ class AsyncStandingRules:
         return await self.channel.one(StandingRule, asks.read(_path(rule_id)))
 
     async def activate(self, rule_id: str, reason: str = "") -> StandingRule:
-        """Let a proposed or suspended rule be used: another person than its maker.
+        """Activate a proposed or suspended rule; the policy can require a person other than its maker.
 
         Raises:
-            NotAuthorised: `own_request`, the rule wants a second person.
+            NotAuthorised: `own_request`, the rule requires a second person.
         """
         return await self._change(rule_id, "activate", reason)
 

@@ -1,8 +1,8 @@
-"""Whom a client believes at the other end of TLS: the system's authorities, and beside them a company's own.
+"""The certificate authorities that a client trusts: the system's, and in addition a company's own.
 
 1. The certificate authorities of the system, or those of OpenSSL's own variables `SSL_CERT_FILE` and `SSL_CERT_DIR`;
-   where the system has none, those of certifi.
-2. Beside them those in the file that `PLACET_CA_FILE` names.
+   if the system has none, those of certifi.
+2. In addition those in the file that `PLACET_CA_FILE` names.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ CA_FILE = "PLACET_CA_FILE"
 
 
 def outgoing_tls() -> ssl.SSLContext:
-    """What a server's certificate and name are checked by, whichever transport connects.
+    """The TLS context that checks a server's certificate and name, for every transport.
 
     Raises:
-        NotConfigured: a named file cannot be read, or holds no certificate.
+        NotConfigured: a named file cannot be read, or contains no certificate.
     """
-    # OpenSSL itself passes over a file that is not there, and then believes nobody.
+    # OpenSSL itself ignores a missing file, and then trusts no authority.
     for variable in (CA_FILE, "SSL_CERT_FILE"):
         if path := os.environ.get(variable):
             _check(variable, path)
@@ -41,14 +41,14 @@ def outgoing_tls() -> ssl.SSLContext:
 
 
 def tls_for(url: str) -> ssl.SSLContext:
-    """What a server at an address is checked by; authorities are read only where there is TLS.
+    """The TLS context for a server at an address; authorities are read only if it uses TLS.
 
     Raises:
         NotConfigured: as `outgoing_tls`.
     """
     if url.lower().startswith(("https:", "wss:")):
         return outgoing_tls()
-    # It believes nobody.
+    # It trusts no authority.
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 

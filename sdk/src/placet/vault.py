@@ -1,4 +1,4 @@
-"""Sensitive values from outside: erased, and the keys that a tenant's values are sealed under."""
+"""Sensitive values: erasing them, and the keys that seal a tenant's values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from placet.models import Object, Page
 
 @dataclass(frozen=True)
 class AsyncVault:
-    """What an operator may do with sensitive values: never read one, but see to it that nobody can."""
+    """What an operator can do with sensitive values: erase them, but never read them."""
 
     channel: Channel
 
     async def erase_call(self, execution_id: str, call_id: str, *, reason: str = "") -> Object:
-        """Erase the sensitive arguments of a call; `erased` tells how many there were."""
+        """Erase the sensitive arguments of a call; `erased` is their number."""
         found: Object = await self.channel.ask(asks.erase_call(execution_id, call_id, reason))
         return found
 

@@ -78,7 +78,7 @@ def test_parse_whole_file_is_read_with_its_defaults() -> None:
         (text_of(one(), link_base="https://x/{hold}"), "link_base", "the only placeholder is one {hold_id}"),
         ("[]", "notifications", "the file is a mapping that begins with 'notifications:'"),
         ("notifications: &a\n", "line 1, column 16", ""),
-        ("a: 1\na: 2\n", "line 2, column 1", "the key 'a' stands twice; keep one of the two"),
+        ("a: 1\na: 2\n", "line 2, column 1", "the key 'a' appears twice; keep one of the two"),
     ],
 )
 def test_parse_mistake_is_named_where_it_stands(text: str, path: str, message: str) -> None:

@@ -102,9 +102,9 @@ class Bundle:
             for path in self._entries():
                 kind = path.lstat().st_mode
                 if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-                    what = "a symbolic link" if stat.S_ISLNK(kind) else "no file"
+                    what = "a symbolic link" if stat.S_ISLNK(kind) else "not a file"
                     name = path.relative_to(self.directory)
-                    raise Unreadable(f"{name} in {self.directory} is {what}: a trail has files of its own.")
+                    raise Unreadable(f"{name} in {self.directory} is {what}: a trail has only regular files.")
         except OSError as error:
             raise Unreadable(f"{self.directory} cannot be listed ({error}).") from error
 
@@ -154,11 +154,11 @@ def read_heads(path: Path) -> list[Head]:
         heads = [head_of(parsed(line)) for line in lines]
     except (OSError, ValueError) as error:
         raise Unreadable(
-            f"{path} holds no audit heads ({error}): give a file with one head a line."
+            f"{path} contains no audit heads ({error}): give a file with one head per line."
         ) from error
     if not heads:
         # With no kept head to compare with, the verification must not succeed.
-        raise Unreadable(f"{path} is empty: give a file with one head a line.")
+        raise Unreadable(f"{path} is empty: give a file with one head per line.")
     return heads
 
 
@@ -173,12 +173,12 @@ def read_fetched_heads(path: Path) -> list[Head]:
         for line in whole_lines(path.read_bytes()):
             head = head_of(parsed(line))
             if head.line != line.encode():
-                raise ValueError(f"head {head.number} is not spelled as it was signed")
+                raise ValueError(f"head {head.number} is not written as it was signed")
             heads.append(head)
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path} is not as `placet audit fetch` wrote it: {error}.") from error
     if not heads:
-        raise Unreadable(f"{path} holds no head: there is nothing to verify against.")
+        raise Unreadable(f"{path} contains no head: there is nothing to verify against.")
     return heads
 
 
@@ -192,7 +192,7 @@ def read_keys(path: Path) -> dict[str, bytes]:
         return keys_of(parsed(path.read_text("utf-8")))
     except (OSError, ValueError) as error:
         raise Unreadable(
-            f"{path} holds no public keys ({error}): give JSON of key id to base64 of 32 bytes."
+            f"{path} contains no public keys ({error}): give JSON of key id to base64 of 32 bytes."
         ) from error
 
 
@@ -206,7 +206,7 @@ def keys_of(pairs: Any) -> dict[str, bytes]:
         raise ValueError("not an object of key id to base64")
     found = {kid: base64_bytes(raw) for kid, raw in pairs.items()}
     if not found or any(len(raw) != KEY_BYTES for raw in found.values()):
-        raise ValueError("no Ed25519 keys")
+        raise ValueError("not Ed25519 keys")
     return found
 
 
@@ -219,9 +219,9 @@ def read_proof(path: Path) -> dict[str, Any]:
     try:
         found = parsed(path.read_text("utf-8"))
         if not isinstance(found, dict):
-            raise ValueError("no JSON object")
+            raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:
-        raise Unreadable(f"{path} is no proof ({error}): make one with placet audit prove.") from error
+        raise Unreadable(f"{path} is not a proof ({error}): make one with placet audit prove.") from error
     return found
 
 
@@ -246,7 +246,7 @@ def _line(data: bytes) -> _Line:
     (line,) = whole_lines(data)
     body = parsed(line)
     if compact(body) != line:
-        raise ValueError("spelled otherwise than it is written")
+        raise ValueError("not in the form that `placet audit fetch` writes")
     if "record" not in body:
         members(body, {"index", "offset", "leaf"})
         return _Line(count(body["index"]), count(body["offset"]), hex_hash(body["leaf"]), is_whole=False)

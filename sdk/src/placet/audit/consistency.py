@@ -67,7 +67,7 @@ def consistency_of(value: Any) -> Consistency:
         name = (text(one["topic"]), count(one["partition"]))
         sizes = [head.trees[name].size if name in head.trees else 0 for head in (first, second)]
         if name in steps or [count(one["first_size"]), count(one["second_size"])] != sizes:
-            raise ValueError("a tree that stands twice, or of another size than its heads say")
+            raise ValueError("a tree that appears twice, or of another size than its heads say")
         steps[name] = [hex_hash(step) for step in items(one["path"])]
     return Consistency(first, second, steps)
 

@@ -16,7 +16,7 @@ from placet.audit.strict import base64_bytes, count, hex_hash, items, members, t
 
 # What to do if a key is missing among the trusted ones.
 ROTATED = (
-    "after `placet keys rotate audit`, get the installation's keys/audit.json anew, in a way that you trust"
+    "after `placet keys rotate audit`, get the installation's keys/audit.json again, in a way that you trust"
 )
 CONTEXT = b"placet.audit-head.v1\x00"
 # The errors that a malformed value raises when it is read.
@@ -87,7 +87,7 @@ def head_of(body: Any) -> Head:
             name = (text(tree["topic"]), count(tree["partition"]))
             # A tree's name is also that of its files, so it must be safe.
             if not _TOPIC.fullmatch(name[0]) or name in trees:
-                raise ValueError("a topic that is none, or a tree that stands twice")
+                raise ValueError("an unknown topic, or a tree that appears twice")
             trees[name] = TreeState(count(tree["size"]), count(tree["last_offset"]), hex_hash(tree["root"]))
         head = Head(body, count(body["number"]), text(body["tenant"]), text(body["previous"]), trees)
         # Members added by later versions are covered by the signature too.
@@ -110,7 +110,7 @@ def check_signature(head: Head, keys: Mapping[str, bytes]) -> Finding | None:
         raise NoSignatures("signatures were NOT checked: pip install 'placet[audit]'") from error
     kid = str(head.body.get("kid"))
     if kid not in keys:
-        return Finding("forged_signature", f"no key {kid[:40]!r} is known: {ROTATED}", head=head.number)
+        return Finding("forged_signature", f"the key {kid[:40]!r} is not known: {ROTATED}", head=head.number)
     body = {name: value for name, value in head.body.items() if name != "signature"}
     try:
         signature = base64_bytes(head.body.get("signature"))

@@ -44,7 +44,7 @@ def members(value: Any, required: Collection[str], optional: Collection[str] = (
         if missing:
             raise ValueError(f"{missing[0]!r} is missing")
         if unknown:
-            raise ValueError(f"{unknown[0][:40]!r} is unknown here and nothing vouches for it")
+            raise ValueError(f"{unknown[0][:40]!r} is unknown here and not signed")
     return value
 
 
@@ -113,16 +113,16 @@ def whole_lines(data: bytes) -> list[str]:
         ValueError: the last line has no end, or the bytes are not UTF-8.
     """
     if data and not data.endswith(b"\n"):
-        raise ValueError("the last line has no end")
+        raise ValueError("the last line does not end with a line feed")
     return data.decode().split("\n")[:-1]
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands twice in an object")
+        raise ValueError("an object has the same key twice")
     return found
 
 
 def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

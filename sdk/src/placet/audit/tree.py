@@ -64,7 +64,7 @@ def without_record(tree: Lists) -> list[Finding]:
     if not tree.hidden:
         return []
     many = len(tree.hidden)
-    detail = f"the record is not here, only its hash; so of {many} of {len(tree.made)} leaves"
+    detail = f"only the hash of the record is here, as for {many} of {len(tree.made)} leaves"
     return [Finding("hidden", detail, tree.name, tree.hidden[0], offset=tree.offsets[tree.hidden[0]])]
 
 
@@ -75,7 +75,7 @@ def _wrong_places(tree: Lists, ordered: Sequence[Anchor]) -> list[Finding]:
     for place, (index, offset) in enumerate(zip(tree.indexes, tree.offsets, strict=True)):
         anchor = last_offsets.get(place)
         if index != place:
-            return [Finding("edited", f"the line says to be leaf {index}", tree.name, place)]
+            return [Finding("edited", f"the line says that it is leaf {index}", tree.name, place)]
         if offset <= before:
             return [Finding("edited", "the offset does not follow the one before", tree.name, place)]
         if anchor is not None and offset != anchor.state.last_offset:
@@ -145,10 +145,10 @@ def _kind(right: Sequence[bytes], suspect: Sequence[bytes], index: int, what: st
     comes_later = wanted in suspect[index + 1 :]
     if there in right[index + 1 :]:
         if comes_later:
-            return "reordered", f"another {what} stands here, and this one further on"
-        return "deleted", f"the {what} that stood here is gone"
+            return "reordered", f"another {what} is here, and this one further on"
+        return "deleted", f"the {what} that was here is missing"
     if comes_later:
-        return "added", f"a {what} that was never there stands before this one"
+        return "added", f"a {what} that was never signed comes before this one"
     return "edited", f"the {what} is not the one that was signed"
 
 
@@ -158,17 +158,17 @@ def _between(tree: Lists, low: int, following: Anchor) -> Finding:
     offsets = tree.offsets
     swapped = _first_out_of_order(offsets, low)
     if swapped is not None and swapped < high:
-        detail = "a record stands before one with a smaller offset"
+        detail = "a record comes before one with a smaller offset"
         return Finding("reordered", detail, tree.name, swapped, offset=offsets[swapped], head=following.head)
     if len(offsets) < high and (not offsets or offsets[-1] < last):
         detail = f"head {following.head} was signed for {high} leaves, up to offset {last}"
         return Finding("tail_cut", detail, tree.name, max(low, len(offsets)), head=following.head)
     count = sum(offset <= last for offset in offsets)
     if count < high:
-        detail = f"{high - count} of these leaves are gone, with their records"
+        detail = f"{high - count} of these leaves are missing, with their records"
         return Finding("deleted", detail, tree.name, low, high, head=following.head)
     if count > high:
-        detail = f"{count - high} records that were never there stand among these"
+        detail = f"{count - high} records that were never signed are among these"
         return Finding("added", detail, tree.name, low, count, head=following.head)
     detail = "one of these is not what was signed, and its listed hash was changed as well"
     return Finding("edited", detail, tree.name, low, high, head=following.head)

@@ -26,7 +26,9 @@ from placet.audit.merkle import root_of_path
 from placet.audit.strict import count, hex_hash, items, members, text
 from placet.audit.tree import Anchor, examine, without_record
 
-FIRST_USE = "the keys came with what they are to vouch for: give those of an earlier day with --key"
+FIRST_USE = (
+    "the keys came together with the data that they verify: give keys that you stored earlier with --key"
+)
 
 IN_BUNDLE, IN_PROOF = "keys.json", "the proof"
 # What to do if the keys that came with the trail or proof lack a trusted one.
@@ -121,7 +123,7 @@ def verify_proof(proof: Mapping[str, Any], keys: Keys | None = None, kept: Seque
         own = keys_of(proof["keys"]) if "keys" in proof else None
         shown = consistencies_of(proof["consistency"]) if "consistency" in proof else []
     except MALFORMED as error:
-        raise Unreadable(f"This is no proof ({error}): make one with placet audit prove.") from error
+        raise Unreadable(f"This is not a proof ({error}): make one with placet audit prove.") from error
     report = Report(heads=1, leaves=1, records=1, tenant=head.tenant)
     believed = _believed(report, keys, own)
     earlier = [one for consistency in shown for one in (consistency.first, consistency.second)]
@@ -176,7 +178,7 @@ def _believed(report: Report, keys: Keys | None, own: Keys | None) -> Keys:
     if keys is not None:
         return keys
     if own is None:
-        raise Unreadable("The proof has no keys with it: give the installation's with --key.")
+        raise Unreadable("The proof contains no keys: give the installation's with --key.")
     report.warnings.append(FIRST_USE)
     return own
 
@@ -186,7 +188,7 @@ def _foreign_keys(where: str, own: Keys, believed: Keys, heads: Sequence[Head]) 
     if not own.items() <= believed.items():
         kid = min(kid for kid, raw in own.items() if believed.get(kid) != raw)
         if kid in believed:
-            problem = f"{where} has another key {kid[:40]} than the one given"
+            problem = f"{where} has a key {kid[:40]} other than the one given"
         else:
             problem = f"{where} has the key {kid[:40]}, which is not given: {ROTATED}"
         return [Finding("forged_signature", problem)]

@@ -28,7 +28,7 @@ STATES = (
 )
 # What the gateway's registry calls the types of events.
 _EVENTS = "placet.events."
-# Completion is typed at: what takes longer is no help.
+# A person is typing: a slower completion does not help.
 COMPLETE_WITHIN_S = 0.8
 
 
@@ -37,7 +37,7 @@ def one_of(words: Sequence[str]) -> Callable[[str | None], str | None]:
 
     def checked(value: str | None) -> str | None:
         if value is not None and value not in words:
-            raise typer.BadParameter(f"{value!r} is none of {', '.join(words)}")
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(words)}")
         return value
 
     return checked
@@ -55,12 +55,12 @@ def a_time_or_version(value: str | None) -> str | None:
 
 
 def _time(value: str | None, besides: str) -> str | None:
-    # An empty one is told so.
+    # An empty value is reported elsewhere.
     if value:
         try:
             parse_time(value)
         except (ValueError, OverflowError) as error:
-            said = f"{value!r} is no RFC 3339 time with an offset{besides}"
+            said = f"{value!r} is not an RFC 3339 time with an offset{besides}"
             raise typer.BadParameter(said) from error
     return value
 
@@ -118,7 +118,7 @@ def _begin_so(context: typer.Context, incomplete: str, ids: Callable[[Placet], l
         with connect(context, COMPLETE_WITHIN_S, COMPLETE_WITHIN_S) as placet:
             return [one for one in ids(placet) if one.startswith(incomplete)]
     except PlacetError:
-        # A completion that cannot be had is none; the command itself will say why.
+        # On an error nothing is completed; the command itself will report the error.
         return []
 
 

@@ -158,7 +158,7 @@ def edit(
         # A hold that must be read is shown in full, since the arguments that are replaced must be seen too.
         shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or not yes else ""
         _print_difference(dict(hold.arguments or {}), shows, stderr=as_json)
-        confirm(f"Change {_named(hold)} so, and approve it?", yes)
+        confirm(f"Change {_named(hold)} in this way, and approve it?", yes)
         recorded = placet.holds.decide(
             hold.hold_id,
             "edit",
@@ -174,7 +174,7 @@ def _without_secrets(hold: Hold, edited: dict[str, Any], *, on_command_line: boo
     """Edited arguments with the sensitive values hidden.
 
     Raises:
-        typer.BadParameter: such a value stands on the command line.
+        typer.BadParameter: such a value is on the command line.
     """
     places = plain_places(hold.input_schema, hold.arguments, edited)
     if places and on_command_line:
@@ -285,7 +285,7 @@ def _check_option(hold: Hold, said: Any) -> None:
     known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}
     if canonical(said) not in known:
         shown = safe.escaped(json.dumps(said, ensure_ascii=False))
-        raise typer.BadParameter(f"{shown} is none of the answers{_offered(hold)}", param_hint="VALUE")
+        raise typer.BadParameter(f"{shown} is not one of the answers{_offered(hold)}", param_hint="VALUE")
 
 
 def _is_plain_permission(hold: Hold) -> bool:
@@ -299,9 +299,9 @@ def named_by(option: Any) -> Any:
 
 def _said(hold: Hold, text: str | None) -> Any:
     if text is None:
-        raise typer.BadParameter(f"say what the answer is{_offered(hold)}", param_hint="VALUE")
+        raise typer.BadParameter(f"give an answer{_offered(hold)}", param_hint="VALUE")
     if not text.strip():
-        raise typer.BadParameter("an answer must say something: answer, or reject", param_hint="VALUE")
+        raise typer.BadParameter("an answer must not be blank: answer, or reject", param_hint="VALUE")
     return answer_value(hold, text)
 
 

@@ -1,4 +1,4 @@
-"""The server's warnings about a policy, as lines; those that are usual at the start are only counted."""
+"""The server's warnings about a policy, as lines; those that are usual for a new policy are only counted."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# Up to so many unknown tools are named singly.
+# Up to this number, each unknown tool has its own line.
 UNKNOWN_TOLD_MAX = 3
 UNKNOWN_TOOL = "no_known_tool"
 _RULE = re.compile(r"rules\[(\d+)\]")
 
 
 def lines(doubts: Sequence[Any], *, verbose: bool = False) -> list[str]:
-    """A line for each doubt; the patterns that match no published tool share one where they are many.
+    """A line for each warning; many patterns that match no published tool share one line.
 
-    A policy is commonly published before the tools. What looks like a typo has a code of its own, and a line.
+    A policy is usually published before the tools. A likely typo has its own code, and its own line.
 
     Args:
-        doubts: as the server tells them, with `path`, `code` and `message`; of an early server texts.
-        verbose: count nothing together.
+        doubts: from the server, with `path`, `code` and `message`; texts if the server is an early one.
+        verbose: one line for every warning.
     """
     unknown = [one for one in doubts if isinstance(one, Mapping) and one.get("code") == UNKNOWN_TOOL]
     if verbose or len(unknown) <= UNKNOWN_TOLD_MAX:
@@ -29,7 +29,7 @@ def lines(doubts: Sequence[Any], *, verbose: bool = False) -> list[str]:
     told = [_line(one) for one in doubts if one not in unknown]
     return [
         *told,
-        f"{who} tools that nobody has published yet ({len(unknown)} patterns match none); --verbose lists them",
+        f"{who} tools that are not published yet ({len(unknown)} patterns match none); --verbose lists them",
     ]
 
 

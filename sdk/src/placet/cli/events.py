@@ -54,13 +54,13 @@ def read_start(text: str | None) -> Start:
     except ValueError:
         if re.match(r"\d{4}-\d\d-\d\d", text):
             raise typer.BadParameter(
-                f"{text} is no RFC 3339 time with an offset", param_hint="--from"
+                f"{text} is not an RFC 3339 time with an offset", param_hint="--from"
             ) from None
         return Start(cursor=text)
 
 
 def _offsets(text: str) -> dict[int, int]:
-    """`PARTITION=OFFSET,…` as it was said.
+    """The offset of each partition in `PARTITION=OFFSET,…`.
 
     Raises:
         typer.BadParameter: one partition is named twice.
@@ -75,12 +75,12 @@ def _offsets(text: str) -> dict[int, int]:
 
 
 def check_partitions(placet: Placet, offsets: Mapping[int, int]) -> None:
-    """Refuse a partition that there is not: all events of the others would be shown, as if nothing had been said.
+    """Refuse a partition that does not exist: all events of the others would be shown, as without the option.
 
-    A token that may not read the project cannot ask for their number, and is not refused.
+    With a token that may not read the project their number is unknown, and nothing is refused.
 
     Raises:
-        typer.BadParameter: there are fewer.
+        typer.BadParameter: there are fewer partitions.
     """
     try:
         counts = [part.raw.get("partitions") for part in placet.components()]
@@ -95,19 +95,19 @@ def check_partitions(placet: Placet, offsets: Mapping[int, int]) -> None:
 
 
 def check_type(placet: Placet, kind: str) -> None:
-    """Refuse a type of events that there is not: nothing would be shown, as if nothing had happened.
+    """Refuse an event type that does not exist: nothing would be shown, as if nothing had happened.
 
-    Where a proxy lets only `/v1` through, nobody can be asked for the names, and none is refused.
+    If a proxy forwards only `/v1`, the names are unknown and none is refused.
 
     Raises:
-        typer.BadParameter: the gateway knows no such type.
+        typer.BadParameter: the gateway has no such type.
     """
     try:
         known = event_types(placet)
     except NotFound:
         return
     if kind not in known:
-        raise typer.BadParameter(f"{kind!r} is none of {', '.join(known)}", param_hint="--type")
+        raise typer.BadParameter(f"{kind!r} is not one of {', '.join(known)}", param_hint="--type")
 
 
 def events(
@@ -141,7 +141,7 @@ def events(
         shown: set[str] = set()
         cursor = begin.cursor
         if cursor is None and (start is not None or not follow):
-            # The stream is taken up from before the past was read, so that nothing falls in between.
+            # The stream starts from before the past was read, so that no event is missed in between.
             cursor = placet.executions.list(limit=1).cursor
             for row in past(placet, only, begin):
                 shown.add(str(row.get("event_id")))
@@ -153,7 +153,7 @@ def events(
 
 
 def past(placet: Placet, execution_id: str | None, start: Start) -> list[Object]:
-    """The events of one execution or of all, from a moment on, in the order of time."""
+    """The events of one execution or of all, from a time on, in the order of time."""
     if execution_id is not None:
         ids = [execution_id]
     else:
@@ -176,7 +176,7 @@ def coming(placet: Placet, execution_id: str | None, cursor: str | None) -> Iter
 def _coming_from(
     placet: Placet, execution_id: str | None, cursor: str | None, said: str | None
 ) -> Iterator[Object]:
-    """As `coming`, where `said` is what --from gave as a cursor."""
+    """As `coming`; `said` is the cursor given with --from."""
     try:
         yield from coming(placet, execution_id, cursor)
     except Refused as refused:

@@ -93,7 +93,7 @@ def _not_yet(at: str, shown: Execution) -> str:
             else ""
         )
     is_ahead = parse_time(at) > datetime.now(timezone.utc)
-    return f"{at} is still to come: this is how it stands now." if is_ahead else ""
+    return f"{at} is in the future: this is the current state." if is_ahead else ""
 
 
 def pause(

@@ -1,4 +1,4 @@
-"""Fetching a tenant's audit trail into a directory (`placet.audit.bundle`), on from where it ended last.
+"""Fetching a tenant's audit trail into a directory (`placet.audit.bundle`), continuing where the last fetch ended.
 
 1. Keys that were added since (`placet keys rotate audit`). 2. Heads that follow those that are there. 3. Of each
 tree of the newest head, the leaves that follow, up to its size.
@@ -49,7 +49,7 @@ class Fetch:
         Raises:
             OtherBundle: the directory is of another tenant, or its keys cannot be read.
             KeyChanged: the server gives another key under a known id.
-            PlacetError: the gateway refuses, does not answer, or answers with what is no head.
+            PlacetError: the gateway refuses, does not answer, or does not answer with a head.
         """
         try:
             head = head_of(self.placet.fetch("/audit/head")["head"])
@@ -68,7 +68,7 @@ class Fetch:
         return {"leaves": total, "heads": count, "directory": str(self.directory), "tenant": head.tenant}
 
     def _begin(self, bundle: Bundle, tenant: str) -> None:
-        # The records hold what agents proposed, of the whole tenant: a directory that is made is its owner's alone.
+        # The records contain what agents of the whole tenant proposed: only the owner can read a created directory.
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.directory / "trees").mkdir(mode=0o700, exist_ok=True)
         _new(bundle.keys_file).unlink(missing_ok=True)
@@ -110,7 +110,7 @@ class Fetch:
         with bundle.heads_file.open("ab") as file:
             while cursor is not None and int(cursor) < newest:
                 page = self.placet.fetch("/audit/heads", cursor=cursor, limit=str(PAGE))
-                # Not beyond the head whose leaves are fetched: what is newer has leaves that are not there yet.
+                # Not beyond the head whose leaves are fetched: newer heads have leaves that are not fetched.
                 items = [head for head in page["items"] if head["number"] <= newest]
                 file.write(b"".join(canonical(head) + b"\n" for head in items))
                 lines += [b""] * len(items)

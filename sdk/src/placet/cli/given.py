@@ -1,6 +1,6 @@
-"""What is given to a command, refused where it is empty: `--agent "$AGENT"` of a variable that is not set.
+"""Refuses empty options and arguments: `--agent "$AGENT"` with a variable that is not set.
 
-It is looked at as it was typed: an empty path that was read is one of the working directory.
+They are checked as typed: once parsed, an empty path is the working directory.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-# Texts for people, which may say nothing; an answer that is empty is refused by its command.
+# Texts for people, which may be empty; the command itself refuses an empty answer.
 MAY_BE_EMPTY = frozenset({"feedback", "reason", "value"})
 
 
 class _Checked:
-    """A command or group that takes no empty option or argument, unless it says so."""
+    """A command or group that takes no empty option or argument, unless declared otherwise."""
 
     takes_empty = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse options and arguments that are empty, and read the others."""
+        """Refuse empty options and arguments, and parse the others."""
         if not (self.takes_empty or ctx.resilient_parsing):
             _check_given(self, ctx, args)
         rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
@@ -36,10 +36,10 @@ class Group(_Checked, TyperGroup):
 
 
 def _check_given(command: Any, context: Any, arguments: list[str]) -> None:
-    """Refuse an option or argument that was given empty.
+    """Refuse an empty option or argument.
 
     Raises:
-        typer.BadParameter: one was.
+        typer.BadParameter: one is empty.
     """
     typed, _, _ = command.make_parser(context).parse_args(list(arguments))
     for parameter in command.params:

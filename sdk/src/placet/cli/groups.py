@@ -66,4 +66,4 @@ def _group_of(placet: Placet, hold: Hold) -> HoldGroup:
     for group in placet.holds.groups(agent=hold.agent or None):
         if any(one.hold_id == hold.hold_id for one in group.holds):
             return group
-    raise NotInBulk(f"{hold.hold_id} is in no group any more: look again")
+    raise NotInBulk(f"{hold.hold_id} is no longer in a group: look again")

@@ -49,9 +49,7 @@ def delegate(
         changed = placet.holds.delegate(find_hold(placet, id).hold_id, to)
     _print(f"delegated to {to}", changed, as_json)
     if changed.raw.get("assignee_known") is False:
-        said = (
-            f"! {to} is no published principal, nor an account of one: is the name right? (placet principals)"
-        )
+        said = f"! {to} is not a published principal or an account of one: check the name (placet principals)"
         console(stderr=True).print(safe.text(said, style="yellow"))
 
 

@@ -36,7 +36,7 @@ def impact(
         print_json([call.raw for call in calls])
         return
     print_table(
-        ("execution", "call", "agent", "tool", "status", "let go by", "digest"),
+        ("execution", "call", "agent", "tool", "status", "released by", "digest"),
         [
             (
                 call.execution_id,
@@ -49,7 +49,7 @@ def impact(
             )
             for call in calls
         ],
-        "Nothing that ran rested on it.",
+        "No call that ran was based on it.",
     )
 
 

@@ -55,7 +55,9 @@ def inbox(
 ) -> None:
     """List the holds that wait for a person."""
     if grouped and (follow or mine or kind):
-        raise typer.BadParameter("groups are of all that waits: give --agent alone", param_hint="--grouped")
+        raise typer.BadParameter(
+            "groups cover all waiting holds: give only --agent with it", param_hint="--grouped"
+        )
     with connect(context) as placet:
         if grouped:
             _print_groups(placet.holds.groups(agent=agent), as_json)

@@ -1,4 +1,4 @@
-"""Lists with a text of any length in each row: its beginning, below the row where the terminal is narrow."""
+"""Lists with a text of any length in each row: its beginning is shown, below the row if the terminal is narrow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 LINE_CHARS = 100
-# In fewer columns, or where the others leave it less than that, a text would break words: it gets lines of its own.
+# In fewer columns, or if the others leave it less than that, a text would break words: it gets its own lines.
 NARROW = 90
 TEXT_CHARS = 40
 # Between two columns.
@@ -35,7 +35,7 @@ def print_with_texts(
         rows: the cells of the others, as `print_table` takes them.
         title: the head of the texts' column.
         texts: one for each row, commonly short enough for a line (`begun`).
-        empty: what is said where there is no row.
+        empty: the text if there are no rows.
     """
     if rows and _is_narrow(columns, rows, texts):
         _print_narrow(columns, rows, texts)
@@ -56,7 +56,7 @@ def _shown(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
 
 
 def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
-    """How wide each column is."""
+    """The width of each column."""
     from rich.cells import cell_len
 
     return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]

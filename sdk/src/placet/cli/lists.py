@@ -86,7 +86,7 @@ def audit(
     print_table(
         ("at", "subject", "action", "execution", "call", "digest", "result"),
         [_cells(row) for row in rows],
-        "Nothing was done.",
+        "No actions were found.",
     )
 
 

@@ -1,8 +1,8 @@
 """Commands that another distribution adds: entry points of the group `placet.commands`.
 
 The name of an entry point is the command's (`policy.check` is `placet policy check`), the object a function
-with typer's annotations. It is loaded when it is invoked or asked for its help; one that can't be loaded
-says so then, and breaks nothing else. This distribution's own commands are imported as late: `placet --help` and a
+with typer's annotations. It is loaded when it is invoked or its help is shown; one that can't be loaded
+reports it then, and breaks nothing else. This distribution's own commands are imported as late: `placet --help` and a
 completion come at once.
 """
 
@@ -52,13 +52,13 @@ OF_THE_SERVER: Mapping[str, str] = {
         "Replace the vault's master key and wrap every data key with the new one; sealed values do not change."
     ),
 }
-# What the groups that only other distributions add to are about.
+# The descriptions of the groups whose commands come only from other distributions.
 GROUPS: Mapping[str, str] = {
     "keys": "The installation's signing keys.",
     "notifications": "Where messages about holds are sent.",
     "token": "Bearer tokens.",
 }
-# Ours: where each is, in placet.cli, and what the list says of it.
+# The own commands: the place of each in placet.cli, and its line in the list.
 OWN: Mapping[str, tuple[str, str]] = {
     "inbox": ("inbox:inbox", "List the holds that wait for a person."),
     "show": ("inbox:show", "Show a hold, or a call, in full."),
@@ -123,7 +123,7 @@ def names_under(prefix: str) -> list[str]:
 
 
 def find(prefix: str, name: str) -> Any:
-    """The command or group of that name, imported now; None when there is none."""
+    """The command or group of that name, imported now; None if there is none."""
     if not prefix and name in OWN:
         module, _, attribute = OWN[name][0].partition(":")
         found = getattr(import_module(f"placet.cli.{module}"), attribute)
@@ -203,7 +203,7 @@ def group_class(prefix: str) -> type[TyperGroup]:
     """A command group with the plugins' commands under `prefix`."""
 
     class OpenGroup(given.Group):
-        # The options before all commands are looked at where they are used.
+        # The options before all commands are checked where they are used.
         takes_empty = not prefix
 
         def list_commands(self, ctx: Any) -> list[str]:
@@ -230,7 +230,7 @@ def group_class(prefix: str) -> type[TyperGroup]:
 
         def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
             names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
-            # What the group completes besides its commands are its own options.
+            # Besides its commands, the group completes its own options.
             options = super(TyperGroup, self).shell_complete(ctx, incomplete)
             return [CompletionItem(name, help=_one_line(self._says(ctx, name))) for name in names] + options
 

@@ -65,7 +65,7 @@ def _name_in(document: str, file: Path) -> str:
     """The name under which a document is published.
 
     Raises:
-        typer.BadParameter: it says none, several, or what is no name.
+        typer.BadParameter: it has none, several, or an invalid one.
     """
     names = names_in(document)
     if not names:
@@ -75,7 +75,7 @@ def _name_in(document: str, file: Path) -> str:
         raise typer.BadParameter(said, param_hint="FILE")
     if _NAME.fullmatch(names[0]) is None:
         shown = safe.escaped(names[0])[:80]
-        said = f"{file}: `policy: {shown}` names no policy: a name is 1 to 128 of A-Za-z0-9._:-"
+        said = f"{file}: `policy: {shown}` is not a name of a policy: a name is 1 to 128 of A-Za-z0-9._:-"
         raise typer.BadParameter(said, param_hint="FILE")
     return names[0]
 
@@ -146,17 +146,15 @@ def retire(
     with connect(context) as placet:
         found = placet.policies.get(name)
         console(stderr=True).print(safe.text(_heading(found)))
-        confirm(f"Take {safe.escaped(name)} out of force?", yes)
-        # Exactly what was shown: a version that somebody publishes meanwhile stays.
+        confirm(f"Retire {safe.escaped(name)}?", yes)
+        # Exactly the version that was shown: one that is published meanwhile stays.
         retired = placet.policies.retire(name, version=found["version"], reason=reason)
     if as_json:
         print_json(dict(retired))
         return
-    console().print(safe.text(f"{name} version {retired.get('version')} is in force no more"))
+    console().print(safe.text(f"{name} version {retired.get('version')} is no longer in force"))
     if retired.get("pending"):
-        console(stderr=True).print(
-            safe.text("! some partitions still judge by it: look again", style="yellow")
-        )
+        console(stderr=True).print(safe.text("! some partitions still use it: check again", style="yellow"))
 
 
 def _row(policy: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
-"""The names that a policy's document says, found without a YAML parser, which the client does without.
+"""The names in a policy's document, found without a YAML parser, which the client does not depend on.
 
-Only the first level of the document is looked at, written as a block (`policy: NAME`) or in braces, as in JSON. What
+Only the first level of the document is read, written as a block (`policy: NAME`) or in braces, as in JSON. What
 else the document says is the server's to read, which also refuses it under another name than its own.
 """
 
@@ -12,7 +12,7 @@ from contextlib import suppress
 
 _KEYS = frozenset({"policy", '"policy"', "'policy'"})
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'"
-# Lines that say nothing, before the first that does; it may stand beside the mark of a document's beginning.
+# Blank lines, comments and directives before the content, which can follow `---` on the same line.
 _BEGINNING = re.compile(r"\ufeff?(?:[ \t]*(?:[#%][^\n]*)?\r?\n|---[ \t]*(?:#[^\n]*)?\r?\n|---[ \t]+)*")
 _FIRST_VALUE = re.compile(
     rf"\s*(?:#[^\n]*\n\s*)*(?:[>|]-\s*\n\s*)?(?P<value>{_QUOTED}|[^\s#][^\n]*?)\s*(?:\s#[^\n]*\s*)*"
@@ -24,7 +24,7 @@ _PART = re.compile(
 
 
 def names_in(document: str) -> list[str]:
-    """What stands at each `policy` of the document's first level, without its quotes."""
+    """The value of each `policy` on the document's first level, without its quotes."""
     begun = _BEGINNING.match(document)
     start = begun.end() if begun else 0
     rest = document[start:]
@@ -33,7 +33,7 @@ def names_in(document: str) -> list[str]:
 
 def _in_block(text: str) -> list[str]:
     indent = " " * (len(text) - len(text.lstrip(" ")))
-    # A value goes on in lines that are further in.
+    # A value continues on lines that are indented further.
     line = rf"^{indent}(?:policy|\"policy\"|'policy')[ \t]*:(?=\s|\Z)(.*(?:\n(?:{indent}[ \t]+.*|[ \t]*(?:#.*)?$))*)"
     return [_value(found) for found in re.findall(line, text, re.MULTILINE)]
 
@@ -44,7 +44,7 @@ def _value(text: str) -> str:
 
 
 def _in_braces(text: str) -> list[str]:
-    """What stands there in `{policy: NAME, …}`."""
+    """The values of `policy` in `{policy: NAME, …}`."""
     names: list[str] = []
     depth = 0
     parts = [found.group() for found in _PART.finditer(text) if found.lastgroup]

@@ -51,7 +51,7 @@ def principals(context: typer.Context, as_json: JsonFlag = False) -> None:
             )
             for one in found
         ],
-        "Nobody is published: the roles of tokens count.",
+        "No principals are published: the roles in tokens count.",
     )
 
 

@@ -8,12 +8,12 @@ from placet.cli.session import console
 
 
 def bar(time: ProgressColumn, *, show: bool, transient: bool = False) -> Progress:
-    """A bar on standard error: shown where that is wanted and a terminal.
+    """A bar on standard error: shown if it is wanted and standard error is a terminal.
 
     Args:
-        time: the column that tells of the time.
+        time: the column that shows the time.
         show: whether it is wanted.
-        transient: whether nothing of it stays.
+        transient: whether it is removed at the end.
     """
     shown_on = console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), time

@@ -26,21 +26,21 @@ from placet.errors import Unavailable
 from placet.ids import check_id, segment
 from placet.sync import Placet
 
-# These commands stand beside the list of the same name.
+# These commands are in the same group as the list of that name.
 app = audit_app
 app.command()(impact)
 NOT_VERIFIED, USAGE = 1, 2
 TRIES = 3
-# A question for each; a longer file is what `fetch` is for.
+# Each needs a request; for a longer file there is `fetch`.
 SINCE_MAX = 100
-# A head is signed some seconds after what it covers; nothing is to be done about it but to wait.
+# A head is signed some seconds after the records that it covers: the command waits for it.
 HEAD_WITHIN_S, LOOK_EVERY_S = 60.0, 1.0
 
 KeyFile = Annotated[
     Path | None, typer.Option("--key", help="The installation's audit keys, a copy of keys/audit.json.")
 ]
 HeadFile = Annotated[
-    Path | None, typer.Option("--head", help="Heads that were kept elsewhere, one a line.", dir_okay=False)
+    Path | None, typer.Option("--head", help="Heads that were kept elsewhere, one per line.", dir_okay=False)
 ]
 
 
@@ -68,7 +68,7 @@ def prove(
     since_head: Annotated[
         Path | None,
         typer.Option(
-            help="Heads that were kept elsewhere, one a line; the proof covers each of them.",
+            help="Heads that were kept elsewhere, one per line; the proof covers each of them.",
             dir_okay=False,
         ),
     ] = None,
@@ -78,8 +78,9 @@ def prove(
     since = sorted({head.number for head in _read_heads(since_head)})
     if len(since) > SINCE_MAX:
         print(
-            f"{safe.escaped(str(since_head))} holds {len(since):,} heads, and a proof takes at most {SINCE_MAX}: "
-            f"give the newest (tail -n {SINCE_MAX}) here and to verify, or fetch the trail, held against all",
+            f"{safe.escaped(str(since_head))} contains {len(since):,} heads, and a proof takes at most {SINCE_MAX}: "
+            f"give the newest (tail -n {SINCE_MAX}) here and to verify, or fetch the trail, "
+            "which is compared with all of them",
             file=sys.stderr,
         )
         raise typer.Exit(USAGE)
@@ -132,10 +133,10 @@ def verify(
 
 
 def _once_signed(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The answer, once a head covers what is asked for.
+    """The answer, once a head covers the requested record.
 
     Raises:
-        Unavailable: none did within a minute.
+        Unavailable: no head did within a minute.
     """
     give_up_at, is_told = time.monotonic() + HEAD_WITHIN_S, False
     while True:
@@ -156,18 +157,18 @@ def _proof(placet: Placet, event_id: str, since: Sequence[int]) -> dict[str, Any
         proof["keys"] = placet.fetch("/audit/keys")["keys"]
         if not since:
             return proof
-        # A head that is newer than the server's newest has no proof, and verifying says what that means.
+        # A head that is newer than the server's newest has no proof; `verify` reports what that means.
         numbers = [number for number in since if number <= proof["head"]["number"]]
         proof["consistency"] = shown = []
         for number in numbers:
             answer = placet.fetch("/audit/consistency", **{"from": str(number)})
             shown.append(_only(CONSISTENCY_MEMBERS, answer))
-            # A head may be signed between two questions.
+            # A head may be signed between two requests.
             if answer["second"] != proof["head"]:
                 break
         else:
             return proof
-    raise Unavailable("unavailable", 503, "heads are signed faster than they can be asked for: try again")
+    raise Unavailable("unavailable", 503, "heads are signed faster than they can be requested: try again")
 
 
 def _only(names: Collection[str], answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from placet.canonical import MalformedJson, parse_strict
 UNLIMITED = "unlimited"
 _DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-# A prefix is text as it is; of any other sign all is taken, so that one that does not exist is seen.
+# A prefix is plain text; a run of any other sign characters is one sign, so that an unknown sign is detected.
 _TEST = re.compile(r"(?P<name>[^<>=!~^]+?)\s*(?P<test>\^=|[<>=!~^*]+| in )\s*(?P<value>.*)", re.DOTALL)
 _KEYS = {"<=": "at_most", ">=": "at_least", "^=": "prefix", " in ": "one_of", "=": "equals"}
 _TESTS = "the tests are <=, >=, =, ^= (begins with), in (with a JSON list) and =* (anything)"
@@ -26,7 +26,7 @@ WHERE = (
 
 
 def remember_of(scope: str, uses: str, lasts: str, where: Sequence[str]) -> dict[str, Any] | None:
-    """What is to be remembered, or None for what the scope says by itself.
+    """What is to be remembered, or None for the defaults of the scope.
 
     Raises:
         typer.BadParameter: one of the options cannot be read, or does not belong to the scope.
@@ -44,7 +44,7 @@ def remember_of(scope: str, uses: str, lasts: str, where: Sequence[str]) -> dict
 
 
 def options_of(scope: str, remember: Mapping[str, Any]) -> str:
-    """The options that ask for the same, for a person who agrees to it."""
+    """The options of an equal request, for a person who agrees to it."""
     options = ["--scope", scope]
     if "uses" in remember:
         options += ["--uses", UNLIMITED if remember["uses"] is None else str(remember["uses"])]
@@ -64,7 +64,7 @@ def _test_text(test: str, value: Any) -> str:
 
 
 def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The tests of arguments; bounds on one number are taken together.
+    """The tests of arguments; bounds on one number are combined.
 
     Raises:
         typer.BadParameter: one cannot be read.
@@ -73,12 +73,12 @@ def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:
     for text in where:
         found = _TEST.fullmatch(text.strip())
         if found is None:
-            raise _refused(f"{text!r} is no test, as amount<=100 is one: {_TESTS}")
+            raise _refused(f"{text!r} is not a test such as amount<=100: {_TESTS}")
         name, test, value = found["name"], found["test"], found["value"]
         _check_sign(name, test, text)
         if test == "=*":
             if value:
-                raise _refused(f"{text!r}: nothing comes after =*, which lets anything through")
+                raise _refused(f"{text!r}: nothing comes after =*, which allows any value")
             tests.setdefault(name, {})["any"] = True
             continue
         tests.setdefault(name, {})[_KEYS[test]] = value if test == "^=" else _value(value, test, text)
@@ -88,8 +88,10 @@ def parsed_tests(where: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _check_sign(name: str, test: str, text: str) -> None:
     sign = "not in" if test == " in " and name.endswith(" not") else test
     if sign not in (*_KEYS, "=*"):
-        hint = f'a value that begins with a sign stands in quotes, as in {name}="{sign.lstrip("=")}…"'
-        raise _refused(f"{text!r}: there is no {sign}; {_TESTS}" + (f"; {hint}" if sign[:1] == "=" else ""))
+        hint = f'a value that begins with a sign must be in quotes, as in {name}="{sign.lstrip("=")}…"'
+        raise _refused(
+            f"{text!r}: there is no test {sign}; {_TESTS}" + (f"; {hint}" if sign[:1] == "=" else "")
+        )
 
 
 def _refused(said: str) -> typer.BadParameter:
@@ -115,12 +117,12 @@ def _value(text: str, test: str, whole: str) -> Any:
     try:
         value = parse_strict(text)
     except MalformedJson:
-        # A plain word is itself; a list or a bound must be what it says.
+        # A plain word is a text; a list or a bound must be valid JSON.
         if test == "=":
             return text
         raise _refused(f"{whole!r}: {text!r} cannot be read") from None
     if test in ("<=", ">=") and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise _refused(f"{whole!r}: a bound is a number")
+        raise _refused(f"{whole!r}: a bound must be a number")
     if test == " in " and not isinstance(value, list):
         raise _refused(f"{whole!r}: in takes a JSON list")
     return value

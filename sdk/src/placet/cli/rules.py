@@ -67,9 +67,9 @@ def rules(
             for rule in found
         ],
         "arguments",
-        # Whole: they are what the rule lets through.
+        # Not shortened: they are what the rule allows.
         [safe.text(json.dumps(rule.arguments, ensure_ascii=False)) for rule in found],
-        "Nothing is remembered: every held call asks a person.",
+        "There are no standing rules: a person decides every held call.",
     )
 
 

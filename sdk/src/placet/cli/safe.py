@@ -1,4 +1,4 @@
-r"""What an agent sent, made fit to be looked at: nothing hidden, nothing that steers the terminal.
+r"""What an agent sent, made safe to display: nothing hidden, nothing that controls the terminal.
 
 Bidirectional controls, zero-width and tag characters, fillers that look like nothing, line breaks where one
 line is expected, and control characters (ANSI escapes among them) are shown as `\u{…}`; long runs of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Letters and marks that print as nothing: Hangul fillers, the braille blank, variation selectors.
 _BLANKS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
-# Marks that stack up reach into other lines.
+# Stacked marks reach into other lines.
 _STACK_MAX = 4
 _RUN_OF_SPACES = re.compile(r"[^\S\n]{33,}")
 
@@ -56,7 +56,7 @@ def escaped(value: str, *, lines: bool = False) -> str:
     """Text with every hidden character made visible.
 
     Args:
-        value: what came.
+        value: the received text.
         lines: keep line breaks.
     """
     stacked = _stacked(value)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from placet.sync import Placet
 
 T = TypeVar("T")
-# Somebody sits in front of it: say soon that nobody answers.
+# A person is waiting: report soon that the gateway does not answer.
 PATIENCE_S = 5.0
-# Longer than a gateway lets what it was sent wait for the decider or, for a turn at the views, up to 13 s.
+# Longer than a gateway waits for the decider or, for its turn at the views, up to 13 s.
 ANSWER_PATIENCE_S = 20.0
 WIDE = 200
 LISTED_MAX = 5
@@ -59,10 +59,10 @@ def connect(
 
     Args:
         context: of the command.
-        within_s: until it gives up a gateway that nobody reaches.
-        answer_s: until it gives up what was sent.
+        within_s: after this long without a connection it gives up.
+        answer_s: after this long without an answer to a sent request it gives up.
     """
-    # httpx brings a command of its own along, which costs more than httpx and is not used here.
+    # httpx also imports its own command, which takes longer than httpx and is not used here.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     from placet.sync import Placet
     from placet.transport.port import Patience
@@ -100,7 +100,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: st
     Args:
         columns: their heads.
         rows: cells; a text of rich's stays as it is, a time is shown as `local_time` shows it.
-        empty: what is said where there is no row.
+        empty: the text if there are no rows.
     """
     from rich.table import Table
     from rich.text import Text
@@ -152,7 +152,7 @@ def every(page_at: Callable[[str | None], Page[T]]) -> list[T]:
     while True:
         page = page_at(cursor)
         found.extend(page.items)
-        # A page may be empty and not the last: of many holds, somebody may see the later ones.
+        # A page may be empty and not the last: the caller may be allowed to see only later ones.
         if page.next_cursor in (None, cursor):
             return found
         cursor = page.next_cursor
@@ -166,20 +166,20 @@ def by_prefix(
     otherwise: str = "",
     several: str = "",
 ) -> T:
-    """The one item with an id that begins so; a whole id always wins.
+    """The one item with an id that begins with `prefix`; a complete id always wins.
 
     Args:
         items: to choose from.
         prefix: what was given.
-        ids: by which an item may be named.
-        what: one of them is.
-        otherwise: said where none fits.
-        several: what more of them are, where that is no `s` more.
+        ids: the ids by which an item can be named.
+        what: the noun for one item.
+        otherwise: the end of the message if none matches.
+        several: the plural, if it is not `what` with an `s`.
 
     Raises:
-        NotFound: none does.
-        Ambiguous: several do.
-        InvalidId: no id begins so.
+        NotFound: no item matches.
+        Ambiguous: several match.
+        InvalidId: no id can begin with it.
     """
     check_id(prefix, f"the id of a {what}")
     fits = [item for item in items if any(one.startswith(prefix) for one in ids(item))]
@@ -191,7 +191,7 @@ def by_prefix(
         listed = ", ".join(ids(item)[0] for item in chosen[:LISTED_MAX])
         more = " …" if len(chosen) > LISTED_MAX else ""
         fit = f"{len(chosen)} {several or f'{what}s'} ({listed}{more})"
-        raise Ambiguous(f"{safe.escaped(prefix)} fits {fit}: give more of it")
+        raise Ambiguous(f"{safe.escaped(prefix)} matches {fit}: give more characters")
     return chosen[0]
 
 
@@ -213,7 +213,7 @@ def split_call(text: str, hint: str = "ID") -> tuple[str, str] | None:
     """The two ids in `EXECUTION/CALL`; None of a text without a slash.
 
     Raises:
-        typer.BadParameter: one of them is no id, nor the beginning of one.
+        typer.BadParameter: one of them is neither an id nor the beginning of one.
     """
     execution_id, slash, call_id = text.partition("/")
     if not slash:
@@ -244,7 +244,7 @@ def find_execution(placet: Placet, id_or_prefix: str, at: str | None = None) -> 
         known = every(lambda cursor: placet.executions.list(cursor=cursor))
         found = by_prefix(known, id_or_prefix, lambda one: (one.execution_id,), "execution")
         if found.execution_id == id_or_prefix:
-            # It exists, so that what was not found is the moment asked for.
+            # It exists, so what was not found is the requested moment.
             raise
         return placet.executions.get(found.execution_id, at=at)
 
@@ -295,20 +295,20 @@ def read_object(path: Path, hint: str) -> dict[str, Any]:
 
 
 def check_askable(yes: bool, hint: str = "give --yes") -> None:
-    """Refuse to go on where nobody has said yes, and nobody can be asked.
+    """Refuse to go on without a confirmation if there is no terminal to prompt on.
 
     Raises:
-        typer.BadParameter: nobody can be asked here.
+        typer.BadParameter: there is no terminal to prompt on.
     """
     if not yes and not is_interactive():
         raise typer.BadParameter(f"there is no terminal to prompt on: {hint}", param_hint="--yes")
 
 
 def confirm(question: str, yes: bool, hint: str = "give --yes") -> None:
-    """Ask a person before something is done.
+    """Ask a person for confirmation before something is done.
 
     Raises:
-        typer.BadParameter: nobody can be asked here.
+        typer.BadParameter: there is no terminal to prompt on.
         typer.Exit: the person said no.
     """
     if yes:

@@ -20,15 +20,15 @@ def what_follows(recorded: Recorded) -> list[str]:
             if recorded.rule.four_eyes
             else f"it is used from now on; to end it: placet rules revoke {rule_id}"
         )
-        lines.append(f"standing rule {rule_id} is asked for; {waits}")
+        lines.append(f"standing rule {rule_id} is requested; {waits}")
     return lines
 
 
 def _of_hold(hold: NextHold) -> str:
-    counted = f", {hold.counted} of them has spoken" if hold.counted else ""
+    counted = f", {hold.counted} of them has voted" if hold.counted else ""
     needed = "one person" if hold.quorum == 1 else f"{hold.quorum} people"
     among = "".join(f"; among them {one.get('quorum', 1)} {_who(one)}" for one in hold.requirements)
-    another = ", another than who asked for it or edited it" if hold.exclude_requester else ""
+    another = ", other than those who asked for it or edited it" if hold.exclude_requester else ""
     others = f", not {' or '.join(hold.excluded)}" if hold.excluded else ""
     asked = _who({"roles": hold.roles, "reviewers": hold.reviewers}) if not hold.requirements else ""
     whom = f" {asked}" if asked else ""

@@ -79,7 +79,9 @@ def erase(
     """Erase the sensitive values of a call or of a request; their commitments stay in the log."""
     call = split_call(id)
     if call is not None and execution:
-        raise typer.BadParameter("it is of a REQUEST: EXECUTION/CALL names its own", param_hint="--execution")
+        raise typer.BadParameter(
+            "it is for a REQUEST: EXECUTION/CALL already names one", param_hint="--execution"
+        )
     if call is None:
         check_id(id, "request id")
     _confirm(f"Erase the sensitive values of {safe.escaped(id)}, for good?", yes)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from placet.sync import Placet
 
-# What is asked and what would run: printed last, right above the question to who decides.
+# The question and what would run: printed last, right above the prompt for the decision.
 ASKED = (
     "asked of the agent",
     "agent",
@@ -32,7 +32,7 @@ ASKED = (
     "redactions",
     "arguments",
 )
-# Longer arguments push what is asked out of sight: then they come before it.
+# Longer arguments would push the question out of sight: then they come before it.
 ARGUMENTS_BELOW_LINES = 12
 
 
@@ -59,12 +59,12 @@ def check_view(hold: Hold, view: HoldView) -> None:
         raise DigestMismatch(
             "digest_mismatch",
             0,
-            "the view is not the text that its digest names: nothing was decided",
+            "the view does not match its digest: nothing was decided",
             fields,
         )
     if f"\ndigest: {hold.digest}\n" not in view.text:
         raise DigestMismatch(
-            "digest_mismatch", 0, "the view is about other arguments than the hold: nothing was decided"
+            "digest_mismatch", 0, "the view shows arguments other than those of the hold: nothing was decided"
         )
 
 
@@ -127,7 +127,7 @@ def until(hold: Hold) -> str:
 
 
 def _inert(line: str) -> str:
-    # The server shows nothing that steers; a terminal does not have to believe it.
+    # The server already escapes control characters; the terminal does not rely on it.
     return safe.escaped(line) if any(map(safe.is_hidden, line)) else line
 
 

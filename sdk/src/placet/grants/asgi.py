@@ -97,7 +97,7 @@ class GrantMiddleware:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] != "http":
-            await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "calls are POSTs"})
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": "calls must be POSTs"})
         elif scope["method"] in READING and scope["path"] in self._safe_paths:
             await self._app(scope, receive, send)
         else:
@@ -151,18 +151,20 @@ class GrantMiddleware:
 def _grant_of(scope: Scope) -> str:
     """The grant's token, after a check that the request has nothing that a grant does not bind."""
     if scope["method"] != "POST":
-        raise Refusal(405, "method_not_allowed", "a call is a POST", (b"allow", b"POST"))
+        raise Refusal(405, "method_not_allowed", "a call must be a POST", (b"allow", b"POST"))
     tokens = [value for name, value in scope["headers"] if name.lower() == HEADER]
     if len(tokens) != 1:
         raise GrantRefused("missing", "send the grant's token, once, in the header Placet-Grant")
     if scope.get("query_string"):
-        raise Refusal(400, "malformed", "a call has no query: the grant is for the body alone")
+        raise Refusal(400, "malformed", "a call must not have a query: the grant covers only the body")
     media_type, *parameters = (part.strip().lower() for part in _header(scope, b"content-type").split(b";"))
     # In another character set the same bytes could be other arguments.
     is_json = media_type == MEDIA_TYPE and UTF_8.issuperset(parameters)
     if not is_json or _header(scope, b"content-encoding"):
         raise Refusal(
-            415, "unsupported_media_type", "a call's body is application/json in UTF-8, not encoded"
+            415,
+            "unsupported_media_type",
+            "a call's body must be application/json in UTF-8, without content encoding",
         )
     token: str = tokens[0].decode("latin-1").strip()
     return token

@@ -185,7 +185,7 @@ class GatewayConsumer:
                 continue
             if number == TRIES - 1 or not is_passing(answer.status_code):
                 return answer
-        raise GrantRefused("unavailable", "the gateway cannot be asked: nothing runs") from failure
+        raise GrantRefused("unavailable", "the gateway cannot be reached: nothing runs") from failure
 
 
 def _refusal(answer: httpx.Response) -> GrantRefused:
@@ -197,7 +197,7 @@ def _refusal(answer: httpx.Response) -> GrantRefused:
         detail = f"the tool server's token may not use this grant: {_word(said)}"
         return GrantRefused("not_authorised", detail)
     if answer.status_code == httpx.codes.UNAUTHORIZED:
-        return GrantRefused("unavailable", "the gateway does not believe the tool server's own token")
+        return GrantRefused("unavailable", "the gateway does not accept the tool server's own token")
     return GrantRefused("unavailable", f"the gateway answered {answer.status_code}: nothing runs")
 
 
@@ -219,7 +219,7 @@ def _check_consumed(call: Mapping[str, Any], grant: Grant, attempt_id: str) -> N
         "grant_id": grant.grant_id,
     }
     if shown != wanted:
-        raise GrantRefused("not_authorised", "the gateway consumed another release than the grant's")
+        raise GrantRefused("not_authorised", "the gateway consumed a release other than the grant's")
 
 
 def _decision_of(call: Mapping[str, Any]) -> str:

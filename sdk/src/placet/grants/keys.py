@@ -39,7 +39,7 @@ def read_jwks(document: Mapping[str, Any] | bytes | str) -> dict[str, Ed25519Pub
     value = document if isinstance(document, Mapping) else json.loads(document)
     listed = value.get("keys") if isinstance(value, Mapping) else None
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:
-        raise ValueError(f"a JSON Web Key Set has `keys`, at most {KEYS_MAX}")
+        raise ValueError(f"a JSON Web Key Set must have `keys`, at most {KEYS_MAX}")
     found = {entry["kid"]: _public_key(entry["x"]) for entry in listed if _signs_grants(entry)}
     if not found:
         raise ValueError("the JSON Web Key Set has no Ed25519 key to verify with")
@@ -61,7 +61,7 @@ def _public_key(x: str) -> Ed25519PublicKey:
     try:
         raw = base64.b64decode(x + "=" * (-len(x) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:
-        raise ValueError("a key of the set is no base64url") from error
+        raise ValueError("a key of the set is not base64url") from error
     return Ed25519PublicKey.from_public_bytes(raw)
 
 
@@ -103,7 +103,7 @@ class RemoteKeys:
             split.scheme == "http" and (allow_http or split.hostname in LOOPBACK)
         ):
             raise ValueError(
-                f"{url}: keys are fetched by https only, or who can answer in between signs grants"
+                f"{url}: keys must be fetched over https: otherwise anybody in between could sign grants"
             )
         self.url = url
         self._client = client
@@ -165,7 +165,7 @@ class RemoteKeys:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
         async with self._client.stream("GET", self.url, headers=headers, follow_redirects=False) as response:
             if response.status_code != httpx.codes.OK:
-                raise ValueError(f"the keys were answered with {response.status_code}")
+                raise ValueError(f"the request for the keys was answered with {response.status_code}")
             body = b""
             async for part in response.aiter_raw():
                 body += part

@@ -104,15 +104,17 @@ def key_id_of(token: str) -> str:
         GrantRefused: the token does not have the form of a grant.
     """
     if not isinstance(token, str) or not 1 <= len(token) <= TOKEN_MAX_CHARS:
-        raise GrantRefused("malformed", f"a grant has 1 to {TOKEN_MAX_CHARS} characters")
+        raise GrantRefused("malformed", f"a grant must have 1 to {TOKEN_MAX_CHARS} characters")
     try:
         header = jwt.get_unverified_header(token)
     except (jwt.PyJWTError, UnicodeError) as error:
-        raise GrantRefused("malformed", "the grant is no compact JWS") from error
+        raise GrantRefused("malformed", "the grant is not a compact JWS") from error
     if header.get("typ") != TYPE:
-        raise GrantRefused("wrong_type", f"a grant has the type {TYPE}: a bearer token is none")
+        raise GrantRefused("wrong_type", f"a grant must have the type {TYPE}: a bearer token is not a grant")
     if header.get("alg") != ALGORITHM or "crit" in header:
-        raise GrantRefused("malformed", f"a grant is signed with {ALGORITHM}, and has no critical extensions")
+        raise GrantRefused(
+            "malformed", f"a grant must be signed with {ALGORITHM}, without critical extensions"
+        )
     kid = header.get("kid")
     if not isinstance(kid, str) or not kid:
         raise GrantRefused("malformed", "the grant does not name its key")
@@ -137,7 +139,7 @@ def _claims(token: str, key: Any, tool: str) -> dict[str, Any]:
             },
         )
     except jwt.InvalidSignatureError as error:
-        raise GrantRefused("bad_signature", "the grant's signature does not fit it") from error
+        raise GrantRefused("bad_signature", "the grant's signature is not valid") from error
     except jwt.InvalidAudienceError as error:
         raise GrantRefused("wrong_tool", f"the grant is not for the tool {tool}") from error
     except (jwt.PyJWTError, UnicodeError) as error:
@@ -145,7 +147,7 @@ def _claims(token: str, key: Any, tool: str) -> dict[str, Any]:
     texts = all(isinstance(claims[name], str) for name in TEXTS)
     numbers = all(type(claims[name]) is int for name in NUMBERS)
     if not texts or not numbers:
-        raise GrantRefused("malformed", "a claim of the grant is of the wrong kind")
+        raise GrantRefused("malformed", "a claim of the grant has the wrong type")
     if claims["tool"] != tool:
         raise GrantRefused("wrong_tool", f"the grant is not for the tool {tool}")
     return claims

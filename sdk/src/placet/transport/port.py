@@ -64,7 +64,7 @@ class Request:
             ValueError: it has none.
         """
         if self.frame is None:
-            raise ValueError(f"{self.method} {self.path} is not spoken on the WebSocket")
+            raise ValueError(f"{self.method} {self.path} is not available on the WebSocket")
         body = self.body if self.frame.body is None else self.frame.body
         message = {"type": self.frame.type, "ref": self.ref, **self.frame.about, "body": body or {}}
         return _json_text(message)
@@ -108,12 +108,13 @@ def unsendable(text: str) -> Reply | None:
         size = len(text.encode())
     except UnicodeEncodeError:
         return Reply(
-            400, {"code": "malformed", "detail": "a lone surrogate is no Unicode text: it was not sent"}
+            400,
+            {"code": "malformed", "detail": "a lone surrogate is not Unicode text: the request was not sent"},
         )
     if size <= MESSAGE_MAX_BYTES:
         return None
     return too_large(
-        f"{size:,} bytes are more than the {MESSAGE_MAX_BYTES:,} that one may have: it was not sent"
+        f"{size:,} bytes are more than the limit of {MESSAGE_MAX_BYTES:,}: the message was not sent"
     )
 
 

@@ -32,7 +32,7 @@ _NOT_SENT = (
     httpx.UnsupportedProtocol,
 )
 UNUSABLE_PROXY = (
-    "The environment names a proxy that cannot be used: mend HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the"
+    "The environment names a proxy that cannot be used: correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, or name the"
     " gateway's host in NO_PROXY."
 )
 
@@ -125,7 +125,7 @@ def _lost(url: str, error: httpx.RequestError) -> ConnectionLost:
         return ConnectionLost(f"{shown} is not reachable ({what})")
     if isinstance(error, httpx.TimeoutException):
         return ConnectionLost(f"{shown} does not answer", sent=True)
-    return ConnectionLost(f"{shown} broke off before it answered ({what})", sent=True)
+    return ConnectionLost(f"{shown} closed the connection before it answered ({what})", sent=True)
 
 
 def _body(response: httpx.Response) -> Any:

@@ -120,9 +120,9 @@ async def _connect(url: str, open_s: float) -> ClientConnection:
             raise ConnectionLost(f"{shown} answers {status} for now") from error
         raise NoWebSocket(f"{shown} answers {status} to a WebSocket") from error
     except InvalidMessage as error:
-        raise ConnectionLost(f"{shown} broke off while connecting") from error
+        raise ConnectionLost(f"{shown} closed the connection while connecting") from error
     except InvalidHandshake as error:
-        raise NoWebSocket(f"{shown} does not take a WebSocket: {error}") from error
+        raise NoWebSocket(f"{shown} does not accept a WebSocket: {error}") from error
     except (OSError, asyncio.TimeoutError) as error:
         raise ConnectionLost(f"{shown} is not reachable ({error})") from error
 
@@ -138,7 +138,7 @@ def closed_error(closed: ConnectionClosed, served: bool) -> PlacetError:
     frame = closed.rcvd
     # If this side closed first, the code is its own, echoed.
     if frame is not None and frame.code == CloseCode.MESSAGE_TOO_BIG and closed.rcvd_then_sent is not False:
-        said = frame.reason or "the message is over the size that is taken here"
+        said = frame.reason or "the message is larger than the gateway accepts"
         return MessageTooLarge("too_large", 413, said)
     if frame is not None and frame.code == _NOT_AUTHORISED_CLOSE:
         # Not retried: the next try would be refused too.

@@ -203,7 +203,9 @@ class WsTransport:
         except ConnectionClosed as closed:
             return served, closed_error(closed, served)
         except ValueError as error:
-            return served, ConnectionLost(f"{shown_address(self._url)} sent what is no message: {error}")
+            return served, ConnectionLost(
+                f"{shown_address(self._url)} sent something that is not a message: {error}"
+            )
         except NotConfigured as error:
             # The token, project, authorities or proxy are wrong: a retry would fail too.
             return served, error
@@ -273,7 +275,7 @@ class WsTransport:
         longest = max(sent, key=lambda one: one.size, default=None)
         # The refused request may have been abandoned meanwhile: then the others are not at fault and are sent again.
         if longest is not None and longest.size >= self._longest:
-            said = f"the other side took no message of {longest.size:,} bytes ({closed.detail})"
+            said = f"the other side did not accept a message of {longest.size:,} bytes ({closed.detail})"
             longest.answer.set_result(too_large(said))
 
     def _answer(self, ref: Any, status: int, body: Any, cursor: Any) -> None:
@@ -304,7 +306,7 @@ class WsTransport:
 def _message(text: str | bytes) -> Mapping[str, Any]:
     message = json.loads(text)
     if not isinstance(message, Mapping):
-        raise ValueError("a message is an object")
+        raise ValueError("a message must be an object")
     return message
 
 
