@@ -188,6 +188,25 @@ def test_edit_into_what_the_policy_allows_asks_by_the_rule_that_held_the_call_be
     assert names(decided(world, new, "approve", TESSA)) == ["DecisionRecorded", "ToolCallReleased"]
 
 
+@pytest.mark.parametrize(
+    ("asks", "whom"),
+    [
+        ({"exclude_requester": True}, "a person other than those who requested or edited it"),
+        ({"quorum": 2}, "more people than its editors"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_question_of_an_edited_call_says_whom_the_rule_before_asked(asks: dict[str, Any], whom: str) -> None:
+    world = started()
+    held_first = {**rule("even", "pay", "hold", **asks), "when": "args.amount == 5.0"}
+    world.definitions = published(world.definitions, [held_first, rule("other", "pay", "allow")])
+    hold = the(proposed(world, "pay"), "HoldOpened")
+
+    said = decided(world, hold, "edit", edited_arguments='{"amount":7}')
+
+    assert f"that hold asks for {whom}" in the(said, "HoldOpened").question
+
+
 def test_edit_under_a_quorum_starts_the_count_again_with_its_editor() -> None:
     world = pair_world()
     hold = held(world)
