@@ -76,10 +76,10 @@ def measure(bench: Bench) -> Result:
     found = bench.load(
         "ops.bench.gate:load",
         "propose → verdict, in turns with the floor",
-        one=bench.size(1_200, 120),
-        records=bench.size(40_000, 4_000),
-        by_socket=bench.size(8_000, 500),
-        by_rest=bench.size(2_000, 150),
+        one=bench.size(1_200, 40),
+        records=bench.size(40_000, 400),
+        by_socket=bench.size(8_000, 100),
+        by_rest=bench.size(2_000, 50),
     )
     return Result("gate", (*_latency_figures(found), *_rate_figures(found)))
 

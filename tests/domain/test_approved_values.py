@@ -7,8 +7,7 @@ import pytest
 from schemas import commands as k
 from schemas.events.rules import RuleSuspended
 from schemas.message import Message
-from tests.domain.test_remembering_together import people
-from tests.domain.test_standing_rules import (
+from tests.domain.ruled import (
     decide,
     make,
     pay,
@@ -19,6 +18,7 @@ from tests.domain.test_standing_rules import (
     unlimited,
     world,
 )
+from tests.domain.test_remembering_together import people
 from tests.domain.world import RULES, World, names, published, rule, the
 
 # Another amount than the rule's: it is the policy that allows it, and not the rule.

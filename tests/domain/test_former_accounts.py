@@ -7,9 +7,9 @@ from schemas.authority import Asked, could_decide
 from schemas.principals import PrincipalDocument
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from tests.domain.ruled import MILD
 from tests.domain.steps import code, decided, held, proposed, started
 from tests.domain.test_authority import MIA, MIA_AGAIN, MIAS, RITAS, asking
-from tests.domain.test_standing_rules import MILD
 from tests.domain.world import PROJECT, RITA, TENANT, names, published, rule, the, with_people
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from schemas import commands as k
 from schemas.limits import JSON_MAX_DEPTH
-from tests.domain.test_standing_rules import (
+from tests.domain.ruled import (
     DAY_S,
     GB,
     RUDI,

@@ -9,7 +9,7 @@ from schemas.canonical import canonical
 from schemas.commands import ConsumeGrant, DelegateHold, ProposeToolCall, StartExecution
 from schemas.events.rules import RuleActivated, RuleSuspended
 from schemas.message import Message
-from tests.domain.test_standing_rules import (
+from tests.domain.ruled import (
     RUDI,
     decide,
     make,

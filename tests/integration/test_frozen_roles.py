@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import httpx
 import pytest
 
@@ -17,6 +19,7 @@ from tests.integration.frozen import (
     until_well,
 )
 from tests.integration.site import Site
+from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
 
@@ -100,12 +103,18 @@ def test_roles_tell_prometheus_what_they_do(site: Site) -> None:
     }
     parts = site.stack.components()
     for name, metrics in wanted.items():
-        text = httpx.get(f"{parts[name]['address']}/metrics", timeout=5.0).text
+        address = parts[name]["address"]
         labels = f'{{name="{name}",role="{name}"}}'
-        common = (
-            f"placet_role_lag_records{labels} 0.0",
-            f"placet_role_ready{labels} 1.0",
-            "process_cpu_seconds_total",
-        )
-        for metric_name in (*metrics, *common):
+        caught_up = f"placet_role_lag_records{labels} 0.0"
+        # Trust fetches by the quarter of a second, so it may be behind for a moment.
+        text = wait_for(partial(_metrics, address), partial(_has, caught_up))
+        for metric_name in (*metrics, f"placet_role_ready{labels} 1.0", "process_cpu_seconds_total"):
             assert metric_name in text, (name, metric_name)
+
+
+def _has(part: str, text: str) -> bool:
+    return part in text
+
+
+def _metrics(address: str) -> str:
+    return httpx.get(f"{address}/metrics", timeout=5.0).text

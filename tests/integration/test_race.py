@@ -67,7 +67,7 @@ async def fight(tenant: Tenant, calls: list[Any], seed: int) -> list[list[httpx.
 
 
 @pytest.mark.parametrize(
-    "holds", [pytest.param(100, id="100-holds"), pytest.param(1_000, id="1000-holds", marks=pytest.mark.long)]
+    "holds", [pytest.param(50, id="50-holds"), pytest.param(1_000, id="1000-holds", marks=pytest.mark.long)]
 )
 async def test_fifty_reviewers_on_each_hold_give_one_winner_and_recorded_refusals(
     tenant: Tenant, holds: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-USUAL = 200
+USUAL = 120
 CHUNK = 20
 
 

@@ -126,6 +126,6 @@ SCENARIOS = (
             "rebuild-rate": Named("views rebuilt from the log, and equal", "events/s"),
             "rebuild-events": Named("events in the log", "events"),
         },
-        Load("fill", {"events": Size(200_000, 2_000)}),
+        Load("fill", {"events": Size(200_000, 400)}),
     ),
 )
