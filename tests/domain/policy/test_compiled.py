@@ -36,6 +36,11 @@ def test_with_policy_newer_version_replaces_and_older_is_ignored() -> None:
     assert [found.label for s in (first, newer, older) if (found := s.select(FACTS))] == ["p@2", "p@3", "p@3"]
 
 
+def test_with_policy_version_that_is_there_is_ignored() -> None:
+    first = PolicySet().with_policy("acme", "p", 2, {"policy": "p"})
+    assert first.with_policy("acme", "p", 2, {"policy": "p", "rules": [{"id": "a", "then": "deny"}]}) is first
+
+
 def test_with_policy_leaves_the_old_set_as_it_was() -> None:
     empty = PolicySet()
     empty.with_policy("acme", "p", 1, {"policy": "p"})

@@ -24,12 +24,15 @@ from services.domain.policy.question import (
         ("{{tool.name}} {{agent}} {{execution.id}}", "send_money bot e1"),
         ("no placeholder, one { brace }", "no placeholder, one { brace }"),
         ("{{args.flag}} {{args.nothing}}", "true null"),
+        ("{{args.exact}} {{args.beyond}}", "9007199254740991 9007199254740992.0"),
     ],
 )
 def test_render_fills_in_plain_text(template: str, text: str) -> None:
     arguments = {
         "amount": 98.7,
         "whole": 500.0,
+        "exact": 2.0**53 - 1,
+        "beyond": 2.0**53,
         "recipient": "GB29",
         "nested": {"key": "v"},
         "list": [1, "a"],

@@ -49,6 +49,15 @@ def test_select_policy_exact_beats_pattern_beats_star(weaker: str, stronger: str
     assert chosen(f"{{agent: {weaker}}}", f"{{agent: {stronger}}}") == "p1"
 
 
+def test_select_policy_equal_scopes_the_tenants_wins_over_a_projects_own() -> None:
+    tenants = policies("policy: z\nscope: {project: web}")
+    both = tenants.with_policy("acme", "a", 9, {"policy": "a"}, project="web")
+
+    policy = both.select(FACTS)
+    assert policy is not None
+    assert policy.label == "z@1"
+
+
 def test_select_policy_equal_scopes_newer_version_wins() -> None:
     older = policies("policy: a")
     both = older.with_policy("acme", "b", 2, {"policy": "b"})
