@@ -55,12 +55,19 @@ PLAIN = Part(
 )
 # Nothing runs beside them, so they collect no other room; tests/house/test_servers.py keeps them in this one.
 ALONE = Part("alone", "not long and alone", ("tests/integration",))
+# What pytest-xdist prints when every process has its tests.
+COLLECTED = " workers ["
 # Parts that run beside each other, one group after the other.
 GROUPS: Sequence[Sequence[Part]] = ((SERVED, PLAIN), (ALONE,))
 
 
-def run(part: Part) -> tuple[int, float]:
-    """Run a part to its end: its exit code, and the seconds that it took."""
+def run(part: Part, collected: threading.Event) -> tuple[int, float]:
+    """Run a part to its end: its exit code, and the seconds that it took.
+
+    Args:
+        part: what to run.
+        collected: set once it has its tests.
+    """
     began = time.monotonic()
     # Line by line also where nobody looks: the parts take turns.
     environ = os.environ | {"PYTHONUNBUFFERED": "1"}
@@ -73,19 +80,29 @@ def run(part: Part) -> tuple[int, float]:
     ) as running:
         for line in running.stdout or ():
             print(f"{part.name:8}| {line}", end="", flush=True)
+            if COLLECTED in line:
+                collected.set()
+    # Also if it ended before that.
+    collected.set()
     return running.returncode, time.monotonic() - began
 
 
 def run_beside_each_other(parts: Sequence[Part]) -> dict[str, tuple[int, float]]:
-    """Run parts at the same time; the outcome of each by its name."""
+    """Run parts at the same time; the outcome of each by its name.
+
+    The next one begins once the one before has its tests: it finds them rewritten by pytest then.
+    """
     found: dict[str, tuple[int, float]] = {}
 
-    def keep(part: Part) -> None:
-        found[part.name] = run(part)
+    def keep(part: Part, collected: threading.Event) -> None:
+        found[part.name] = run(part, collected)
 
-    threads = [threading.Thread(target=keep, args=(part,)) for part in parts]
-    for thread in threads:
-        thread.start()
+    threads: list[threading.Thread] = []
+    for part in parts:
+        collected = threading.Event()
+        threads.append(threading.Thread(target=keep, args=(part, collected)))
+        threads[-1].start()
+        collected.wait()
     for thread in threads:
         thread.join()
     return found

@@ -1,10 +1,14 @@
-"""The checker must prove itself: every bug planted here is found, in a world that is clean without it."""
+"""The checker must prove itself: every bug planted here is found, in a world that is clean without it.
+
+`test_simulation` runs those worlds without a bug.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.simulation.planted import BUGS
+from tests.simulation.seeds import USUAL
 from tests.simulation.world import run_world
 
 # Among so few worlds the simulation must show each bug.
@@ -13,9 +17,7 @@ WORLDS = 60
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", BUGS)
-def test_planted_bug_is_found_and_the_same_world_is_clean_without_it(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bug = BUGS[name]
     seed, told_by = -1, set[str]()
     # The world that showed the bug last comes first; where worlds have changed since, all are searched.
@@ -28,4 +30,4 @@ def test_planted_bug_is_found_and_the_same_world_is_clean_without_it(
             told_by = {violation.invariant for violation in run_world(seed).violations}
 
     assert told_by & set(bug.told_by), f"{name} was told as {told_by} in world {seed}"
-    assert run_world(seed).violations == []
+    assert seed < USUAL, "no other test runs this world without the bug"
