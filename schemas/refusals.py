@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Refusal(StrEnum):
-    """The closed list of refusal codes, in order of precedence: of several that apply, the first is answered."""
+    """The closed list of the API's refusal codes, in order of precedence: of several, the first is answered."""
 
     UNAUTHENTICATED = "unauthenticated"
     NOT_FOUND = "not_found"
@@ -57,15 +57,14 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.NOT_FOUND: Meaning(
         404,
-        "The resource does not exist, or the token may not see it: the answer is the same for a resource of another "
-        "tenant or project.",
+        "The resource does not exist, or is one of another tenant or project, which no answer distinguishes.",
         "Check the id and the project of the token.",
     ),
     Refusal.NOT_AUTHORISED: Meaning(
         403,
-        "This kind of token cannot do this: an agent's token cannot decide, and acts only for its own agent in its "
-        "own executions.",
-        "Use a token of the person or agent that the request is for.",
+        "The token does not permit this: it has none of the roles that the operation requires (`detail` names them), "
+        "or is for another agent or person; an agent's token cannot decide, and acts in its own executions only.",
+        "Use the token of a person or agent who is permitted to do it.",
     ),
     Refusal.OWN_REQUEST: Meaning(
         403,
@@ -75,12 +74,13 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.FORBIDDEN_ROLE: Meaning(
         403,
-        "The caller has none of the roles that the hold, the rule or the operation requires, or is excluded by name.",
+        "The caller has none of the roles that the hold or the standing rule requires, or is excluded by name.",
         "A person with the role must do it; an operator can change roles and policies.",
     ),
     Refusal.TOO_LARGE: Meaning(
         413,
-        "The body, or one field of it, is longer than its limit (256 KiB of canonical JSON for arguments).",
+        "The body is longer than its limit or nested too deeply, or a value in it is too large (256 KiB of "
+        "canonical JSON for arguments). A text that is longer than its field permits is `invalid`.",
         "Send less, or a reference to the data.",
     ),
     Refusal.MALFORMED: Meaning(
@@ -91,8 +91,9 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.INVALID: Meaning(
         422,
-        "A field is missing, unknown or malformed, or the fields do not fit together. `errors` lists each one.",
-        "Correct the fields that `errors` names.",
+        "A field is missing, unknown or malformed, or the fields do not fit together or do not fit what they are "
+        "sent to. `errors` lists each fault in the form of a body; otherwise `detail` says what is wrong.",
+        "Correct what `errors` or `detail` names.",
     ),
     Refusal.INVALID_ARGUMENTS: Meaning(
         422,
@@ -107,7 +108,7 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.ALREADY_DECIDED: Meaning(
         409,
-        "Another decision has resolved the hold; `winning_decision_id` names it.",
+        "Another decision has resolved the hold; the answer to a decision names it in `winning_decision_id`.",
         "Nothing: read the hold to see the outcome.",
     ),
     Refusal.EXPIRED: Meaning(

@@ -52,6 +52,11 @@ The order below is the order of precedence: if several apply to one request, the
 are deliberate. A standing rule's verbs, like those of a hold or an execution, answer 404 before 403, because the
 roles that are needed depend on the rule itself. A request over its share of requests (`quota`) is refused before
 it is read, so that the refusal costs little.
+
+Requests that HTTP itself excludes never reach a route. Their answers are problem documents too, with codes that no
+other answer has: `method_not_allowed` (405), `uri_too_long` (414), `unsupported_media_type` (415, for a
+`Content-Encoding`), `upgrade_required` (426), `header_too_large` (431), and `internal` (500) for a fault of the
+gateway. The limits are in [doors.md](doors.md).
 """
 
 CONNECTING = f"""
@@ -207,7 +212,7 @@ PEOPLE_FLOW = """
    one.
 3. Decide with the `digest` that was shown. It identifies the exact arguments: if they have changed since, the
    decision is refused with `digest_mismatch`; if another decision came first, with `already_decided` and the
-   `winning_decision_id`. A decision on a call without it is `invalid`; a question has none.
+   `winning_decision_id`. A decision on a call without it is `invalid`; a decision on a question can leave it out.
 4. For a hold with `must_read`, fetch `GET /v1/holds/{hold_id}/view`, show its whole `text`, and send its
    `view_digest` with the approval or edit. The digest comes only with the view; in every message it is null.
 5. Read `next_hold` in the answer to an edit: if it is not null, the edited call is not released and waits for other

@@ -167,8 +167,9 @@ class AsyncHolds:
         scope: str = "once",
         remember: Object | None = None,
     ) -> Recorded:
-        """Approve, edit, reject or respond, with the digest that was seen (`Hold.digest`); a question has none.
+        """Approve, edit, reject or respond, with the digest that was seen (`Hold.digest`).
 
+        For a question the digest can be left out.
         With scope `execution` an approval also counts for calls like it in the run, with `rule` a standing rule is
         made of it; `remember` says for which arguments, how long and how often (docs/standing-rules.md).
 

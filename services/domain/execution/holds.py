@@ -210,8 +210,10 @@ def _decided_already(hold: Hold, ctx: Context) -> str:
     if not hold.votes:
         return "it was already decided"
     by, name_of = hold.votes[-1].by, ctx.people.name_of
+    if by == ctx.actor.subject:
+        return f"{by} decided it already"
     is_own = name_of(by) == name_of(ctx.actor.subject)
-    return f"{by} decided it {'already, as the same person' if is_own else 'first'}"
+    return f"{by} decided it first{', another account of the same person' if is_own else ''}"
 
 
 def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | None:

@@ -157,6 +157,8 @@ def _print_call(call: ToolCall) -> None:
     """A call for a person: what it is, its state, and the arguments that it ran or would run with."""
     raw = call.raw
     verdict = call.verdict
+    # Without one of its own, a call's feedback for the agent is its error: no word of the person who decided.
+    feedback = call.feedback if call.decision is None else call.decision.feedback
     facts = (
         ("call", f"{call.execution_id}/{call.call_id}"),
         ("agent", call.agent),
@@ -165,9 +167,9 @@ def _print_call(call: ToolCall) -> None:
         ("verdict", f"{verdict.effect} ({', '.join(verdict.rules)})" if verdict else ""),
         ("hold", call.hold_id),
         ("decided", decided(raw.get("decision"))),
-        ("feedback", call.feedback),
+        ("feedback", feedback),
         ("ran for", f"{raw['duration_ms']} ms" if raw.get("duration_ms") is not None else ""),
-        ("error", call.error if call.error != call.feedback else ""),
+        ("error", call.error if call.error != feedback else ""),
         ("digest", call.digest),
     )
     console().print(facts_grid(facts))

@@ -32,7 +32,9 @@ def remember_of(scope: str, uses: str, lasts: str, where: Sequence[str]) -> dict
         typer.BadParameter: one of the options cannot be read, or does not belong to the scope.
     """
     if scope == "once" and (uses or lasts or where):
-        raise typer.BadParameter("--uses, --for and --where belong to --scope rule (or execution)")
+        raise typer.BadParameter(
+            "--uses and --for belong to --scope rule, --where to --scope rule or execution"
+        )
     remembered: dict[str, Any] = {}
     if where:
         remembered["arguments"] = parsed_tests(where)
