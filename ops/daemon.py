@@ -77,6 +77,8 @@ def stop_stack(directory: DataDir) -> bool:
     if stack.pid is None or not process.is_same(stack.pid, stack.started):
         return False
     os.kill(stack.pid, signal.SIGTERM)
+    # A frozen one takes the signal only when it goes on.
+    os.kill(stack.pid, signal.SIGCONT)
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while process.is_same(stack.pid, stack.started):
         if time.monotonic() > deadline:

@@ -15,7 +15,8 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from ops.component import READY
+from ops.component import FAILED as STACK_FAILED
+from ops.component import READY, STARTING, STOPPED
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError
 from ops.kafka.acl import READER
@@ -59,14 +60,22 @@ def examine(directory: DataDir, port: int) -> Iterator[Finding]:
     yield _jars()
     yield _disk(directory.root)
     stack = read_stack(directory)
-    if stack.state != READY:
+    if stack.state in (STOPPED, STACK_FAILED):
         yield _checked("port", lambda: _port(directory, port))
-        yield Finding("kafka", WARNING, "not checked: no stack is ready in this data directory (placet up)")
+        yield Finding("kafka", WARNING, "not checked: no stack runs in this data directory (placet up)")
+        return
+    yield from (
+        Finding(part.name, OK if part.state == READY else FAILED, part.reason or part.state)
+        for part in stack.components
+    )
+    if stack.state != READY:
+        state = WARNING if stack.state == STARTING else FAILED
+        left_out = "topics, Kafka's version and the clock are not checked"
+        yield Finding(
+            "stack", state, f"{stack.state}; {left_out}: {stack.message or 'try again once it is ready'}"
+        )
         return
     config = load_config(directory.config)
-    yield from (
-        Finding(part.name, OK if part.state == READY else FAILED, part.state) for part in stack.components
-    )
     yield _version(config)
     yield _checked("topics", lambda: _topics(config))
     yield _checked("clock", lambda: _clock(config))

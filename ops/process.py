@@ -95,6 +95,12 @@ def is_same(pid: int | None, started: int) -> bool:
     return pid is not None and is_alive(pid) and started_ticks(pid) == started
 
 
+def is_frozen(pid: int) -> bool:
+    """True if a process was stopped (SIGSTOP, a debugger): it lives and does nothing (proc(5), state T or t)."""
+    stat = _stat(pid)
+    return bool(stat) and stat[0] in ("T", "t")
+
+
 def _stat(pid: int) -> list[str]:
     """The fields of /proc/PID/stat from the state on; the name before may hold anything."""
     try:

@@ -156,6 +156,13 @@ def _age_s(word: Word) -> float | None:
 def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
     """The supervisor's word with what it could not write down: parts in trouble, a disk that takes nothing."""
     troubled = [part for part in stack.components if part.state != READY]
+    if stack.pid is not None and process.is_frozen(stack.pid):
+        # Its own word is old then, and no part that ends is started again.
+        frozen = (
+            f"the supervisor (process {stack.pid}) is frozen and restarts nothing: kill -CONT {stack.pid}"
+        )
+        ill = [f"{part.name} {part.reason or 'is ' + part.state}" for part in troubled]
+        return replace(stack, state=DEGRADED, message="; ".join([frozen, *ill]))
     if stack.state != READY:
         return stack
     full, low = short_disks(directory)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Refusal(StrEnum):
-    """The closed list of the API's refusal codes, in order of precedence: of several, the first is answered."""
+    """The closed list of the API's refusal codes; of several in one decision, the first in this order is answered."""
 
     UNAUTHENTICATED = "unauthenticated"
     NOT_FOUND = "not_found"
@@ -144,7 +144,8 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.IDEMPOTENCY_KEY_REUSED: Meaning(
         409,
-        "The Idempotency-Key, or the `ref` of a socket, was used for a request with another body.",
+        "The Idempotency-Key, or the `ref` of a socket, was used for the same operation on the same resource with "
+        "another body.",
         "Use a fresh key for a new request.",
     ),
     Refusal.ALREADY_CONSUMED: Meaning(

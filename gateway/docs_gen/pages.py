@@ -48,10 +48,17 @@ REFUSALS_INTRO = """
 A refusal has the same code in every API: the member `code` of a problem document (RFC 9457), of an `error` or `reply`
 message on a socket, and of `CommandRefused` and `DecisionRefused` in the log. The status is that of HTTP.
 
-The order below is the order of precedence: if several apply to one request, the first is answered. Two deviations
-are deliberate. A standing rule's verbs, like those of a hold or an execution, answer 404 before 403, because the
-roles that are needed depend on the rule itself. A request over its share of requests (`quota`) is refused before
-it is read, so that the refusal costs little.
+A request passes three stages, and the first stage that refuses it answers:
+
+1. Before it is read: the share of requests (`quota`) and the token (`unauthenticated`).
+2. Its form, at the gateway: whether the token permits the operation and the resource exists (`not_authorised`,
+   `not_found`), then the body (`too_large`, `malformed`, `invalid`). An operation on definitions asks for the token's
+   roles first, so that the answer does not tell which names exist. An operation in an execution looks the resource up
+   first: within a project, 403 and 404 tell whether an id is taken.
+3. The decision, on a well-formed request: what depends on the state of the resource, on people and on their roles.
+
+Within the decision the order below is the order of precedence: if several refusals apply, the first is answered. A
+command over Kafka passes the decision only; there the execution of another agent is `not_found`.
 
 Requests that HTTP itself excludes never reach a route. Their answers are problem documents too, with codes that no
 other answer has: `method_not_allowed` (405), `uri_too_long` (414), `unsupported_media_type` (415, for a
@@ -237,6 +244,7 @@ AGENT_REFUSALS = (
     Refusal.MALFORMED,
     Refusal.INVALID,
     Refusal.INVALID_ARGUMENTS,
+    Refusal.EXPIRED,
     Refusal.EXECUTION_CLOSED,
     Refusal.DIGEST_MISMATCH,
     Refusal.ID_REUSED,
@@ -251,15 +259,18 @@ PEOPLE_REFUSALS = (
     Refusal.NOT_AUTHORISED,
     Refusal.OWN_REQUEST,
     Refusal.FORBIDDEN_ROLE,
+    Refusal.TOO_LARGE,
     Refusal.MALFORMED,
     Refusal.INVALID,
     Refusal.INVALID_ARGUMENTS,
     Refusal.UNKNOWN_OPTION,
     Refusal.ALREADY_DECIDED,
     Refusal.EXPIRED,
+    Refusal.EXECUTION_CLOSED,
     Refusal.NOT_OPEN,
     Refusal.ALREADY_VOTED,
     Refusal.DIGEST_MISMATCH,
+    Refusal.IDEMPOTENCY_KEY_REUSED,
     Refusal.EDIT_DENIED,
     Refusal.QUOTA,
     Refusal.UNAVAILABLE,

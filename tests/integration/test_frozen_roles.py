@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from functools import partial
 
 import httpx
@@ -68,6 +70,22 @@ def test_case_39_frozen_broker_is_a_component_that_cannot_be_reached(site: Site)
     until_well(site)
     with frozen(site, "kafka") as since:
         until_told(since, lambda: component(site, "kafka")["state"] == "unreachable")
+    until_well(site)
+
+
+def test_frozen_supervisor_is_told_by_the_status_and_the_doctor(site: Site) -> None:
+    until_well(site)
+    pid = status_of(site).pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_for(lambda: site.stack.placet("status"), lambda done: done.returncode == 3)
+        assert f"the supervisor (process {pid}) is frozen" in site.stack.placet("status").stdout
+        examined = site.stack.placet("doctor")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert f"kill -CONT {pid}" in examined.stdout
+    assert examined.returncode == 1
     until_well(site)
 
 

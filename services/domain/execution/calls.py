@@ -7,7 +7,7 @@ from schemas.canonical import call_digest
 from schemas.events import calls as c
 from schemas.events.holds import HoldCancelled
 from schemas.message import Message
-from schemas.refusals import Refusal
+from schemas.refusals import Refusal, first_in_precedence
 from schemas.sensitive import may_have_placeholder
 from services.domain.arguments import arguments_misfit, object_problem
 from services.domain.authority.authority import acts_for_agent, may_run, may_steer
@@ -181,9 +181,11 @@ def _proposed_before(call: Call, command: k.ProposeToolCall, ctx: Context) -> tu
 
 
 def _refuse_consumption(state: Execution, call: Call, command: k.ConsumeGrant, ctx: Context) -> Events | None:
-    if command.grant_id and command.grant_id != call.grant_id:
-        return refuse(ctx, command, Refusal.NOT_RELEASED, OTHER_GRANT, call.call_id)
     code, detail = _consumption_problem(state, call, command, ctx)
+    if command.grant_id and command.grant_id != call.grant_id:
+        given = [Refusal.NOT_RELEASED, *([] if code is None else [code])]
+        if first_in_precedence(given) is Refusal.NOT_RELEASED:
+            code, detail = Refusal.NOT_RELEASED, OTHER_GRANT
     return None if code is None else refuse(ctx, command, code, detail, call.call_id)
 
 
