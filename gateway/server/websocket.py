@@ -80,8 +80,11 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse the received bytes, in slices."""
-        if self.handshake_initiated and not self.handshake_complete:
+        """Parse the received bytes: the handshake's head, which comes whole, at once, and the rest in slices."""
+        if not self.handshake_initiated:
+            self._parse_handshake(data)
+            return
+        if not self.handshake_complete:
             # A client must wait for the answer (RFC 6455, section 4.1). Earlier bytes were perhaps not meant for a
             # socket, and the library cannot fail a connection that is not open.
             if self.initial_response is None:
@@ -93,11 +96,6 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._unparsed += data
         if self._next_slice is None:
             self._parse_slice()
-        if not self.handshake_initiated and not self._unparsed and not self.polite.is_closing():
-            # The library does not answer a handshake that it cannot parse.
-            self.transport.write(self.conn.unreadable().serialize())
-            self.polite.still_sending = True
-            self.polite.close()
 
     def handle_cont(self, event: Frame) -> None:
         """Add a fragment to a message."""
@@ -205,17 +203,26 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if is_stranger or self.transport.get_write_buffer_size() > self.bounds.first_bytes:
             self.polite.abort()
 
+    def _parse_handshake(self, head: bytes) -> None:
+        super().data_received(head)
+        if not self.handshake_initiated and not self.polite.is_closing():
+            # The library does not answer a handshake that it cannot parse.
+            self.transport.write(self.conn.unreadable().serialize())
+            self.polite.still_sending = True
+            self.polite.close()
+
     def _parse_slice(self) -> None:
         self._next_slice = None
         until = self.loop.time() + SLICE_S
         while self._unparsed and not self.read_paused and not self.polite.is_closing():
-            if self.loop.time() > until:
-                self.transport.pause_reading()
-                self._next_slice = self.loop.call_later(SLICE_S, self._parse_slice)
-                return
             piece = bytes(self._unparsed[:PIECE_BYTES])
             del self._unparsed[:PIECE_BYTES]
             super().data_received(piece)
+            # Looked at after a piece: a machine that stops the gateway again and again only slows the parsing.
+            if self._unparsed and self.loop.time() > until:
+                self.transport.pause_reading()
+                self._next_slice = self.loop.call_later(SLICE_S, self._parse_slice)
+                return
         if not self._unparsed and not self.read_paused and not self.polite.is_closing():
             self.transport.resume_reading()
 

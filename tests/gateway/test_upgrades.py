@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.server import websocket
 from tests.gateway.test_server_bounds import (
     BOUNDS,
     GET,
@@ -86,6 +87,17 @@ async def test_handshake_that_is_none_is_refused_and_nothing_behind_it_is_read(
         app = Recorder()
         wire = await told(app, [sent[:cut], sent[cut:], CLOSE], 1)
         assert (app.handled, wire.answers(), wire.is_over) == ([], [status], True), cut
+
+
+@pytest.mark.parametrize(("head", "status"), NO_HANDSHAKES.values(), ids=NO_HANDSHAKES.keys())
+async def test_handshake_parsed_in_slices_that_are_always_late_is_refused(
+    head: bytes, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine that stops the gateway in the middle of each slice."""
+    monkeypatch.setattr(websocket, "SLICE_S", -1.0)
+    app, padded = Recorder(), head + b"X-Filler: %b\r\n" % (b"a" * (websocket.PIECE_BYTES // 2)) * 4
+    wire = await told(app, [padded + b"\r\n" + BODY, CLOSE], 1)
+    assert (app.handled, wire.answers(), wire.is_over) == ([], [status], True)
 
 
 @pytest.mark.parametrize("offer", [WEBSOCKET, OFFERS["h2c"]], ids=["websocket", "h2c"])
