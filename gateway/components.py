@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from gateway.kafka.cluster import broker_addresses
-from gateway.live.heard import Heard, Part
+from gateway.live.heartbeats import LatestHeartbeats, ProcessHealth
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
 from schemas.headers import rfc3339
-from vitals.status import read_word
+from vitals.heartbeat import SILENT
+from vitals.heartbeat_file import read_heartbeat
 from vitals.status_file import STALLED
-from vitals.word import SILENT
 
 KEPT_S = 1.0
 
@@ -36,7 +36,7 @@ class Components:
 
     config: KafkaSettings
     directory: Path
-    heard: Heard = field(default_factory=Heard)
+    heartbeats: LatestHeartbeats = field(default_factory=LatestHeartbeats)
     partitions: int | None = None
     clock: Callable[[], float] = time.monotonic
     _looking: asyncio.Task[None] | None = field(default=None, init=False)
@@ -55,7 +55,7 @@ class Components:
     async def _look(self) -> None:
         local = await asyncio.to_thread(read_status_files, self.directory)
         kafka = await kafka_component(self.config, self.partitions)
-        self._found = [kafka, *(component_of(part) for part in merged(self.heard.shown(), local))]
+        self._found = [kafka, *(component_of(process) for process in merged(self.heartbeats.shown(), local))]
         self._found_at = self.clock()
 
 
@@ -84,42 +84,42 @@ async def kafka_component(config: KafkaSettings, partitions: int | None = None) 
     }
 
 
-def component_of(part: Part) -> Component:
+def component_of(process: ProcessHealth) -> Component:
     """A process as the API shows it."""
-    word = part.word
+    heartbeat = process.heartbeat
     return {
-        "name": word.name,
-        "role": word.role,
-        "host": word.host or None,
-        "pid": word.pid,
-        "state": part.state,
-        "address": word.address,
-        "at": word.at,
-        "lag_records": word.lag_records,
+        "name": heartbeat.name,
+        "role": heartbeat.role,
+        "host": heartbeat.host or None,
+        "pid": heartbeat.pid,
+        "state": process.state,
+        "address": heartbeat.address,
+        "at": heartbeat.at,
+        "lag_records": heartbeat.lag_records,
         "partitions": None,
-        "reason": _reason(part),
+        "reason": _reason(process),
     }
 
 
-def _reason(part: Part) -> str | None:
+def _reason(process: ProcessHealth) -> str | None:
     """Why a process does not do its work; also, while it works, that a disk is short of room or a clock is off."""
-    if part.state in (SILENT, STALLED):
-        return part.complaint()
-    disk = "" if part.word.disk in part.word.reason else part.word.disk
-    return "; ".join(filter(None, (part.word.reason, disk, part.word.clock))) or None
+    if process.state in (SILENT, STALLED):
+        return process.fault()
+    disk = "" if process.heartbeat.disk in process.heartbeat.reason else process.heartbeat.disk
+    return "; ".join(filter(None, (process.heartbeat.reason, disk, process.heartbeat.clock))) or None
 
 
-def merged(heard: Sequence[Part], local: Sequence[Part]) -> list[Part]:
+def merged(heartbeats: Sequence[ProcessHealth], local: Sequence[ProcessHealth]) -> list[ProcessHealth]:
     """Merge the processes known by heartbeats and by this machine's status files; the newer information counts."""
-    newest = {part.word.key: part for part in heard}
-    for part in local:
-        known = newest.get(part.word.key)
-        if known is None or part.age_s < known.age_s:
-            newest[part.word.key] = part
-    return sorted(newest.values(), key=lambda part: part.word.key)
+    newest = {process.heartbeat.key: process for process in heartbeats}
+    for process in local:
+        known = newest.get(process.heartbeat.key)
+        if known is None or process.age_s < known.age_s:
+            newest[process.heartbeat.key] = process
+    return sorted(newest.values(), key=lambda process: process.heartbeat.key)
 
 
-def read_status_files(directory: Path) -> list[Part]:
+def read_status_files(directory: Path) -> list[ProcessHealth]:
     """Read the status files of this machine's processes; one that is being replaced or is invalid is left out."""
-    found = (read_word(path) for path in sorted(directory.glob("*.json")) if path.stem != "stack")
-    return [Part(*one) for one in found if one is not None]
+    found = (read_heartbeat(path) for path in sorted(directory.glob("*.json")) if path.stem != "stack")
+    return [ProcessHealth(*one) for one in found if one is not None]

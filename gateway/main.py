@@ -27,7 +27,7 @@ from gateway.service.readiness import own_problems
 from gateway.settings import GatewaySettings, read_settings
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from host.errors import EXIT_USAGE, AddressTaken, OperatorError, end_process
-from vitals.word import READY, STOPPING
+from vitals.heartbeat import READY, STOPPING
 
 logger = logging.getLogger(__name__)
 
@@ -78,9 +78,9 @@ async def serve(settings: GatewaySettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, server, settings)
-    gateway.pulse.address = address
+    gateway.status.address = address
     # A supervisor that reads this heartbeat may send a signal from then on.
-    gateway.heart.start()
+    gateway.heartbeat_sender.start()
     serving = asyncio.create_task(server.serve([listening]))
     starting = asyncio.create_task(_start(gateway, address))
     failing = asyncio.create_task(gateway.parts.wait_failed())
@@ -94,8 +94,8 @@ async def serve(settings: GatewaySettings) -> None:
         await serving
         failing.cancel()
         await gateway.stop()
-        gateway.pulse.tell(STOPPING)
-        await asyncio.to_thread(gateway.heart.stop)
+        gateway.status.set_state(STOPPING)
+        await asyncio.to_thread(gateway.heartbeat_sender.stop)
         if settings.status_file is not None:
             settings.status_file.unlink(missing_ok=True)
     with suppress(asyncio.CancelledError):
@@ -210,6 +210,6 @@ async def _start(gateway: Gateway, address: str) -> None:
     while problems := await own_problems(gateway):
         logger.debug("not ready: %s", problems)
         await asyncio.sleep(READY_PAUSE_S)
-    gateway.pulse.tell(READY)
-    gateway.heart.write()
+    gateway.status.set_state(READY)
+    gateway.heartbeat_sender.write()
     logger.info("the gateway is ready at %s", address)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from gateway.live.heard import Part
-from vitals.word import Word
+from gateway.live.heartbeats import ProcessHealth
+from vitals.heartbeat import Heartbeat
 
 ANSWER_BUCKETS_S = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -68,36 +68,38 @@ class Metrics:
             "placet_kafka_age_seconds", "Time since Kafka last answered this gateway.", registry=self.registry
         )
         labels = ["role", "name"]
-        self._part_ready = Gauge(
+        self._process_ready = Gauge(
             "placet_component_ready", "1 while a process does its work.", labels, registry=self.registry
         )
-        self._part_silent = Gauge(
+        self._process_silent = Gauge(
             "placet_component_silent_seconds",
             "Time since the last heartbeat of a process.",
             labels,
             registry=self.registry,
         )
-        self._part_lag = Gauge(
+        self._process_lag = Gauge(
             "placet_component_lag_records",
             "Records that a process has not read yet.",
             labels,
             registry=self.registry,
         )
 
-    def see(self, parts: Sequence[Part], own: Word, *, is_ready: bool) -> None:
+    def observe_processes(
+        self, processes: Sequence[ProcessHealth], own: Heartbeat, *, is_ready: bool
+    ) -> None:
         """Set the metrics of the installation's processes; of several with one name, those of the worst."""
         self._ready.set(is_ready)
         # Infinity for "never" exceeds the threshold of every alert; 0 would mean that Kafka has just answered.
         self._kafka_age.set(math.inf if own.kafka_age_ms is None else own.kafka_age_ms / 1000)
-        families = self._part_ready, self._part_silent, self._part_lag
+        families = self._process_ready, self._process_silent, self._process_lag
         for family in families:
             family.clear()
-        for part in sorted(parts, key=lambda part: (not part.does_its_work, part.age_s)):
-            labels = part.word.role, part.word.name
-            self._part_ready.labels(*labels).set(part.does_its_work)
-            self._part_silent.labels(*labels).set(part.age_s)
-            if part.word.lag_records is not None:
-                self._part_lag.labels(*labels).set(part.word.lag_records)
+        for process in sorted(processes, key=lambda process: (not process.is_working, process.age_s)):
+            labels = process.heartbeat.role, process.heartbeat.name
+            self._process_ready.labels(*labels).set(process.is_working)
+            self._process_silent.labels(*labels).set(process.age_s)
+            if process.heartbeat.lag_records is not None:
+                self._process_lag.labels(*labels).set(process.heartbeat.lag_records)
 
     def text(self) -> bytes:
         """Return the metrics in Prometheus' text format."""

@@ -16,8 +16,8 @@ from ops.config import DataDir
 from ops.errors import UsageError
 from ops.files import damaged, is_full, read_json, write_json
 from vitals.disks import SQLITE, short_of_room
-from vitals.status import read_word
-from vitals.word import SILENT, SILENT_AFTER_S, Word, standing
+from vitals.heartbeat import SILENT, SILENT_AFTER_S, Heartbeat, observed_state
+from vitals.heartbeat_file import read_heartbeat
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,15 @@ def read_stack(directory: DataDir) -> Stack:
 
 def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None, str]:
     """A role's state, address and trouble by its own word, if it comes from this process and is not old."""
-    found = read_word(directory.status(name))
+    found = read_heartbeat(directory.status(name))
     if found is None or found[0].pid != pid:
         return STARTING, None, ""
-    word, age_s = found
-    state = standing(word, age_s)
-    reason = f"silent for {age_s:.1f} s" if state == SILENT else "; ".join(word.problems())
+    heartbeat, age_s = found
+    state = observed_state(heartbeat, age_s)
+    reason = f"silent for {age_s:.1f} s" if state == SILENT else "; ".join(heartbeat.problems())
     if state == STARTING:
-        return state, word.address, word.reason
-    return state, word.address, reason if state != READY else ""
+        return state, heartbeat.address, heartbeat.reason
+    return state, heartbeat.address, reason if state != READY else ""
 
 
 def observed(parts: Sequence[Component], directory: DataDir) -> tuple[Component, ...]:
@@ -143,14 +143,14 @@ def _observed(part: Component, directory: DataDir) -> Component:
 
 def _kafka_age_s(part: Component, directory: DataDir) -> float | None:
     """How long ago Kafka answered a role that can tell; None where it cannot."""
-    found = None if part.pid is None or part.name == KAFKA else read_word(directory.status(part.name))
+    found = None if part.pid is None or part.name == KAFKA else read_heartbeat(directory.status(part.name))
     if found is None or found[0].pid != part.pid or found[1] > SILENT_AFTER_S:
         return None
     return _age_s(found[0])
 
 
-def _age_s(word: Word) -> float | None:
-    return None if word.kafka_age_ms is None else word.kafka_age_ms / 1000
+def _age_s(heartbeat: Heartbeat) -> float | None:
+    return None if heartbeat.kafka_age_ms is None else heartbeat.kafka_age_ms / 1000
 
 
 def _as_it_is(stack: Stack, directory: DataDir) -> Stack:

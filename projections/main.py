@@ -19,8 +19,8 @@ from projections.store.sqlite_damage import look_ahead
 from projections.store.urls import check_sound, open_view, remove_leftovers
 from schemas.seals import load_seals
 from schemas.topics import Topics
-from vitals.living import Living, living
-from vitals.word import STOPPING
+from vitals.health_reporting import HealthReporter, health_reporting
+from vitals.heartbeat import STOPPING
 
 ROLE = "projector"
 # A batch makes thousands of objects that all live until it is written: by default the garbage collector
@@ -41,18 +41,18 @@ def run(settings: Mapping[str, str]) -> None:
     """
     gc.set_threshold(GC_THRESHOLD)
     try:
-        with living(settings, ROLE) as alive:
-            uvloop.run(_serve(settings, alive))
+        with health_reporting(settings, ROLE) as health:
+            uvloop.run(_serve(settings, health))
     except OperatorError as error:
         end_process(error, EXIT_UNREACHABLE)
 
 
-async def _serve(settings: Mapping[str, str], alive: Living) -> None:
+async def _serve(settings: Mapping[str, str], health: HealthReporter) -> None:
     async with opened_audit(settings) as audit:
-        await _project(settings, alive, audit)
+        await _project(settings, health, audit)
 
 
-async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> None:
+async def _project(settings: Mapping[str, str], health: HealthReporter, audit: Audit) -> None:
     url = settings["database_url"]
     looked = await look_ahead(lambda: check_sound(url))
     tail = Follower(kafka_address(settings), BULK)
@@ -62,24 +62,26 @@ async def _project(settings: Mapping[str, str], alive: Living, audit: Audit) -> 
         tail,
         open_store=lambda: open_view(url),
         topics=Topics(settings.get("topic_prefix") or "placet"),
-        tell=lambda state: alive.tell(state),
+        tell=lambda state: health.set_state(state),
         heads=audit.keeper,
         seals=load_seals(settings),
-        meters=Meters(alive.registry),
+        meters=Meters(health.registry),
     )
     audit.on_failure = projector.stop
     looked.add_done_callback(lambda ended: projector.stop() if ended.exception() else None)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, projector.stop)
-    feeling = asyncio.create_task(alive.feel(lambda: alive.pulse.progress(*projector.progress())))
+    updating = asyncio.create_task(
+        health.keep_updating(lambda: health.status.progress(*projector.progress()))
+    )
     try:
         await projector.run()
         if looked.done():
             looked.result()
     finally:
-        feeling.cancel()
-        alive.tell(STOPPING)
+        updating.cancel()
+        health.set_state(STOPPING)
         await tail.close()
 
 

@@ -16,8 +16,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from host.errors import AddressTaken
-from vitals.pulse import Pulse
-from vitals.word import HUNG_AFTER_S
+from vitals.heartbeat import HUNG_AFTER_S
+from vitals.process_status import ProcessStatus
 
 LOOPBACK = "127.0.0.1"
 IDLE_S = 5.0
@@ -33,15 +33,15 @@ class _Handler(WSGIRequestHandler):
 
 
 class Probe:
-    """Serves the status of one pulse until `stop`."""
+    """Serves the status of one process until `stop`."""
 
     def __init__(
-        self, pulse: Pulse, registry: CollectorRegistry, host: str = LOOPBACK, port: int = 0
+        self, status: ProcessStatus, registry: CollectorRegistry, host: str = LOOPBACK, port: int = 0
     ) -> None:
         """Listen.
 
         Args:
-            pulse: the process's status.
+            status: the process's status.
             registry: the role's metrics.
             host: the address to listen on.
             port: its port; 0 for any free one.
@@ -49,7 +49,7 @@ class Probe:
         Raises:
             AddressTaken: another program uses the address, or it is not an address of this machine.
         """
-        self._pulse = pulse
+        self._status = status
         self._registry = registry
         try:
             self._server = make_server(host, port, self._answer, ThreadingWSGIServer, _Handler)
@@ -78,14 +78,14 @@ class Probe:
         if path == "/healthz":
             return self._health(start)
         if path == "/readyz":
-            return _readiness(start, self._pulse.word().problems())
+            return _readiness(start, self._status.heartbeat().problems())
         if path == "/metrics":
             start("200 OK", [("Content-Type", CONTENT_TYPE_LATEST)])
             return [generate_latest(self._registry)]
         return _said(start, "404 Not Found", {"status": "no such page"})
 
     def _health(self, start: StartResponse) -> Iterable[bytes]:
-        hung_ms = self._pulse.word().loop_age_ms
+        hung_ms = self._status.heartbeat().loop_age_ms
         if hung_ms > HUNG_AFTER_S * 1000:
             return _readiness(start, [f"its work has been stuck for {hung_ms // 1000} s"])
         return _said(start, "200 OK", {"status": "ok"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from gateway.live.heard import Heard
+from gateway.live.heartbeats import LatestHeartbeats
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import Fetch, Follower, follow_for_ever
 from log.places import TopicPartition
 from schemas.record import RawRecord
-from vitals.word import WordUnreadable, decode
+from vitals.heartbeat import HeartbeatUnreadable, decode
 
 logger = logging.getLogger(__name__)
 
@@ -20,11 +20,11 @@ FETCH = Fetch(size=64 * 1024)
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatTail:
-    """Keeps `heard` current from the topic; after any interruption, it begins again at the end."""
+    """Keeps `heartbeats` current from the topic; after any interruption, it begins again at the end."""
 
     config: KafkaSettings
     topic: str
-    heard: Heard
+    heartbeats: LatestHeartbeats
 
     async def run(self) -> None:
         """Read until cancelled."""
@@ -39,6 +39,6 @@ class HeartbeatTail:
 
     def _take(self, raw: RawRecord) -> None:
         try:
-            self.heard.take(decode(raw.value))
-        except WordUnreadable as error:
+            self.heartbeats.record(decode(raw.value))
+        except HeartbeatUnreadable as error:
             logger.warning("a record of %s is not a heartbeat: %s", self.topic, error)

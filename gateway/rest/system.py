@@ -79,7 +79,11 @@ async def metrics(request: Request) -> Response:
         found.open_holds.set(len(live.cache.holds.pinned))
         found.unreadable.set(gateway.tail.unreadable)
         found.forged.set(gateway.tail.forged)
-    found.see(gateway.heard.parts(), gateway.pulse.word(), is_ready=not installation(gateway).problems)
+    found.observe_processes(
+        gateway.heartbeats.processes(),
+        gateway.status.heartbeat(),
+        is_ready=not installation(gateway).problems,
+    )
     return Response(found.text(), media_type=CONTENT_TYPE_LATEST)
 
 

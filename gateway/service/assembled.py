@@ -11,7 +11,7 @@ from gateway.parts import Parts
 from gateway.service.served import Served
 from gateway.vault.desk import Desk
 from gateway.vault.keeper import Keeper
-from vitals.heart import Heart
+from vitals.heartbeat_sender import HeartbeatSender
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,6 +23,6 @@ class Assembled(Served):
     asked_for_time: KafkaCommandLog
     desk: Desk
     keeper: Keeper
-    heart: Heart
+    heartbeat_sender: HeartbeatSender
     definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
     parts: Parts = field(default_factory=Parts)

@@ -8,7 +8,7 @@ from gateway.identity.grants import Grants
 from gateway.identity.keys import load_or_create
 from gateway.kafka.commands import KafkaCommandLog
 from gateway.kafka.records import RecordReader
-from gateway.live.heard import Heard
+from gateway.live.heartbeats import LatestHeartbeats
 from gateway.policy import load_gateway_policy
 from gateway.pushes.hub import Hub
 from gateway.server.visitors import Strangers
@@ -22,13 +22,13 @@ from gateway.shares.work import Work
 from gateway.vault.keeper import Keeper
 from gateway.views import GatewayViews
 from log.kafka.client import KafkaSettings
+from log.kafka.heartbeat_producer import HeartbeatProducer
 from log.kafka.settings import client_settings
-from log.kafka.voice import KafkaVoice
 from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from schemas.audit import AUDIT_KEYS
-from vitals.heart import Heart
-from vitals.pulse import Pulse
+from vitals.heartbeat_sender import HeartbeatSender
+from vitals.process_status import ProcessStatus
 
 
 def assemble(settings: GatewaySettings) -> Gateway:
@@ -45,8 +45,8 @@ def assemble(settings: GatewaySettings) -> Gateway:
     config = KafkaSettings(settings.bootstrap_servers, client_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     desk = desk_of(settings)
-    heard, pulse = Heard(), Pulse("gateway", settings.name)
-    voice = KafkaVoice(config.bootstrap_servers, config.security, settings.topics.heartbeats)
+    heartbeats, status = LatestHeartbeats(), ProcessStatus("gateway", settings.name)
+    voice = HeartbeatProducer(config.bootstrap_servers, config.security, settings.topics.heartbeats)
     commands = KafkaCommandLog(config)
     limits = settings.limits
     return Gateway(
@@ -60,14 +60,14 @@ def assemble(settings: GatewaySettings) -> Gateway:
         asked_for_time=KafkaCommandLog(config, commands.time),
         requests=Buckets(limits.requests_per_s),
         seats=Seats(limits.sockets),
-        components=Components(config, settings.data_dir / "run", heard, settings.partitions),
+        components=Components(config, settings.data_dir / "run", heartbeats, settings.partitions),
         audit=_audit_reads(settings, config),
         desk=desk,
         keeper=Keeper(desk, views),
         strangers=Strangers(limits.bounds),
-        pulse=pulse,
-        heart=Heart(pulse, voice, settings.status_file),
-        heard=heard,
+        status=status,
+        heartbeat_sender=HeartbeatSender(status, voice, settings.status_file),
+        heartbeats=heartbeats,
         work=Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s),
         budget=Budget(limits.subject_bytes, limits.total_bytes),
     )

@@ -24,7 +24,7 @@ from gateway.kafka.tail import KafkaTail
 from gateway.kafka.trust import TrustTail
 from gateway.service.assembled import Assembled
 from gateway.service.live_state import beginning_of, gate_of, live_of, until_read
-from vitals.word import BEAT_S
+from vitals.heartbeat import HEARTBEAT_INTERVAL_S
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,8 +70,10 @@ class Gateway(Assembled):
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
         self.parts.spawn(trust.run())
         self.parts.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
-        self.parts.spawn(HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heard).run())
-        self.parts.spawn(self._feel())
+        self.parts.spawn(
+            HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heartbeats).run()
+        )
+        self.parts.spawn(self._update_status())
         await until_read(live, ends, lambda: self.parts.failure is not None)
         self.caught_up = self.parts.failure is None
 
@@ -104,8 +106,8 @@ class Gateway(Assembled):
         await self.authenticator.close()
         self.views.views.close()
 
-    async def _feel(self) -> None:
+    async def _update_status(self) -> None:
         while True:
-            self.pulse.progress(*self.tail.progress())
-            self.pulse.clock = self.commands.time.wrong
-            await asyncio.sleep(BEAT_S / 2)
+            self.status.progress(*self.tail.progress())
+            self.status.clock = self.commands.time.wrong
+            await asyncio.sleep(HEARTBEAT_INTERVAL_S / 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.live.heard import Finding
+from gateway.live.heartbeats import Finding
 from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.service.gateway import Gateway
@@ -64,14 +64,14 @@ def _own_warnings(gateway: Gateway) -> list[str]:
 
 def installation(gateway: Gateway) -> Finding:
     """Return what the heartbeats report about Kafka and the other processes."""
-    age_ms = gateway.pulse.word().kafka_age_ms
-    found = gateway.heard.examine(gateway.settings.partitions, None if age_ms is None else age_ms / 1000)
+    age_ms = gateway.status.heartbeat().kafka_age_ms
+    found = gateway.heartbeats.examine(gateway.settings.partitions, None if age_ms is None else age_ms / 1000)
     if not gateway.started:
         return found
     read_through, claims = gateway.gate.live.read_through, gateway.tail.claims()
     first = lane_of(0)
-    strangers = gateway.heard.strangers(read_through[first:], claims[first:])
-    return found._replace(problems=[*found.problems, *strangers])
+    uncounted_deciders = gateway.heartbeats.uncounted_deciders(read_through[first:], claims[first:])
+    return found._replace(problems=[*found.problems, *uncounted_deciders])
 
 
 async def _can_send(gateway: Gateway) -> bool:

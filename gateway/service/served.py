@@ -9,7 +9,7 @@ from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
 from gateway.leaving import Leaving
-from gateway.live.heard import Heard
+from gateway.live.heartbeats import LatestHeartbeats
 from gateway.live.trust import TrustParts
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
@@ -21,7 +21,7 @@ from gateway.shares.rates import Buckets
 from gateway.shares.seats import Seats
 from gateway.shares.work import Work
 from gateway.views import GatewayViews
-from vitals.pulse import Pulse
+from vitals.process_status import ProcessStatus
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,8 +38,8 @@ class Served:
     components: Components
     audit: AuditReads
     strangers: Strangers
-    pulse: Pulse
-    heard: Heard
+    status: ProcessStatus
+    heartbeats: LatestHeartbeats
     work: Work
     budget: Budget
     trust: TrustParts = field(default_factory=TrustParts)

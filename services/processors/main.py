@@ -8,8 +8,8 @@ from services.processors.meters import TrustMeters
 from services.processors.preflight import check_topics
 from services.processors.settings import read_settings
 from services.processors.worker import end_with, run_worker
-from vitals.living import living
-from vitals.word import READY
+from vitals.health_reporting import health_reporting
+from vitals.heartbeat import READY
 
 ROLE = "trust"
 
@@ -27,9 +27,9 @@ def run(settings: Mapping[str, str]) -> None:
 
 def _run(plain: Mapping[str, str]) -> int:
     settings = read_settings(plain, ROLE)
-    with living(plain, ROLE) as alive:
+    with health_reporting(plain, ROLE) as health:
         topic_id = asyncio.run(check_topics(settings, settings.topics.trust))
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        trust = build(settings, topic_id, lambda: alive.tell(READY))
-        trust.processor.meters = TrustMeters(alive.registry)
-        return run_worker(trust.app, settings, trust.lease, trust.processor.gauges, alive.pulse)
+        trust = build(settings, topic_id, lambda: health.set_state(READY))
+        trust.processor.meters = TrustMeters(health.registry)
+        return run_worker(trust.app, settings, trust.lease, trust.processor.gauges, health.status)

@@ -16,7 +16,7 @@ from log.kafka.damage import failure, is_failure
 from services.processors.errors import exit_code_of
 from services.processors.settings import ProcessorSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
-from vitals.pulse import Pulse
+from vitals.process_status import ProcessStatus
 
 logger = logging.getLogger(__name__)
 # Faust makes dozens of objects for each message: by default all live objects are scanned after every 700 of them.
@@ -38,7 +38,7 @@ def end_with(run: Callable[[], int]) -> None:
 
 
 def run_worker(
-    app: faust.App, settings: ProcessorSettings, lease: Lease, gauges: ReadGauges, pulse: Pulse
+    app: faust.App, settings: ProcessorSettings, lease: Lease, gauges: ReadGauges, status: ProcessStatus
 ) -> int:
     """Run faust's worker until SIGTERM or a crash.
 
@@ -47,7 +47,7 @@ def run_worker(
         settings: the process's settings.
         lease: renewed by the watchdog.
         gauges: read by the watchdog, on the worker's loop.
-        pulse: gets the gauges: if they can be read, the loop is running.
+        status: gets the gauges: if they can be read, the loop is running.
 
     Returns:
         The exit code.
@@ -60,7 +60,7 @@ def run_worker(
     )
     worker.spinner = None
     watchdog = Watchdog(
-        settings.stall_after_s, lease, _reader(worker, gauges), lambda seen: _feel(pulse, seen)
+        settings.stall_after_s, lease, _reader(worker, gauges), lambda seen: _update_status(status, seen)
     )
     watchdog.start()
     try:
@@ -71,12 +71,12 @@ def run_worker(
         watchdog.stop()
 
 
-def _feel(pulse: Pulse, gauges: Mapping[str, Gauge]) -> None:
+def _update_status(status: ProcessStatus, gauges: Mapping[str, Gauge]) -> None:
     # The watchdog may also watch items other than partitions, which are no lag in the log.
     reading = [gauge for name, gauge in gauges.items() if name.startswith("partition")] or list(
         gauges.values()
     )
-    pulse.progress(sum(gauge.position for gauge in reading), sum(max(0, gauge.behind) for gauge in reading))
+    status.progress(sum(gauge.position for gauge in reading), sum(max(0, gauge.behind) for gauge in reading))
 
 
 def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mapping[str, Gauge]]:

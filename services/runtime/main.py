@@ -39,8 +39,8 @@ from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
 from services.runtime.trial import ForkedTrial
 from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
-from vitals.living import Living, living
-from vitals.word import READY, STARTING
+from vitals.health_reporting import HealthReporter, health_reporting
+from vitals.heartbeat import READY, STARTING
 
 ROLE = "decider"
 # The state of open executions lives for long: scanning all of it after every 700 new objects would cost more than
@@ -61,13 +61,13 @@ def run(settings: Mapping[str, str]) -> None:
     """
     gc.set_threshold(GC_THRESHOLD)
     try:
-        with living(settings, ROLE) as alive:
-            uvloop.run(_serve(settings, alive))
+        with health_reporting(settings, ROLE) as health:
+            uvloop.run(_serve(settings, health))
     except OperatorError as error:
         end_process(error, EXIT_UNREACHABLE)
 
 
-async def _serve(settings: Mapping[str, str], alive: Living) -> None:
+async def _serve(settings: Mapping[str, str], health: HealthReporter) -> None:
     log = KafkaLog(
         settings["bootstrap_servers"],
         Topics(settings.get("topic_prefix") or "placet"),
@@ -78,7 +78,7 @@ async def _serve(settings: Mapping[str, str], alive: Living) -> None:
         counted = await check_whole(log, load_seals(settings))
         with CelHelper() as helper:
             empty = Definitions(policies=PolicySet(), evaluate=helper.evaluate, check_schema=helper.misfit)
-            await _work(log, settings, empty, alive, helper.leave, counted)
+            await _work(log, settings, empty, health, helper.leave, counted)
     finally:
         await log.close()
 
@@ -87,7 +87,7 @@ async def _work(
     log: Log,
     settings: Mapping[str, str],
     empty: Definitions,
-    alive: Living,
+    health: HealthReporter,
     leave: Callable[[], None],
     counted: Mapping[int, int],
 ) -> None:
@@ -113,7 +113,7 @@ async def _work(
         sealer=sealer_of(settings) if signs(settings) else None,
         seals=seals,
         trial=ForkedTrial(leave, later.loaded),
-        meters=Meters(alive.registry),
+        meters=Meters(health.registry),
         large=LargeCommands(),
         counted=counted,
     )
@@ -121,9 +121,9 @@ async def _work(
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
     keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
-    feeling = alive.feel(lambda: _feel(worker, alive, later))
+    updating = health.keep_updating(lambda: _update_status(worker, health, later))
     watching = watch_identity(log, Path(settings["data_dir"]) / "topics.json")
-    await _together(worker, [watching, book.follow(), trust.follow(), keeper.run(), feeling])
+    await _together(worker, [watching, book.follow(), trust.follow(), keeper.run(), updating])
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:
@@ -142,15 +142,15 @@ async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]
         await asyncio.gather(work, *beside, return_exceptions=True)
 
 
-def _feel(worker: Worker, alive: Living, later: Later) -> None:
+def _update_status(worker: Worker, health: HealthReporter, later: Later) -> None:
     if worker.settled:
         later.begin()
     terms = worker.terms()
-    alive.pulse.partitions = tuple(sorted(terms))
-    alive.pulse.terms = tuple(terms[partition] for partition in sorted(terms))
-    alive.pulse.reason = worker.trouble
-    alive.pulse.progress(*worker.progress())
-    alive.tell(READY if worker.settled else STARTING)
+    health.status.partitions = tuple(sorted(terms))
+    health.status.terms = tuple(terms[partition] for partition in sorted(terms))
+    health.status.reason = worker.trouble
+    health.status.progress(*worker.progress())
+    health.set_state(READY if worker.settled else STARTING)
 
 
 def _stop_on_signals(worker: Worker) -> None:

@@ -15,12 +15,12 @@ import pytest
 from gateway import resources as r
 from gateway.components import KEPT_S, Components, read_status_files
 from gateway.identity.issuer import issue
-from gateway.live.heard import Heard
+from gateway.live.heartbeats import LatestHeartbeats
 from log.kafka.client import KafkaSettings
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
+from vitals.heartbeat import SILENT, Heartbeat
 from vitals.status_file import STALLED, write_status
-from vitals.word import SILENT, Word
 
 
 @dataclass
@@ -189,17 +189,17 @@ def test_role_that_does_not_do_its_work_is_stalled_and_says_why(tmp_path: Path) 
     decider, projector = read_status_files(tmp_path)
 
     assert (decider.state, projector.state) == (STALLED, "ready")
-    assert decider.complaint().endswith(wrong)
-    assert projector.complaint() == ""
+    assert decider.fault().endswith(wrong)
+    assert projector.fault() == ""
 
 
 async def test_process_that_was_heard_of_long_ago_is_shown_by_its_own_word_or_as_silent(
     tmp_path: Path,
 ) -> None:
     now = [100.0]
-    heard = Heard(clock=lambda: now[0])
+    heartbeats = LatestHeartbeats(clock=lambda: now[0])
     for name in ("decider", "far"):
-        heard.take(Word("decider", name, socket.gethostname(), 7, "ready"))
+        heartbeats.record(Heartbeat("decider", name, socket.gethostname(), 7, "ready"))
     now[0] += 30.0
     mine: dict[str, Any] = {
         "role": "decider",
@@ -210,10 +210,10 @@ async def test_process_that_was_heard_of_long_ago_is_shown_by_its_own_word_or_as
     write_status(tmp_path / "decider.json", "ready", **mine)
     async with hanging_up() as broker:
         broker.may_end.set()
-        kafka, decider, far = await Components(KafkaSettings(broker.address), tmp_path, heard).now()
+        kafka, decider, far = await Components(KafkaSettings(broker.address), tmp_path, heartbeats).now()
 
     assert (kafka["state"], decider["state"], far["state"]) == ("unreachable", STALLED, SILENT)
     assert "Kafka has not answered for 30.0 s" in decider["reason"]
     assert "has been silent for 30.0 s" in far["reason"]
-    # Readiness blames Kafka, not whoever cannot be heard without it.
-    assert heard.examine(1, 30.0).problems == ["Kafka has not answered for 30.0 s"]
+    # Readiness blames Kafka, not whoever cannot be heartbeats without it.
+    assert heartbeats.examine(1, 30.0).problems == ["Kafka has not answered for 30.0 s"]

@@ -19,15 +19,15 @@ from tests.integration.second_gateway import second_gateway
 from tests.integration.site import Site
 from tests.integration.test_kills import second_decider
 from tests.servers.stack import wait_for
-from vitals.status import read_word
-from vitals.word import READY
+from vitals.heartbeat import READY
+from vitals.heartbeat_file import read_heartbeat
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
 
 
 def ready(site: Site, name: str, process: subprocess.Popen[bytes]) -> bool:
     """Whether a process of a role says so of itself."""
-    found = read_word(DataDir(site.stack.data_dir).status(name))
+    found = read_heartbeat(DataDir(site.stack.data_dir).status(name))
     return found is not None and found[0].pid == process.pid and found[0].state == READY
 
 

@@ -13,11 +13,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from host.errors import AddressTaken
 from ops.probe import ask, main
+from vitals.heartbeat import READY, SILENT, Heartbeat, decode, encode, observed_state
 from vitals.metrics import role_registry
 from vitals.probe import Probe
-from vitals.pulse import Pulse
+from vitals.process_status import ProcessStatus
 from vitals.status_file import STALLED
-from vitals.word import READY, SILENT, Word, decode, encode, standing
 
 
 class Clock:
@@ -33,13 +33,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def pulse(clock: Clock) -> Pulse:
-    return Pulse("decider", "decider-2", clock)
+def status(clock: Clock) -> ProcessStatus:
+    return ProcessStatus("decider", "decider-2", clock)
 
 
 @pytest.fixture
-def probe(pulse: Pulse) -> Iterator[Probe]:
-    found = Probe(pulse, role_registry(pulse))
+def probe(status: ProcessStatus) -> Iterator[Probe]:
+    found = Probe(status, role_registry(status))
     found.start()
     yield found
     found.stop()
@@ -52,19 +52,21 @@ def problems(probe: Probe) -> list[str]:
     return found
 
 
-def test_probe_of_a_role_that_starts_works_or_stands_still(probe: Probe, pulse: Pulse, clock: Clock) -> None:
+def test_probe_of_a_role_that_starts_works_or_stands_still(
+    probe: Probe, status: ProcessStatus, clock: Clock
+) -> None:
     assert problems(probe) == ["it is starting"]
     assert main([f"{probe.address}/readyz"]) == 1
     assert main([f"{probe.address}/healthz"]) == 0
-    pulse.tell(READY)
-    pulse.acknowledged()
+    status.set_state(READY)
+    status.acknowledged()
     assert problems(probe) == []
     assert main([f"{probe.address}/readyz"]) == 0
     clock.now += 4
-    pulse.acknowledged()
+    status.acknowledged()
     assert problems(probe) == ["its work has been stuck for 4.0 s"]
     clock.now += 4
-    pulse.touch()
+    status.touch()
     assert problems(probe) == ["Kafka has not answered for 4.0 s"]
     assert main([f"{probe.address}/healthz"]) == 0
     clock.now += 61
@@ -72,23 +74,23 @@ def test_probe_of_a_role_that_starts_works_or_stands_still(probe: Probe, pulse: 
 
 
 def test_probe_of_a_role_that_is_behind_is_ready_as_long_as_it_moves(
-    probe: Probe, pulse: Pulse, clock: Clock
+    probe: Probe, status: ProcessStatus, clock: Clock
 ) -> None:
-    pulse.tell(READY)
+    status.set_state(READY)
     for position in range(20):
         clock.now += 1
-        pulse.progress(position, 500)
+        status.progress(position, 500)
     assert problems(probe) == []
     for _ in range(11):
         clock.now += 1
-        pulse.progress(19, 500)
+        status.progress(19, 500)
     assert problems(probe) == ["it is 500 records behind and has made no progress for 11 s"]
-    pulse.progress(19, 0)
+    status.progress(19, 0)
     assert problems(probe) == []
 
 
-def test_probe_tells_prometheus_and_knows_no_other_page(probe: Probe, pulse: Pulse) -> None:
-    pulse.progress(7, 3)
+def test_probe_tells_prometheus_and_knows_no_other_page(probe: Probe, status: ProcessStatus) -> None:
+    status.progress(7, 3)
     with urllib.request.urlopen(f"{probe.address}/metrics", timeout=5) as answer:
         families = {family.name: family for family in text_string_to_metric_families(answer.read().decode())}
     (lag,) = families["placet_role_lag_records"].samples
@@ -98,10 +100,10 @@ def test_probe_tells_prometheus_and_knows_no_other_page(probe: Probe, pulse: Pul
             urllib.request.urlopen(request, timeout=5)
 
 
-def test_probe_on_a_taken_port_says_what_to_do(probe: Probe, pulse: Pulse) -> None:
+def test_probe_on_a_taken_port_says_what_to_do(probe: Probe, status: ProcessStatus) -> None:
     port = int(probe.address.rpartition(":")[2])
     with pytest.raises(AddressTaken, match="give another with --probe-port"):
-        Probe(pulse, role_registry(pulse), port=port)
+        Probe(status, role_registry(status), port=port)
 
 
 def test_probe_that_nobody_answers_is_not_well() -> None:
@@ -110,24 +112,26 @@ def test_probe_that_nobody_answers_is_not_well() -> None:
 
 
 def test_heartbeat_comes_back_as_it_was_and_an_old_one_is_silence() -> None:
-    word = Word("decider", "d", "h", 7, READY, None, "2030-01-01T00:00:00.000Z", 3, partitions=(0, 2))
-    assert decode(encode(word)) == word
-    assert (standing(word, 3.0), standing(word, 4.0)) == (READY, SILENT)
-    assert standing(replace(word, kafka_age_ms=4_000), 0.0) == STALLED
+    heartbeat = Heartbeat(
+        "decider", "d", "h", 7, READY, None, "2030-01-01T00:00:00.000Z", 3, partitions=(0, 2)
+    )
+    assert decode(encode(heartbeat)) == heartbeat
+    assert (observed_state(heartbeat, 3.0), observed_state(heartbeat, 4.0)) == (READY, SILENT)
+    assert observed_state(replace(heartbeat, kafka_age_ms=4_000), 0.0) == STALLED
 
 
 @pytest.mark.parametrize("value", [b"", b"[]", b"{}", b"null", b"\xff", b"{" * 5000, b'{"role": 1}', None])
 def test_heartbeat_that_is_none_is_refused(value: bytes | None) -> None:
-    from vitals.word import WordUnreadable
+    from vitals.heartbeat import HeartbeatUnreadable
 
-    with pytest.raises(WordUnreadable):
+    with pytest.raises(HeartbeatUnreadable):
         decode(value)
 
 
 def test_heartbeat_with_a_wrong_type_is_refused() -> None:
-    from vitals.word import WordUnreadable
+    from vitals.heartbeat import HeartbeatUnreadable
 
-    whole = json.loads(encode(Word("decider", "d", "h", 7, READY)))
+    whole = json.loads(encode(Heartbeat("decider", "d", "h", 7, READY)))
     for name, wrong in (
         ("pid", "7"),
         ("pid", True),
@@ -135,5 +139,5 @@ def test_heartbeat_with_a_wrong_type_is_refused() -> None:
         ("role", None),
         ("lag_records", 1.5),
     ):
-        with pytest.raises(WordUnreadable):
+        with pytest.raises(HeartbeatUnreadable):
             decode(json.dumps(whole | {name: wrong}).encode())

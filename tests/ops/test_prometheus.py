@@ -17,7 +17,7 @@ from services.processors.meters import TrustMeters
 from services.processors.notifications.meters import NotifierMeters
 from services.runtime.meters import Meters as DeciderMeters
 from vitals.metrics import role_registry
-from vitals.pulse import Pulse
+from vitals.process_status import ProcessStatus
 
 RULES = Path(__file__).parents[2] / "ops" / "prometheus" / "placet.rules.yml"
 SUFFIX = re.compile(r"_(total|bucket|count|sum|created)$")
@@ -30,7 +30,7 @@ def rules() -> list[dict[str, Any]]:
 
 def known() -> set[str]:
     """Every metric of every role, without the endings of its samples."""
-    registry = role_registry(Pulse("decider", "decider"))
+    registry = role_registry(ProcessStatus("decider", "decider"))
     for meters in (DeciderMeters, ProjectorMeters, TrustMeters, NotifierMeters):
         meters(registry)
     return {family.name for each in (registry, Metrics().registry) for family in each.collect()} | {
@@ -65,9 +65,9 @@ def test_alerts_on_counters_tell_the_first_of_what_they_count_and_not_what_is_lo
 
 
 def test_gateway_that_kafka_never_answered_does_not_say_that_it_just_did() -> None:
-    metrics, pulse = Metrics(), Pulse("gateway", "gateway")
-    metrics.see([], pulse.word(), is_ready=False)
+    metrics, status = Metrics(), ProcessStatus("gateway", "gateway")
+    metrics.observe_processes([], status.heartbeat(), is_ready=False)
     assert "placet_kafka_age_seconds +Inf" in metrics.text().decode()
-    pulse.acknowledged()
-    metrics.see([], pulse.word(), is_ready=False)
+    status.acknowledged()
+    metrics.observe_processes([], status.heartbeat(), is_ready=False)
     assert "placet_kafka_age_seconds 0.0" in metrics.text().decode()

@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from vitals.pulse import pulse_of
-from vitals.word import READY
+from vitals.heartbeat import READY
+from vitals.process_status import process_status_of
 
 PROGRAM = """
 import json, pathlib, subprocess, sys
 from tests.integration.full_disk import full
-from vitals.pulse import pulse_of
-from vitals.word import standing
+from vitals.process_status import process_status_of
+from vitals.heartbeat import observed_state
 
 root, said = pathlib.Path(sys.argv[1]), {}
 for name in ("data", "views", "heads"):
@@ -24,13 +24,13 @@ for name in ("data", "views", "heads"):
 settings = {"data_dir": str(root / "data"), "database_url": f"sqlite:///{root}/views/v/views.sqlite"}
 settings["audit_heads_dir"] = str(root / "heads" / "h")
 for role in ("projector", "decider"):
-    pulse = pulse_of(settings, role)
-    pulse.tell("ready")
-    words = {"before": pulse.word()}
+    status = process_status_of(settings, role)
+    status.set_state("ready")
+    found = {"before": status.heartbeat()}
     for name in ("data", "views", "heads"):
         with full(root / name):
-            words[name] = pulse.word()
-    said[role] = {name: [standing(word, 0.1), word.reason, word.disk] for name, word in words.items()}
+            found[name] = status.heartbeat()
+    said[role] = {name: [observed_state(word, 0.1), word.reason, word.disk] for name, word in found.items()}
 print(json.dumps(said))
 """
 
@@ -60,6 +60,6 @@ def test_a_projector_whose_views_or_heads_have_no_room_is_not_ready(tmp_path: Pa
 
 
 def test_a_word_of_a_process_without_disks_says_nothing_of_them() -> None:
-    pulse = pulse_of({}, "decider")
-    pulse.tell(READY)
-    assert (pulse.word().reason, pulse.word().disk) == ("", "")
+    status = process_status_of({}, "decider")
+    status.set_state(READY)
+    assert (status.heartbeat().reason, status.heartbeat().disk) == ("", "")

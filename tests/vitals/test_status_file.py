@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from schemas.headers import epoch_ms, rfc3339
-from vitals.status import read_word
+from vitals.heartbeat import SILENT_AFTER_S, observed_state
+from vitals.heartbeat_file import read_heartbeat
 from vitals.status_file import STALLED, read_status, write_status
-from vitals.word import SILENT_AFTER_S, standing
 
 
 def test_write_status_replaces_the_file_whole(tmp_path: Path) -> None:
@@ -72,11 +72,11 @@ def test_word_in_a_file_that_can_only_be_touched_is_told_to_be_old(
     monkeypatch.setattr(os, "pwrite", lambda *_: os.write(-1, b""))
 
     write_status(path, "ready")
-    found = read_word(path)
+    found = read_heartbeat(path)
 
     assert found is not None
-    word, age_s = found
+    heartbeat, age_s = found
     assert age_s < SILENT_AFTER_S
-    assert standing(word, age_s) == STALLED
-    assert "cannot be written: its status is 60 s old" in word.reason
-    assert word.kafka_age_ms is None
+    assert observed_state(heartbeat, age_s) == STALLED
+    assert "cannot be written: its status is 60 s old" in heartbeat.reason
+    assert heartbeat.kafka_age_ms is None

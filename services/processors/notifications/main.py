@@ -15,8 +15,8 @@ from services.processors.notifications.outbox import Outbox
 from services.processors.notifications.settings import ROLE, NotifierSettings, read_notifier_settings
 from services.processors.preflight import check_topics
 from services.processors.worker import end_with, run_worker
-from vitals.living import living
-from vitals.word import READY
+from vitals.health_reporting import health_reporting
+from vitals.heartbeat import READY
 
 
 def run(settings: Mapping[str, str]) -> None:
@@ -33,15 +33,17 @@ def run(settings: Mapping[str, str]) -> None:
 
 def _run(plain: Mapping[str, str]) -> int:
     settings = read_notifier_settings(plain)
-    with living(plain, ROLE) as alive:
+    with health_reporting(plain, ROLE) as health:
         silence_libraries()
         _believe(settings)
         notifications = _notifications(settings)
         topic_id = asyncio.run(check_topics(settings, settings.topics.dead_letters))
         outbox = Outbox(settings.outbox)
-        app, notifier, lease = build(settings, topic_id, notifications, outbox, lambda: alive.tell(READY))
-        notifier.count_with(NotifierMeters(alive.registry))
-        return run_worker(app, settings, lease, notifier.gauges, alive.pulse)
+        app, notifier, lease = build(
+            settings, topic_id, notifications, outbox, lambda: health.set_state(READY)
+        )
+        notifier.count_with(NotifierMeters(health.registry))
+        return run_worker(app, settings, lease, notifier.gauges, health.status)
 
 
 def _believe(settings: NotifierSettings) -> None:

@@ -12,7 +12,7 @@ STARTING, READY, STOPPING = "starting", "ready", "stopping"
 # A state that others assign to a process: its heartbeats have stopped, or report something that prevents its work.
 SILENT = "silent"
 
-BEAT_S = 1.0
+HEARTBEAT_INTERVAL_S = 1.0
 # A process without a heartbeat for this long is treated as frozen, dead or cut off. Case 39 requires this within 5 s.
 SILENT_AFTER_S = 3.5
 # A role that is behind for this long without any progress no longer counts as ready.
@@ -21,12 +21,12 @@ STALLED_AFTER_S = 10.0
 HUNG_AFTER_S = 60.0
 
 
-class WordUnreadable(ValueError):
+class HeartbeatUnreadable(ValueError):
     """Bytes that are not a heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Heartbeat:
     """The heartbeat of one process.
 
     Attributes:
@@ -89,50 +89,65 @@ class Word:
         return found
 
 
-def standing(word: Word, age_s: float) -> str:
+def observed_state(heartbeat: Heartbeat, age_s: float) -> str:
     """The state of a process whose last heartbeat is `age_s` old."""
-    if age_s > SILENT_AFTER_S and word.state != STOPPING:
+    if age_s > SILENT_AFTER_S and heartbeat.state != STOPPING:
         return SILENT
-    return STALLED if word.state == READY and word.problems() else word.state
+    return STALLED if heartbeat.state == READY and heartbeat.problems() else heartbeat.state
 
 
-def encode(word: Word) -> bytes:
+def encode(heartbeat: Heartbeat) -> bytes:
     """A heartbeat as a record's value: JSON."""
-    return json.dumps(asdict(word)).encode()
+    return json.dumps(asdict(heartbeat)).encode()
 
 
-def decode(value: bytes | None) -> Word:
+def decode(value: bytes | None) -> Heartbeat:
     """A heartbeat from a record's value; fields of newer versions are ignored.
 
     Raises:
-        WordUnreadable: the value is not a heartbeat.
+        HeartbeatUnreadable: the value is not a heartbeat.
     """
     try:
-        return word_of(json.loads(value or b""))
+        return heartbeat_of(json.loads(value or b""))
     except (ValueError, RecursionError) as error:
-        raise WordUnreadable(str(error)) from error
+        raise HeartbeatUnreadable(str(error)) from error
 
 
-def word_of(read: Any) -> Word:
+def heartbeat_of(read: Any) -> Heartbeat:
     """A heartbeat from its JSON; errors as in `decode`."""
     try:
-        known = {field.name: read[field.name] for field in fields(Word) if field.name in read}
+        known = {field.name: read[field.name] for field in fields(Heartbeat) if field.name in read}
         several = {name: tuple(known.get(name, ())) for name in ("partitions", "terms")}
-        word = Word(**(known | several))
+        heartbeat = Heartbeat(**(known | several))
     except TypeError as error:
-        raise WordUnreadable(str(error)) from error
-    if not _is_well_typed(word):
-        raise WordUnreadable("a field has another type")
-    return word
+        raise HeartbeatUnreadable(str(error)) from error
+    if not _is_well_typed(heartbeat):
+        raise HeartbeatUnreadable("a field has another type")
+    return heartbeat
 
 
-def _is_well_typed(word: Word) -> bool:
-    texts = (word.role, word.name, word.host, word.state, word.at, word.reason, word.disk, word.clock)
-    numbers = (word.pid, word.stalled_ms, word.loop_age_ms, *word.partitions, *word.terms)
-    maybe = (word.lag_records, word.kafka_age_ms)
+def _is_well_typed(heartbeat: Heartbeat) -> bool:
+    texts = (
+        heartbeat.role,
+        heartbeat.name,
+        heartbeat.host,
+        heartbeat.state,
+        heartbeat.at,
+        heartbeat.reason,
+        heartbeat.disk,
+        heartbeat.clock,
+    )
+    numbers = (
+        heartbeat.pid,
+        heartbeat.stalled_ms,
+        heartbeat.loop_age_ms,
+        *heartbeat.partitions,
+        *heartbeat.terms,
+    )
+    maybe = (heartbeat.lag_records, heartbeat.kafka_age_ms)
     return (
         all(isinstance(text, str) for text in texts)
-        and (word.address is None or isinstance(word.address, str))
+        and (heartbeat.address is None or isinstance(heartbeat.address, str))
         and all(type(number) is int for number in numbers)
         and all(number is None or type(number) is int for number in maybe)
     )

@@ -10,40 +10,44 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vitals.word import READY, SILENT, SILENT_AFTER_S, STOPPING, Word, standing
+from vitals.heartbeat import READY, SILENT, SILENT_AFTER_S, STOPPING, Heartbeat, observed_state
 
 DECIDER, PROJECTOR = "decider", "projector"
 # After this long without a heartbeat, a process is treated as gone for good.
 FORGET_AFTER_S = 600.0
 # Anyone who can write to the topic can invent processes.
-HEARD_MAX = 1_000
+PROCESSES_MAX = 1_000
 
 
-class Part(NamedTuple):
+class ProcessHealth(NamedTuple):
     """A process by its last heartbeat, and the heartbeat's age."""
 
-    word: Word
+    heartbeat: Heartbeat
     age_s: float
+
+    @property
+    def origin(self) -> str:
+        """Its name and machine, as sentences about it begin."""
+        return f"{self.heartbeat.name} on {self.heartbeat.host}"
 
     @property
     def state(self) -> str:
         """Its present state."""
-        return standing(self.word, self.age_s)
+        return observed_state(self.heartbeat, self.age_s)
 
     @property
-    def does_its_work(self) -> bool:
+    def is_working(self) -> bool:
         """True if a recent heartbeat says that nothing keeps it from its work."""
         return self.state == READY
 
-    def complaint(self) -> str:
+    def fault(self) -> str:
         """Return its faults as a sentence; empty if there are none."""
-        who = f"{self.word.name} on {self.word.host}"
-        if self.word.state == STOPPING:
-            return "; ".join(filter(None, (f"{who}: it ended by an error", self.word.disk)))
+        if self.heartbeat.state == STOPPING:
+            return "; ".join(filter(None, (f"{self.origin}: it ended by an error", self.heartbeat.disk)))
         if self.state == SILENT:
-            return f"{who} has been silent for {self.age_s:.1f} s"
-        problems = self.word.problems()
-        return f"{who}: {'; '.join(problems)}" if problems else ""
+            return f"{self.origin} has been silent for {self.age_s:.1f} s"
+        problems = self.heartbeat.problems()
+        return f"{self.origin}: {'; '.join(problems)}" if problems else ""
 
 
 class Finding(NamedTuple):
@@ -54,24 +58,24 @@ class Finding(NamedTuple):
 
 
 @dataclass(slots=True)
-class Heard:
+class LatestHeartbeats:
     """The last heartbeat of each process. A process that reports its end is dropped, unless an error ended it."""
 
     clock: Callable[[], float] = time.monotonic
     since: float = field(init=False)
-    _last: dict[str, tuple[Word, float]] = field(default_factory=dict, init=False)
+    _last: dict[str, tuple[Heartbeat, float]] = field(default_factory=dict, init=False)
     _any_at: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.since = self._any_at = self.clock()
 
-    def take(self, word: Word) -> None:
+    def record(self, heartbeat: Heartbeat) -> None:
         """Take in a heartbeat."""
         self._any_at = self.clock()
-        self._last.pop(word.key, None)
-        if word.state != STOPPING or word.reason:
-            self._last[word.key] = word, self._any_at
-        while len(self._last) > HEARD_MAX:
+        self._last.pop(heartbeat.key, None)
+        if heartbeat.state != STOPPING or heartbeat.reason:
+            self._last[heartbeat.key] = heartbeat, self._any_at
+        while len(self._last) > PROCESSES_MAX:
             del self._last[next(iter(self._last))]
 
     @property
@@ -79,22 +83,22 @@ class Heard:
         """The time since the last heartbeat of any process, including this one."""
         return self.clock() - self._any_at
 
-    def parts(self) -> list[Part]:
+    def processes(self) -> list[ProcessHealth]:
         """Return every process with a heartbeat that is not too old, by role and name.
 
-        A process counts as silent only while others are heard: if none is, it is Kafka that does not answer.
+        A process counts as silent only while others are heard of: if none is, it is Kafka that does not answer.
         """
         now = self.clock()
-        self._last = {key: told for key, told in self._last.items() if now - told[1] <= FORGET_AFTER_S}
-        found = [Part(word, self._any_at - at) for word, at in self._last.values()]
-        return sorted(found, key=lambda part: part.word.key)
+        self._last = {key: last for key, last in self._last.items() if now - last[1] <= FORGET_AFTER_S}
+        found = [ProcessHealth(heartbeat, self._any_at - at) for heartbeat, at in self._last.values()]
+        return sorted(found, key=lambda process: process.heartbeat.key)
 
-    def shown(self) -> list[Part]:
-        """As `parts`, with ages that count until now, also while no heartbeat of any process arrives."""
+    def shown(self) -> list[ProcessHealth]:
+        """As `processes`, with ages that count until now, also while no heartbeat of any process arrives."""
         silence_s = self.silence_s
-        return [Part(part.word, part.age_s + silence_s) for part in self.parts()]
+        return [ProcessHealth(process.heartbeat, process.age_s + silence_s) for process in self.processes()]
 
-    def strangers(self, read_through: Sequence[int], claims: Sequence[int]) -> list[str]:
+    def uncounted_deciders(self, read_through: Sequence[int], claims: Sequence[int]) -> list[str]:
         """Return, as sentences, the working deciders whose claim, and so whose records, do not count here.
 
         Args:
@@ -102,11 +106,11 @@ class Heard:
             claims: per partition, the claim in force.
         """
         return [
-            f"{part.word.name} on {part.word.host} writes partition {number} under a claim that does not count here "
+            f"{process.origin} writes partition {number} under a claim that does not count here "
             f"(offset {term}): compare keys/deciders.json, keys/signed-from.json and log_signatures of both"
-            for part in self.parts()
-            if part.word.role == DECIDER and part.does_its_work
-            for number, term in zip(part.word.partitions, part.word.terms, strict=False)
+            for process in self.processes()
+            if process.heartbeat.role == DECIDER and process.is_working
+            for number, term in zip(process.heartbeat.partitions, process.heartbeat.terms, strict=False)
             # A later claim in force belongs to another decider: this one has not yet noticed that it was deposed.
             if number < min(len(claims), len(read_through)) and claims[number] < term < read_through[number]
         ]
@@ -123,21 +127,24 @@ class Heard:
         if (age_s := max(kafka_age_s, self.silence_s)) > SILENT_AFTER_S:
             # No heartbeat can arrive then, so to report the processes as silent would be misleading.
             return Finding([f"Kafka has not answered for {age_s:.1f} s"], [])
-        parts = self.parts()
-        problems = [*_deciders(parts, partitions), *_projectors(parts)]
-        told = [complaint for part in parts if (complaint := part.complaint())]
+        processes = self.processes()
+        problems = [*_deciders(processes, partitions), *_projectors(processes)]
+        faults = [fault for process in processes if (fault := process.fault())]
+        heartbeats = [(process, process.heartbeat) for process in processes]
         # Several processes of one machine write to the same disk.
-        disks = [f"{part.word.host}: {part.word.disk}" for part in parts if part.word.disk]
+        disks = [f"{heartbeat.host}: {heartbeat.disk}" for _, heartbeat in heartbeats if heartbeat.disk]
         clocks = [
-            f"{part.word.name} on {part.word.host}: {part.word.clock}" for part in parts if part.word.clock
+            f"{process.origin}: {heartbeat.clock}" for process, heartbeat in heartbeats if heartbeat.clock
         ]
-        warnings = dict.fromkeys((*told, *disks, *clocks))
+        warnings = dict.fromkeys((*faults, *disks, *clocks))
         return Finding(problems, [warning for warning in warnings if warning not in problems])
 
 
-def _deciders(parts: Sequence[Part], partitions: int) -> list[str]:
-    deciders = [part for part in parts if part.word.role == DECIDER]
-    written = {number for part in deciders if part.does_its_work for number in part.word.partitions}
+def _deciders(processes: Sequence[ProcessHealth], partitions: int) -> list[str]:
+    deciders = [process for process in processes if process.heartbeat.role == DECIDER]
+    written = {
+        number for process in deciders if process.is_working for number in process.heartbeat.partitions
+    }
     missing = sorted(set(range(partitions)) - written)
     if not missing:
         return []
@@ -146,13 +153,13 @@ def _deciders(parts: Sequence[Part], partitions: int) -> list[str]:
     which = "any partition" if len(missing) == partitions else f"partitions {', '.join(map(str, missing))}"
     return [
         f"no decider writes {which}",
-        *(complaint for part in deciders if (complaint := part.complaint())),
+        *(fault for process in deciders if (fault := process.fault())),
     ]
 
 
-def _projectors(parts: Sequence[Part]) -> list[str]:
-    projectors = [part for part in parts if part.word.role == PROJECTOR]
-    if any(part.does_its_work for part in projectors):
+def _projectors(processes: Sequence[ProcessHealth]) -> list[str]:
+    projectors = [process for process in processes if process.heartbeat.role == PROJECTOR]
+    if any(process.is_working for process in projectors):
         return []
-    complaints = [complaint for part in projectors if (complaint := part.complaint())]
-    return complaints or ["no projector has sent a heartbeat"]
+    faults = [fault for process in projectors if (fault := process.fault())]
+    return faults or ["no projector has sent a heartbeat"]

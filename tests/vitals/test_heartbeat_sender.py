@@ -1,4 +1,4 @@
-"""The end of a heart: its thread is gone before its process goes on, whatever the broker does."""
+"""The end of a heartbeat sender: its thread is gone before its process goes on, whatever the broker does."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from log.kafka.voice import KafkaVoice
-from vitals.heart import JOIN_WITHIN_S, Heart
-from vitals.pulse import Pulse
+from log.kafka.heartbeat_producer import HeartbeatProducer
+from vitals.heartbeat_sender import JOIN_WITHIN_S, HeartbeatSender
+from vitals.process_status import ProcessStatus
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -24,25 +24,25 @@ def silent_broker() -> Iterator[socket.socket]:
         yield listening
 
 
-def voice_to(listening: socket.socket) -> KafkaVoice:
+def producer_to(listening: socket.socket) -> HeartbeatProducer:
     host, port = listening.getsockname()
-    return KafkaVoice(f"{host}:{port}", {}, "placet.heartbeats")
+    return HeartbeatProducer(f"{host}:{port}", {}, "placet.heartbeats")
 
 
-def hearts() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "heart"]
+def sender_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "heartbeats"]
 
 
 def test_stop_before_a_silent_broker_ends_the_thread(silent_broker: socket.socket) -> None:
-    heart = Heart(Pulse("decider", "d1"), voice_to(silent_broker), None)
-    heart.start()
+    sender = HeartbeatSender(ProcessStatus("decider", "d1"), producer_to(silent_broker), None)
+    sender.start()
     connection, _ = silent_broker.accept()
     with connection:
-        heart.stop()
-    assert hearts() == []
+        sender.stop()
+    assert sender_threads() == []
 
 
-class _VoiceThatHangs(KafkaVoice):
+class _ProducerThatHangs(HeartbeatProducer):
     """One whose connection cannot be let go of, as on a machine that is overloaded."""
 
     async def close(self) -> None:
@@ -50,11 +50,13 @@ class _VoiceThatHangs(KafkaVoice):
         await asyncio.sleep(10 * JOIN_WITHIN_S)
 
 
-def test_stop_gives_up_a_farewell_that_takes_too_long() -> None:
-    heart = Heart(Pulse("decider", "d1"), _VoiceThatHangs("127.0.0.1:9", {}, "placet.heartbeats"), None)
-    heart.start()
-    heart.stop()
-    assert hearts() == []
+def test_stop_gives_up_a_last_heartbeat_that_takes_too_long() -> None:
+    sender = HeartbeatSender(
+        ProcessStatus("decider", "d1"), _ProducerThatHangs("127.0.0.1:9", {}, "placet.heartbeats"), None
+    )
+    sender.start()
+    sender.stop()
+    assert sender_threads() == []
 
 
 class _ProducerThatCancels:
@@ -74,7 +76,7 @@ class _ProducerThatCancels:
 
 
 async def test_close_outlives_a_cancellation_that_is_the_clients_own() -> None:
-    voice, producer = KafkaVoice("127.0.0.1:9", {}, "placet.heartbeats"), _ProducerThatCancels()
-    voice._producer = producer
-    await voice.close()
-    assert producer.is_closed
+    producer, client = HeartbeatProducer("127.0.0.1:9", {}, "placet.heartbeats"), _ProducerThatCancels()
+    producer._producer = client
+    await producer.close()
+    assert client.is_closed

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 
 from schemas.headers import rfc3339
 from vitals.disks import Disk, disks_of, room_on
-from vitals.word import STARTING, Word
+from vitals.heartbeat import STARTING, Heartbeat
 
 PROJECTOR = "projector"
 
 
-class Pulse:
+class ProcessStatus:
     """The status of one process, updated by its own work."""
 
     def __init__(self, role: str, name: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,7 +46,7 @@ class Pulse:
         self._behind: int | None = None
         self._moved_at = clock()
 
-    def tell(self, state: str, address: str | None = None) -> None:
+    def set_state(self, state: str, address: str | None = None) -> None:
         """Set the state; an address, once set, stays unless another is given."""
         self.state = state
         self.address = address or self.address
@@ -73,14 +73,14 @@ class Pulse:
         """Record that Kafka has acknowledged a heartbeat."""
         self._acknowledged_at = self._clock()
 
-    def word(self) -> Word:
+    def heartbeat(self) -> Heartbeat:
         """The heartbeat of this moment."""
         now = self._clock()
         answered = self._acknowledged_at
         room = room_on(self.disks)
         # While the process starts, its loop need not give signs of life: reading a long log can keep it busy.
         loop_age_s = 0.0 if self.state == STARTING else now - self._touched_at
-        return Word(
+        return Heartbeat(
             role=self.role,
             name=self.name,
             host=self.host,
@@ -100,8 +100,8 @@ class Pulse:
         )
 
 
-def pulse_of(settings: Mapping[str, str], role: str) -> Pulse:
-    """The pulse of the process that a role's settings start."""
-    pulse = Pulse(role, settings.get("worker_id") or role)
-    pulse.disks = disks_of(settings, writes_views=role == PROJECTOR)
-    return pulse
+def process_status_of(settings: Mapping[str, str], role: str) -> ProcessStatus:
+    """The status of the process that a role's settings start."""
+    status = ProcessStatus(role, settings.get("worker_id") or role)
+    status.disks = disks_of(settings, writes_views=role == PROJECTOR)
+    return status

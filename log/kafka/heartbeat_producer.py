@@ -24,7 +24,7 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-class KafkaVoice:
+class HeartbeatProducer:
     """Sends heartbeats to a topic, one at a time; a producer that failed is replaced."""
 
     def __init__(self, bootstrap_servers: str, security: Mapping[str, Any], topic: str) -> None:
@@ -34,7 +34,7 @@ class KafkaVoice:
         self._producer: AIOKafkaProducer | None = None
         self._failing = False
 
-    async def say(self, key: str, value: bytes) -> bool:
+    async def send(self, key: str, value: bytes) -> bool:
         """Send one heartbeat.
 
         Returns:
