@@ -17,18 +17,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.openapi import DESCRIPTION, LICENSE, VERSION, openapi_document
-from gateway.leaving import AnsweredInTheEnd
 from gateway.metrics import Metrics
 from gateway.problems import Problem, bare, bare_code, not_found, response
 from gateway.rest.documented import ANY_HEAD
-from gateway.rest.guessing import FAILURES_BURST_S, FAILURES_PER_S, Guessing
+from gateway.rest.failed_authentications import FAILURES_BURST_S, FAILURES_PER_S, FailedAuthenticationLimit
 from gateway.rest.head_method import HeadAsGet
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from gateway.rest.routers import ROUTERS
-from gateway.rest.unread import Unread
-from gateway.server.heads import Heads
+from gateway.rest.unread_responses import UnreadResponseLimit
+from gateway.server.request_heads import RequestHeadFilter
 from gateway.service.gateway import Gateway
 from gateway.shares.rates import Buckets
+from gateway.shutdown import ShutdownResponses
 from gateway.sockets import ws
 
 logger = logging.getLogger(__name__)
@@ -78,10 +78,12 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _internal_error)
-    app.add_middleware(Heads)
-    app.add_middleware(Guessing, failures=Buckets(FAILURES_PER_S, FAILURES_BURST_S))
-    app.add_middleware(Unread, budget=gateway.budget, stall_s=gateway.settings.limits.bounds.stall_s)
-    app.add_middleware(AnsweredInTheEnd, leaving=gateway.leaving, metrics=gateway.metrics)
+    app.add_middleware(RequestHeadFilter)
+    app.add_middleware(FailedAuthenticationLimit, failures=Buckets(FAILURES_PER_S, FAILURES_BURST_S))
+    app.add_middleware(
+        UnreadResponseLimit, budget=gateway.budget, stall_s=gateway.settings.limits.bounds.stall_s
+    )
+    app.add_middleware(ShutdownResponses, shutdown=gateway.shutdown, metrics=gateway.metrics)
     if gateway.settings.origins:
         app.add_middleware(
             CORSMiddleware,

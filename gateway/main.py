@@ -18,13 +18,13 @@ import uvicorn
 import uvloop
 
 from gateway.app import create_app
-from gateway.leaving import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.server.http import BoundedHttp
 from gateway.server.websocket import BoundedWebSocket
 from gateway.service.assembly import assemble
 from gateway.service.gateway import Gateway
 from gateway.service.readiness import own_problems
 from gateway.settings import GatewaySettings, read_settings
+from gateway.shutdown import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from host.errors import EXIT_USAGE, AddressTaken, OperatorError, end_process
 from vitals.heartbeat import READY, STOPPING
@@ -149,7 +149,7 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(gateway),
         loop="none",
-        http=partial(BoundedHttp, bounds=bounds, strangers=gateway.strangers),  # type: ignore[arg-type]
+        http=partial(BoundedHttp, bounds=bounds, unauthenticated=gateway.unauthenticated),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
         ws_max_size=FRAME_MAX_BYTES,
         ws_per_message_deflate=False,
@@ -194,12 +194,12 @@ class GatewayServer(uvicorn.Server):
             await leaving
 
     async def _leave(self) -> None:
-        # The steps are those of gateway/leaving.py.
-        self.gateway.leave()
+        # The steps are those of gateway/shutdown.py.
+        self.gateway.begin_shutdown()
         await asyncio.sleep(ANSWER_GRACE_S)
         self.gateway.give_up()
         await asyncio.sleep(WRITE_GRACE_S)
-        self.gateway.leaving.give_up()
+        self.gateway.shutdown.give_up()
 
 
 async def _start(gateway: Gateway, address: str) -> None:

@@ -83,7 +83,7 @@ def refusals(
     return found
 
 
-# The refusals of any request because of its head (`gateway.server.heads`).
+# The refusals of any request because of its head (`gateway.server.request_heads`).
 ANY_HEAD: Answers = {
     **refusals(400, description="A header appears twice"),
     **refusals(401, description="A token is in the URL"),

@@ -21,7 +21,7 @@ from gateway.live.cursor import CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Making, Reply
 from gateway.problems import Problem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
-from gateway.server.visitors import greet
+from gateway.server.unauthenticated import mark_request_authenticated
 from gateway.service.served import Served
 from gateway.shares.intake import taken_in
 from gateway.shares.work import owner_of
@@ -344,7 +344,7 @@ async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
     """Authenticate by the token in `headers`, which stand for the request's headers; errors as `door_of`."""
     gateway: Served = request.app.state.gateway
     admission = await gateway.authenticator.of_headers(headers)
-    greet(request.scope)
+    mark_request_authenticated(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have removed the roles that the token claims.
         raise still_reading()

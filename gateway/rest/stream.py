@@ -53,7 +53,7 @@ async def stream_events(door: Door) -> StreamingResponse:
     with ExitStack() as taken:
         taken.enter_context(gateway.seats.seat(door.actor))
         taken.callback(out.discard)
-        taken.enter_context(gateway.leaving.ends(out.close))
+        taken.enter_context(gateway.shutdown.ends(out.close))
         catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
         stream.behind = cursor if catching_up is not None else None
         return EventStream(stream, taken.pop_all(), catching_up)

@@ -29,9 +29,9 @@ class Bounds:
         first_bytes: length of a WebSocket message before authentication; a longer one is closed with 1009.
         first_controls: pings and pongs of a WebSocket before authentication; with more it is closed.
         fragments: fragments of one WebSocket message; with more the WebSocket is closed.
-        strangers: unauthenticated connections; for one more, the oldest of the address with the most is closed.
-        strangers_each: the same for one address.
-        strangers_s: how long one may wait with its first request, unless there are four times too many.
+        unauthenticated: unauthenticated connections; for one more, the oldest of the address with the most is closed.
+        unauthenticated_per_address: the same for one address.
+        unauthenticated_s: how long one may wait with its first request, unless there are four times too many.
     """
 
     line_bytes: int = 8 * KIB
@@ -48,6 +48,6 @@ class Bounds:
     first_bytes: int = 64 * KIB
     first_controls: int = 16
     fragments: int = 1_024
-    strangers: int = 1_024
-    strangers_each: int = 256
-    strangers_s: float = 2.0
+    unauthenticated: int = 1_024
+    unauthenticated_per_address: int = 256
+    unauthenticated_s: float = 2.0

@@ -22,9 +22,9 @@ from uvicorn.server import ServerState
 
 from gateway.problems import bare_document
 from gateway.server.bounds import Bounds
-from gateway.server.polite import PoliteTransport, as_transport
+from gateway.server.lingering_close import LingeringTransport, as_transport
+from gateway.server.unauthenticated import STATE, ClientConnection, UnauthenticatedConnections
 from gateway.server.upgrades import has_body, is_handshake, without_offer
-from gateway.server.visitors import STATE, Strangers, Visitor
 
 # The size of a piece that is parsed at once; the limits are checked between two pieces.
 PIECE_BYTES = 16 * 1024
@@ -55,13 +55,13 @@ class BoundedHttp(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         bounds: Bounds,
-        strangers: Strangers,
+        unauthenticated: UnauthenticatedConnections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.bounds = bounds
         self.timeout_keep_alive = bounds.idle_s
-        self.strangers = strangers
-        self.visitor: Visitor | None = None
+        self.unauthenticated = unauthenticated
+        self.client_connection: ClientConnection | None = None
         self._in_body = False
         self._head_bytes = 0
         self._wire_bytes = 0
@@ -80,21 +80,21 @@ class BoundedHttp(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has connected."""
-        self.polite = PoliteTransport(transport, self, self.bounds)
-        super().connection_made(as_transport(self.polite))
+        self.lingering = LingeringTransport(transport, self, self.bounds)
+        super().connection_made(as_transport(self.lingering))
         flow = self.flow
         address = self.client[0] if self.client else ""
-        self.visitor = Visitor(
-            address, self.polite.abort, self.strangers, lambda: flow.write_paused, flow.drain
+        self.client_connection = ClientConnection(
+            address, self.lingering.abort, self.unauthenticated, lambda: flow.write_paused, flow.drain
         )
-        self.app_state = {**self.app_state, STATE: self.visitor}
+        self.app_state = {**self.app_state, STATE: self.client_connection}
         self._allow(self.bounds.head_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has disconnected."""
         self._stop_clock()
-        if self.visitor is not None:
-            self.visitor.left()
+        if self.client_connection is not None:
+            self.client_connection.closed()
         if self._running is not None:
             _leave(self._running)
         super().connection_lost(exc)
@@ -105,7 +105,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._allow(self.bounds.head_s)
         view = memoryview(data)
         for start in range(0, len(data), PIECE_BYTES):
-            if self.polite.is_closing():
+            if self.lingering.is_closing():
                 return
             if self._last_word is not None:
                 self._drop(len(data) - start)
@@ -138,7 +138,7 @@ class BoundedHttp(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         if len(self.pipeline) >= self.bounds.pipelined:
-            self.polite.abort()
+            self.lingering.abort()
             raise OverBounds("pipelined")
         super().on_message_begin()
 
@@ -204,7 +204,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """A request is answered: the next request is served, or the final refusal is sent."""
-        if self._last_word is None or self.pipeline or self.polite.is_closing():
+        if self._last_word is None or self.pipeline or self.lingering.is_closing():
             super().on_response_complete()
             return
         self.server_state.total_requests += 1
@@ -253,7 +253,7 @@ class BoundedHttp(HttpToolsProtocol):
         """End the connection after this request: the parser reads nothing after it."""
         cycle.keep_alive = False
         if cycle.response_complete:
-            self.polite.close()
+            self.lingering.close()
 
     def _feed(self, piece: bytes) -> None:
         """Parse a piece; a request whose offer is ignored is parsed again without the offer."""
@@ -263,7 +263,7 @@ class BoundedHttp(HttpToolsProtocol):
                 self.parser.feed_data(piece)
                 return
             except httptools.HttpParserError as error:
-                if self.polite.is_closing():
+                if self.lingering.is_closing():
                     return
                 if str(error) in UNKNOWN_VERSION:
                     self._refusal = OTHER_VERSION
@@ -282,16 +282,16 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _hand_on(self, behind: bytes) -> None:
         """Pass the bytes after a handshake to the WebSocket's protocol: they are not a request."""
-        if behind and not self.polite.is_closing():
-            cast(asyncio.Protocol, self.polite.get_protocol()).data_received(behind)
+        if behind and not self.lingering.is_closing():
+            cast(asyncio.Protocol, self.lingering.get_protocol()).data_received(behind)
 
     def _take(self, piece: bytes) -> None:
         self._has_turned = False
-        self.polite.still_sending = True
+        self.lingering.still_sending = True
         self._feed(piece)
-        if self._is_upgraded or self._last_word is not None or self.polite.is_closing():
+        if self._is_upgraded or self._last_word is not None or self.lingering.is_closing():
             return
-        self.polite.still_sending = self._in_body
+        self.lingering.still_sending = self._in_body
         if self._has_turned:
             # If it all counted for the request that began in it, that one could be refused for another's bytes.
             return
@@ -328,13 +328,13 @@ class BoundedHttp(HttpToolsProtocol):
             seconds = self.bounds.body_s if self._in_body else self.bounds.head_s
             self._refuse(408, "timeout", f"the request's {part} did not arrive within {seconds:g} seconds")
         else:
-            self.polite.close()
+            self.lingering.close()
 
     def _drop(self, size: int) -> None:
         """Count received bytes that are not read."""
         self._dropped_bytes += size
         if self._dropped_bytes > self.bounds.linger_bytes:
-            self.polite.abort()
+            self.lingering.abort()
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
         """Answer with a problem and end, after the answers to earlier requests; the refused request is not run.
@@ -346,7 +346,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self._in_body and cycle is self._running:
             _leave(cycle)
             if cycle.response_started:
-                self.polite.abort()
+                self.lingering.abort()
             else:
                 self._end_with(last_word)
             return
@@ -371,9 +371,9 @@ class BoundedHttp(HttpToolsProtocol):
         return STATUS_LINE[status] + head + body
 
     def _end_with(self, last_word: bytes) -> None:
-        self.polite.write(last_word)
-        self.polite.still_sending = True
-        self.polite.close()
+        self.lingering.write(last_word)
+        self.lingering.still_sending = True
+        self.lingering.close()
 
 
 def _leave(cycle: RequestResponseCycle) -> None:

@@ -24,8 +24,8 @@ from websockets.protocol import State
 
 from gateway.server.bounds import Bounds
 from gateway.server.handshake import Handshake
-from gateway.server.polite import PoliteTransport
-from gateway.server.visitors import STATE, Visitor
+from gateway.server.lingering_close import LingeringTransport
+from gateway.server.unauthenticated import STATE, ClientConnection
 
 # uvicorn logs the whole target of each handshake, with its query, at INFO: only warnings and errors are kept.
 logger = logging.getLogger("uvicorn.error.websocket")
@@ -59,23 +59,23 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             logger=logging.getLogger("uvicorn.error"),
         )
         self.bounds = bounds
-        self.visitor: Visitor = app_state[STATE]
+        self.client_connection: ClientConnection = app_state[STATE]
         self._unparsed = bytearray()
         self._next_slice: asyncio.Handle | None = None
         self._controls = 0
-        if not self.visitor.is_known:
-            self.visitor.on_known = self._open_wide
+        if not self.client_connection.is_authenticated:
+            self.client_connection.on_authenticated = self._open_wide
             self.conn.max_message_size = bounds.first_bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open; the handshake comes next."""
         super().connection_made(transport)
-        self.polite = cast(PoliteTransport, transport)
-        self.polite.transport.set_write_buffer_limits(high=WRITTEN_BYTES)
+        self.lingering = cast(LingeringTransport, transport)
+        self.lingering.transport.set_write_buffer_limits(high=WRITTEN_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has disconnected."""
-        self.visitor.left()
+        self.client_connection.closed()
         self._unparsed.clear()
         super().connection_lost(exc)
 
@@ -88,7 +88,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             # A client must wait for the answer (RFC 6455, section 4.1). Earlier bytes were perhaps not meant for a
             # socket, and the library cannot fail a connection that is not open.
             if self.initial_response is None:
-                self.polite.still_sending = True
+                self.lingering.still_sending = True
                 self._turn_down(
                     self.conn.reject(HTTPStatus.BAD_REQUEST, "wait for the answer to the handshake")
                 )
@@ -101,7 +101,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         """Add a fragment to a message."""
         super().handle_cont(event)
         if len(self.frames) > self.bounds.fragments:
-            self.polite.abort()
+            self.lingering.abort()
 
     def send_receive_event_to_app(self) -> None:
         """Deliver a complete message; a text that is not UTF-8 closes the connection with 1007."""
@@ -132,7 +132,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             super().shutdown()
         except InvalidState:
             # Both sides have sent a close frame, and the client leaves the connection open.
-            self.polite.abort()
+            self.lingering.abort()
 
     def handle_ping(self) -> None:
         """Answer a ping."""
@@ -146,7 +146,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def handle_parser_exception(self) -> None:
         """Send the error of the received bytes, and close."""
-        self.polite.still_sending = True
+        self.lingering.still_sending = True
         super().handle_parser_exception()
 
     async def receive(self) -> ASGIReceiveEvent:
@@ -178,7 +178,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             async with asyncio.timeout(self.bounds.stall_s):
                 await self.writable.wait()
         except TimeoutError:
-            self.polite.abort()
+            self.lingering.abort()
 
     async def _send_texts(self, texts: Sequence[bytes]) -> None:
         await self.writable.wait()
@@ -199,22 +199,24 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def _count_control(self) -> None:
         self._controls += 1
-        is_stranger = not self.visitor.is_known and self._controls > self.bounds.first_controls
-        if is_stranger or self.transport.get_write_buffer_size() > self.bounds.first_bytes:
-            self.polite.abort()
+        is_unauthenticated = (
+            not self.client_connection.is_authenticated and self._controls > self.bounds.first_controls
+        )
+        if is_unauthenticated or self.transport.get_write_buffer_size() > self.bounds.first_bytes:
+            self.lingering.abort()
 
     def _parse_handshake(self, head: bytes) -> None:
         super().data_received(head)
-        if not self.handshake_initiated and not self.polite.is_closing():
+        if not self.handshake_initiated and not self.lingering.is_closing():
             # The library does not answer a handshake that it cannot parse.
             self.transport.write(self.conn.unreadable().serialize())
-            self.polite.still_sending = True
-            self.polite.close()
+            self.lingering.still_sending = True
+            self.lingering.close()
 
     def _parse_slice(self) -> None:
         self._next_slice = None
         until = self.loop.time() + SLICE_S
-        while self._unparsed and not self.read_paused and not self.polite.is_closing():
+        while self._unparsed and not self.read_paused and not self.lingering.is_closing():
             piece = bytes(self._unparsed[:PIECE_BYTES])
             del self._unparsed[:PIECE_BYTES]
             super().data_received(piece)
@@ -223,7 +225,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
                 self.transport.pause_reading()
                 self._next_slice = self.loop.call_later(SLICE_S, self._parse_slice)
                 return
-        if not self._unparsed and not self.read_paused and not self.polite.is_closing():
+        if not self._unparsed and not self.read_paused and not self.lingering.is_closing():
             self.transport.resume_reading()
 
 

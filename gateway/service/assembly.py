@@ -11,7 +11,7 @@ from gateway.kafka.records import RecordReader
 from gateway.live.heartbeats import LatestHeartbeats
 from gateway.policy import load_gateway_policy
 from gateway.pushes.hub import Hub
-from gateway.server.visitors import Strangers
+from gateway.server.unauthenticated import UnauthenticatedConnections
 from gateway.service.gateway import Gateway
 from gateway.service.trusted import authenticator_of, desk_of
 from gateway.settings import GatewaySettings
@@ -64,7 +64,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         audit=_audit_reads(settings, config),
         desk=desk,
         keeper=Keeper(desk, views),
-        strangers=Strangers(limits.bounds),
+        unauthenticated=UnauthenticatedConnections(limits.bounds),
         status=status,
         heartbeat_sender=HeartbeatSender(status, voice, settings.status_file),
         heartbeats=heartbeats,

@@ -29,7 +29,7 @@ from vitals.heartbeat import HEARTBEAT_INTERVAL_S
 
 @dataclass(slots=True, kw_only=True)
 class Gateway(Assembled):
-    """A gateway: assembled, started, told to leave, stopped."""
+    """A gateway: assembled, started, shut down, stopped."""
 
     _tail: KafkaTail | None = None
     _past: KafkaPast | None = None
@@ -77,9 +77,9 @@ class Gateway(Assembled):
         await until_read(live, ends, lambda: self.parts.failure is not None)
         self.caught_up = self.parts.failure is None
 
-    def leave(self) -> None:
+    def begin_shutdown(self) -> None:
         """Answer long polls with the present state, and end the streams."""
-        self.leaving.begin()
+        self.shutdown.begin()
         if self._gate is not None:
             self._gate.live.watch.close()
 

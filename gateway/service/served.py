@@ -8,18 +8,18 @@ from gateway.audit_reads import AuditReads
 from gateway.components import Components
 from gateway.identity.doors import Authenticator
 from gateway.identity.grants import Grants
-from gateway.leaving import Leaving
 from gateway.live.heartbeats import LatestHeartbeats
 from gateway.live.trust import TrustParts
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.pushes.hub import Hub
-from gateway.server.visitors import Strangers
+from gateway.server.unauthenticated import UnauthenticatedConnections
 from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
 from gateway.shares.seats import Seats
 from gateway.shares.work import Work
+from gateway.shutdown import Shutdown
 from gateway.views import GatewayViews
 from vitals.process_status import ProcessStatus
 
@@ -37,14 +37,14 @@ class Served:
     seats: Seats
     components: Components
     audit: AuditReads
-    strangers: Strangers
+    unauthenticated: UnauthenticatedConnections
     status: ProcessStatus
     heartbeats: LatestHeartbeats
     work: Work
     budget: Budget
     trust: TrustParts = field(default_factory=TrustParts)
     metrics: Metrics = field(default_factory=Metrics)
-    leaving: Leaving = field(default_factory=Leaving)
+    shutdown: Shutdown = field(default_factory=Shutdown)
     caught_up: bool = False
     port: int = 0
     _gate: Gate | None = None

@@ -84,7 +84,7 @@ class Session:
         except Problem as problem:
             self._refuse(ref, problem)
 
-    def greet(self) -> None:
+    def send_authenticated(self) -> None:
         """Tell the client that its token is valid, and for which subject and roles."""
         actor = self.actor
         self._answer({"type": "authenticated", "subject": actor.subject, "roles": actor.roles})

@@ -1,8 +1,8 @@
 """The WebSocket endpoint `/v1/ws`, subprotocol `placet.v1`.
 
 Before anything is served, in this order:
-1. a token in the URL or a doubled header (`gateway.server.heads`), or a browser's foreign origin, is refused before
-   the socket is accepted;
+1. a token in the URL or a doubled header (`gateway.server.request_heads`), or a browser's foreign origin, is refused
+   before the socket is accepted;
 2. the bearer header, or the first message within 5 s, must contain a valid token;
 3. its subject must not have the maximum number of sockets already;
 4. the socket lives until it is closed, its token expires or becomes invalid, or its subject's roles change: this is
@@ -22,7 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.doors import PROJECT_HEADER, Admission, project_of
 from gateway.problems import Problem, message_of, response
-from gateway.server.visitors import greet
+from gateway.server.unauthenticated import mark_request_authenticated
 from gateway.server.websocket import TEXTS, WRITTEN_BYTES
 from gateway.service.served import Served
 from gateway.shares.intake import taken_in
@@ -61,7 +61,7 @@ async def endpoint(websocket: WebSocket) -> None:
     with suppress(WebSocketDisconnect):
         try:
             admission = await _authenticate(websocket, gateway)
-            greet(websocket.scope)
+            mark_request_authenticated(websocket.scope)
             with gateway.seats.seat(admission.claims.actor):
                 await _serve(websocket, gateway, admission)
         except Problem as refused:
@@ -133,7 +133,7 @@ async def _serve(websocket: WebSocket, gateway: Served, admission: Admission) ->
     limits, claims = gateway.settings.limits, admission.claims
     out = OutgoingFrames(limits, owner_of(claims.actor), gateway.budget)
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
-    session.greet()
+    session.send_authenticated()
     reading = asyncio.create_task(_read(websocket, session, gateway, admission))
     writing = asyncio.create_task(_write(websocket, out, admission))
     standing = asyncio.create_task(admission.ends())

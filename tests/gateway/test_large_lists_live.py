@@ -13,7 +13,7 @@ import pytest
 from starlette.types import Message
 
 from gateway.rest.door import OWNER, PAGE_BYTES
-from gateway.rest.unread import Unread
+from gateway.rest.unread_responses import UnreadResponseLimit
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from placet import Placet
@@ -161,7 +161,7 @@ async def test_answer_that_can_never_wait_is_not_told_to_be_asked_again(
         return {"type": "http.disconnect"}
 
     scope = {"type": "http", "state": {OWNER: owner}, "headers": [], "method": "GET", "path": "/v1/tools"}
-    await Unread(app, budget, 1.0)(scope, receive, send)
+    await UnreadResponseLimit(app, budget, 1.0)(scope, receive, send)
     assert sent[0]["status"] == status
     names = {name for name, _ in sent[0]["headers"]}
     assert (b"retry-after" in names) == (status == 429)

@@ -19,15 +19,21 @@ import uvloop
 import websockets
 
 from gateway.main import listen
-from gateway.rest.guessing import Guessing
+from gateway.rest.failed_authentications import FailedAuthenticationLimit
 from gateway.server.bounds import Bounds
 from gateway.server.http import BoundedHttp
-from gateway.server.visitors import Strangers, greet
+from gateway.server.unauthenticated import UnauthenticatedConnections, mark_request_authenticated
 from gateway.server.websocket import BoundedWebSocket
 from gateway.shares.rates import Buckets
 
 BOUNDS = Bounds(
-    head_s=0.5, body_s=0.5, linger_s=5.0, strangers=24, strangers_each=24, strangers_s=0, stall_s=0.5
+    head_s=0.5,
+    body_s=0.5,
+    linger_s=5.0,
+    unauthenticated=24,
+    unauthenticated_per_address=24,
+    unauthenticated_s=0,
+    stall_s=0.5,
 )
 WITHIN_S = 10.0
 OTHERS_WITHIN_S = 1.0
@@ -44,7 +50,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     """Counts the body's bytes; 413 over 1 MiB, of which no more is read; an Authorization header makes known."""
     headers = dict(scope["headers"])
     if b"authorization" in headers:
-        greet(scope)
+        mark_request_authenticated(scope)
     if scope["type"] == "websocket":
         await _echo_messages(receive, send)
         return
@@ -55,7 +61,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     if scope["path"] == "/later":
         for _ in range(LATER_TURNS):
             await asyncio.sleep(0)
-    is_known = b"authorization" in headers
+    is_authenticated = b"authorization" in headers
     size, more = 0, True
     while more and size <= 1024 * 1024:
         message = await receive()
@@ -64,8 +70,8 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
         size, more = size + len(message["body"]), message["more_body"]
     status = 413 if more else 200
     # Headers are looked at once the body is there, as a route that reads it does.
-    is_known |= any(name == b"authorization" for name, _ in scope["headers"])
-    body = json.dumps({"size": size, "known": is_known}).encode()
+    is_authenticated |= any(name == b"authorization" for name, _ in scope["headers"])
+    body = json.dumps({"size": size, "known": is_authenticated}).encode()
     length = (b"content-length", b"%d" % len(body))
     await send({"type": "http.response.start", "status": status, "headers": [length]})
     await send({"type": "http.response.body", "body": body})
@@ -85,14 +91,14 @@ class Running(uvicorn.Server):
 
 
 @contextmanager
-def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, Strangers]]:
+def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, UnauthenticatedConnections]]:
     """The application in a thread of its own, with the production loop and protocols."""
-    strangers = Strangers(bounds)
+    unauthenticated = UnauthenticatedConnections(bounds)
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        Guessing(app, Buckets(per_s=1.0, burst_s=20.0)),
+        FailedAuthenticationLimit(app, Buckets(per_s=1.0, burst_s=20.0)),
         loop="none",
-        http=partial(BoundedHttp, bounds=bounds, strangers=strangers),  # type: ignore[arg-type]
+        http=partial(BoundedHttp, bounds=bounds, unauthenticated=unauthenticated),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
         ws_max_size=1024 * 1024,
         lifespan="off",
@@ -103,20 +109,20 @@ def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, Strang
     thread = threading.Thread(target=lambda: uvloop.run(server.serve([listening])))
     thread.start()
     try:
-        yield listening.getsockname()[1], strangers
+        yield listening.getsockname()[1], unauthenticated
     finally:
         server.should_exit = True
         thread.join(WITHIN_S)
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[tuple[int, Strangers]]:
+def server() -> Iterator[tuple[int, UnauthenticatedConnections]]:
     with served(BOUNDS) as found:
         yield found
 
 
 @pytest.fixture
-def port(server: tuple[int, Strangers]) -> int:
+def port(server: tuple[int, UnauthenticatedConnections]) -> int:
     return server[0]
 
 
@@ -295,14 +301,16 @@ async def test_pipelined_requests_are_answered_in_order_and_bounded(port: int) -
     await is_served(port)
 
 
-async def test_case_30_strangers_push_out_their_own_and_nobody_else(server: tuple[int, Strangers]) -> None:
-    port, strangers = server
+async def test_case_30_strangers_push_out_their_own_and_nobody_else(
+    server: tuple[int, UnauthenticatedConnections],
+) -> None:
+    port, unauthenticated = server
     async with connected(port) as (reader, writer):
         writer.write(GET + TOKEN + b"\r\n")
         await reader.readuntil(b"}")
-        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(BOUNDS.strangers + 5)]
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(BOUNDS.unauthenticated + 5)]
         await is_served(port)
-        assert len(strangers) <= BOUNDS.strangers
+        assert len(unauthenticated) <= BOUNDS.unauthenticated
         writer.write(GET + TOKEN + b"Connection: close\r\n\r\n")
         assert b" 200 OK" in await answer_of(reader), "whoever is known stays"
         for _, stranger in silent:

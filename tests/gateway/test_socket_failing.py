@@ -39,7 +39,7 @@ def _failing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         raise KeyError("a fault")
 
     monkeypatch.setattr(ws, "_unwelcome", lambda *_: None)
-    monkeypatch.setattr(ws, "greet", lambda scope: None)
+    monkeypatch.setattr(ws, "mark_request_authenticated", lambda scope: None)
     monkeypatch.setattr(ws, "_authenticate", admitted)
     monkeypatch.setattr(ws, request.param, failing)
 

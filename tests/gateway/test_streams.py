@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from gateway.leaving import Leaving
 from gateway.metrics import Metrics
 from gateway.problems import Problem
 from gateway.rest.stream import stream_events
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.seats import Seats
+from gateway.shutdown import Shutdown
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
 from projections.folds.rows import Row
@@ -46,7 +46,7 @@ def door_of(seats: Seats, channels: str = "events") -> Any:
         seats=seats,
         hub=hub,
         metrics=Metrics(),
-        leaving=Leaving(),
+        shutdown=Shutdown(),
         budget=Budget(LIMITS.subject_bytes, LIMITS.total_bytes),
         settings=SimpleNamespace(limits=LIMITS),
     )

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from gateway.problems import Problem, response
-from gateway.server.visitors import visitor_of
+from gateway.server.unauthenticated import connection_of
 from gateway.shares.rates import Buckets
 from gateway.sockets.close import NOT_AUTHENTICATED
 from schemas.refusals import Refusal
@@ -19,7 +19,7 @@ FAILURES_PER_S = 50.0
 FAILURES_BURST_S = 4.0
 
 
-class Guessing:
+class FailedAuthenticationLimit:
     """Middleware: an address with too many failed authentications is refused before anything else is checked.
 
     Connections that have presented a valid token are not affected, whatever their address.
@@ -37,21 +37,21 @@ class Guessing:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
-        visitor = visitor_of(scope)
-        if visitor is None:
+        connection = connection_of(scope)
+        if connection is None:
             await self.app(scope, receive, send)
             return
-        address = visitor.address
+        address = connection.address
         wait_s = self.failures.charge(address, time.monotonic(), 0.0)
-        if wait_s and not visitor.is_known:
+        if wait_s and not connection.is_authenticated:
             await _refuse(scope, receive, send, wait_s)
             return
 
         async def watched(message: Message) -> None:
             was_refused = message.get("status") == 401 or message.get("code") == NOT_AUTHENTICATED
-            if was_refused and visitor.is_known:
+            if was_refused and connection.is_authenticated:
                 # Its next request must authenticate it again.
-                visitor.doubted()
+                connection.mark_unauthenticated()
             elif was_refused:
                 self.failures.charge(address, time.monotonic(), 1.0)
             await send(message)

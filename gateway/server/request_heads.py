@@ -40,7 +40,7 @@ CODED_BODY = ("unsupported_media_type", "a body must be sent without a Content-E
 IDENTITY = {"Accept-Encoding": "identity"}
 
 
-class Heads:
+class RequestHeadFilter:
     """Middleware: refuses such requests and sockets before anything else handles them."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 from gateway.server.bounds import Bounds
 
 
-class PoliteTransport:
+class LingeringTransport:
     """A transport whose `close` lets the answer arrive; all else is the transport's own.
 
     Attributes:
@@ -50,7 +50,7 @@ class PoliteTransport:
             return
         self._is_closing = True
         if self.still_sending:
-            Leftovers(self.transport, self._protocol, self._bounds)
+            InputDrain(self.transport, self._protocol, self._bounds)
         else:
             self.transport.close()
             if self.transport.get_write_buffer_size():
@@ -62,7 +62,7 @@ class PoliteTransport:
         self.transport.abort()
 
 
-class Leftovers(asyncio.Protocol):
+class InputDrain(asyncio.Protocol):
     """Reads and drops all input after the last answer, until the sender closes or a limit is reached."""
 
     def __init__(self, transport: asyncio.Transport, before: asyncio.Protocol, bounds: Bounds) -> None:
@@ -90,6 +90,6 @@ class Leftovers(asyncio.Protocol):
         self._before.connection_lost(exc)
 
 
-def as_transport(polite: PoliteTransport) -> asyncio.Transport:
+def as_transport(lingering: LingeringTransport) -> asyncio.Transport:
     """Return it as a transport, for code that requires that type."""
-    return cast(asyncio.Transport, polite)
+    return cast(asyncio.Transport, lingering)

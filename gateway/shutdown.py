@@ -32,7 +32,7 @@ End = Callable[[], None]
 
 
 @dataclass(slots=True)
-class Leaving:
+class Shutdown:
     """The state of the shutdown: whether it has begun, what to end then, and the requests without an answer."""
 
     has_begun: bool = False
@@ -74,12 +74,12 @@ class Leaving:
             task.cancel()
 
 
-class AnsweredInTheEnd:
+class ShutdownResponses:
     """Middleware: answers requests that were given up with 503; the application answers all others."""
 
-    def __init__(self, app: ASGIApp, leaving: Leaving, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, shutdown: Shutdown, metrics: Metrics) -> None:
         self.app = app
-        self.leaving = leaving
+        self.shutdown = shutdown
         self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -89,7 +89,7 @@ class AnsweredInTheEnd:
             await self.app(scope, receive, send)
             return
         has_begun = False
-        with self.metrics.in_flight.track_inprogress(), self.leaving.unanswered(task) as answer_begins:
+        with self.metrics.in_flight.track_inprogress(), self.shutdown.unanswered(task) as answer_begins:
 
             async def noted(message: Message) -> None:
                 nonlocal has_begun
@@ -102,7 +102,7 @@ class AnsweredInTheEnd:
                 await self.app(scope, receive, noted)
             except asyncio.CancelledError:
                 # Only the gateway's shutdown cancels a request.
-                if not self.leaving.has_begun:
+                if not self.shutdown.has_begun:
                     raise
                 task.uncancel()
                 if has_begun:

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.problems import Problem, response
 from gateway.rest.door import OWNER
-from gateway.server.visitors import visitor_of
+from gateway.server.unauthenticated import connection_of
 from gateway.shares.budget import Budget
 from gateway.shares.work import Owner
 from schemas.refusals import Refusal
@@ -18,7 +18,7 @@ LARGE_BYTES = 64 * 1024
 RETRY_AFTER_S = 1
 
 
-class Unread:
+class UnreadResponseLimit:
     """Middleware: counts an answer of known length against its subject until the client has taken it."""
 
     def __init__(self, app: ASGIApp, budget: Budget, stall_s: float) -> None:
@@ -77,14 +77,14 @@ class Unread:
         return Problem(Refusal.INVALID, detail)
 
     async def _wait_until_read(self, scope: Scope) -> None:
-        visitor = visitor_of(scope)
-        if visitor is None or not visitor.is_behind():
+        connection = connection_of(scope)
+        if connection is None or not connection.is_behind():
             return
         try:
             async with asyncio.timeout(self.stall_s):
-                await visitor.caught_up()
+                await connection.caught_up()
         except TimeoutError:
-            visitor.turn_out()
+            connection.abort()
 
 
 def _length(message: Message) -> int:
