@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.identity.doors import READERS, acts_for, reads_project
+from gateway.identity.authentication import READERS, acts_for, reads_project
 from gateway.live.live import Live
 from gateway.problems import Problem
 from projections.folds.rows import json_value

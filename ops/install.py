@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gateway.identity.doors import OWNER_TENANT
+from gateway.identity.authentication import OWNER_TENANT
 from gateway.identity.issuer import issue
 from gateway.identity.keys import KeysUnreadable
 from host.key_files import DECIDER_KEY, DECIDERS, load_published

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.identity.doors import acts_for
+from gateway.identity.authentication import acts_for
 from gateway.identity.keys import GRANTS, GRANTS_KEY, KeysUnreadable, load_public, load_signing
 from projections.folds.calls import call_json
 from projections.tables.calls import CallRow

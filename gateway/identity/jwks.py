@@ -113,7 +113,7 @@ class IssuerKeys:
         """True if the provider's last key set has no usable key, so that none of its tokens is accepted."""
         return self._good_at_s is not None and not self._keys
 
-    def wrong(self) -> str | None:
+    def fault(self) -> str | None:
         """Return a fault of the keys, for the operator; None if there is none."""
         return f"{self._none_usable()}: none of its tokens is accepted" if self.is_empty else None
 

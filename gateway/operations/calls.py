@@ -10,7 +10,7 @@ import orjson
 from gateway import bodies
 from gateway.asking.asker import name_of
 from gateway.bodies import read_body
-from gateway.identity.doors import check_acts, check_role, check_runs
+from gateway.identity.authentication import check_acts, check_role, check_runs
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.delivery import consumption, secrets_of_call

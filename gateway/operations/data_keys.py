@@ -7,7 +7,7 @@ from typing import Any
 from gateway import bodies
 from gateway.asking.asker import name_of
 from gateway.bodies import read_body
-from gateway.identity.doors import check_role
+from gateway.identity.authentication import check_role
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import Gate, Given, Plan, Reply, definition_ask, never
 from gateway.problems import not_found

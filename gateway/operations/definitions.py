@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gateway.asking.asker import name_of
-from gateway.identity.doors import check_role
+from gateway.identity.authentication import check_role
 from gateway.live.definitions import Place, Published, Shelf, lies_in
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never

@@ -7,7 +7,7 @@ from typing import Any
 from gateway import bodies
 from gateway.asking.asker import Ask, CommandName, name_of
 from gateway.bodies import read_body
-from gateway.identity.doors import check_acts, check_role, check_told
+from gateway.identity.authentication import check_acts, check_receives_secrets, check_role
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared, never
@@ -39,7 +39,7 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: CallRow) -> Secrets:
     arguments = json_value(row["arguments"])
     marked = marked_paths(gate, actor, row["tool"], arguments)
     if marked:
-        check_told(actor, row["agent"], row["tool"])
+        check_receives_secrets(actor, row["agent"], row["tool"])
     owner = owner_of(actor, row["execution_id"], "call", row["call_id"])
     return await gate.desk.hand_over(owner, arguments, marked)
 
@@ -83,7 +83,7 @@ def plan_take(gate: Gate, claims: Claims, subject: Subject, given: Given) -> Pla
     request_id = row["request_id"] or ""
     agent = row["agent"] or ""
     check_acts(actor, agent)
-    check_told(actor, agent)
+    check_receives_secrets(actor, agent)
     body = read_body(bodies.TakeSecrets, given())
     owner = owner_of(actor, row["execution_id"], "request", request_id)
     command = k.TakeSecrets(request_id=request_id, attempt_id=body.attempt_id)

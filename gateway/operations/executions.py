@@ -7,7 +7,7 @@ import uuid
 from gateway import bodies
 from gateway.asking.asker import CommandName, name_of
 from gateway.bodies import read_body
-from gateway.identity.doors import acts_for, check_acts, check_role, permitted_scope
+from gateway.identity.authentication import acts_for, check_acts, check_role, permitted_scope
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.asking.asker import name_of
 from gateway.bodies import RetirePolicy, read_body
 from gateway.checking.desk import PolicyRead
-from gateway.identity.doors import check_reads, check_role
+from gateway.identity.authentication import check_reads, check_role
 from gateway.live.definitions import Published, in_force, newest, policy_json
 from gateway.live.outcome import Outcome
 from gateway.operations.definitions import adoption, adoption_reply, plan_publication, route_of

@@ -6,7 +6,7 @@ from gateway import bodies
 from gateway.asking.asker import name_of
 from gateway.bodies import read_body
 from gateway.deciding import sees_hold
-from gateway.identity.doors import check_acts
+from gateway.identity.authentication import check_acts
 from gateway.live.outcome import Outcome
 from gateway.live.reader import REQUESTS_MAX, Named, Subject
 from gateway.live.waiters import reused

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.deciding import sees_hold
-from gateway.identity.doors import acts_for, reads_project
+from gateway.identity.authentication import acts_for, reads_project
 from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live

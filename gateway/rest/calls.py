@@ -11,7 +11,7 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.asking.undecided import row_or_proposal
-from gateway.identity.doors import check_sees
+from gateway.identity.authentication import check_sees
 from gateway.live.reader import Subject
 from gateway.operations import executions
 from gateway.operations.calls import (
@@ -25,9 +25,9 @@ from gateway.operations.calls import (
 from gateway.operations.plan import planned
 from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
-from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
+from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.rest.waiting import wait_until
 from gateway.words.calls import VERBS
 from projections.folds.calls import call_json
@@ -39,7 +39,7 @@ from schemas.commands import ProposeToolCall
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions/{execution_id}/tool-calls", tags=["tool calls"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 
 
 @router.post(
@@ -54,26 +54,26 @@ AtDoor = Annotated[Door, Depends(door_of)]
         writes=True,
     ),
 )
-async def propose(door: AtDoor, execution_id: str) -> Response:
+async def propose(context: Context, execution_id: str) -> Response:
     """Propose a call: 200 when it is decided, 202 while it waits for a verdict or a person.
 
     The verdict takes milliseconds, and the request always waits for it, up to 5 s. `wait` is the time to wait for the
     person: without it a held call is answered after 5 s, with `wait=0` as soon as it is held.
     """
-    given = await door.given()
-    wait_s = door.seconds(WAIT_OF_PROPOSAL)
-    gate = door.gate
-    making = planned(gate, lambda: plan_propose(gate, door.claims, execution_id, given, door.key))
-    plan = await door.priced(making)
-    response = await door.perform(lambda: plan)
+    given = await context.given()
+    wait_s = context.seconds(WAIT_OF_PROPOSAL)
+    gate = context.gate
+    making = planned(gate, lambda: plan_propose(gate, context.claims, execution_id, given, context.key))
+    plan = await context.priced(making)
+    response = await context.perform(lambda: plan)
     subject = plan.subject
     if response.status_code != 202 or subject is None or wait_s == 0:
         return response
-    row = await _decided(door, subject, wait_s)
+    row = await _decided(context, subject, wait_s)
     if row is not None and row["status"] == "consumed" and plan.ask.anew:
         # The decider says whose permission to run that is, and whether it is still valid.
-        return await door.perform(lambda: plan)
-    return response if row is None else answer(call_reply(gate, row, door.actor))
+        return await context.perform(lambda: plan)
+    return response if row is None else answer(call_reply(gate, row, context.actor))
 
 
 @router.get(
@@ -81,25 +81,25 @@ async def propose(door: AtDoor, execution_id: str) -> Response:
     operation_id="listToolCalls",
     **operation({200: r.Page[r.ToolCall]}, 404, parameters=(CURSOR, AFTER)),
 )
-async def list_calls(door: AtDoor, execution_id: str) -> Response:
+async def list_calls(context: Context, execution_id: str) -> Response:
     """List all calls of an execution in the order in which they were proposed, without the tokens of their grants.
 
     The list is one page, unless the calls are so large that the page is cut.
     """
-    await door.settle_after()
-    actor = door.actor
-    execution: ExecutionRow = await door.gate.reader.read(executions.subject_of(actor, execution_id))
+    await context.settle_after()
+    actor = context.actor
+    execution: ExecutionRow = await context.gate.reader.read(executions.subject_of(actor, execution_id))
     check_sees(actor, execution["agent"])
-    cursor = door.query(CURSOR.name)
+    cursor = context.query(CURSOR.name)
     try:
         page = await read_execution(
-            door,
+            context,
             execution_id,
             lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id, cursor),
         )
     except BadCursor as error:
         raise Problem(Refusal.INVALID, str(error)) from error
-    return await door.page(page, call_json)
+    return await context.page(page, call_json)
 
 
 @router.get(
@@ -107,33 +107,37 @@ async def list_calls(door: AtDoor, execution_id: str) -> Response:
     operation_id="getToolCall",
     **operation({200: r.ToolCall, 202: r.ToolCall}, 404, parameters=(WAIT, AFTER)),
 )
-async def get_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
+async def get_call(context: Context, execution_id: str, call_id: str) -> Response:
     """Get a call as it is now; with `wait`, as soon as it is decided."""
-    wait_s = door.seconds(WAIT)
-    await door.settle_after()
-    subject = subject_of(door.actor, execution_id, call_id)
-    row: CallRow | None = door.gate.reader.at_hand(subject)
+    wait_s = context.seconds(WAIT)
+    await context.settle_after()
+    subject = subject_of(context.actor, execution_id, call_id)
+    row: CallRow | None = context.gate.reader.at_hand(subject)
     if row is None:
-        execution: ExecutionRow = await door.gate.reader.read(executions.subject_of(door.actor, execution_id))
-        check_sees(door.actor, execution["agent"])
-        found = await row_or_proposal(door.gate.reader, door.gate.undecided, subject)
+        execution: ExecutionRow = await context.gate.reader.read(
+            executions.subject_of(context.actor, execution_id)
+        )
+        check_sees(context.actor, execution["agent"])
+        found = await row_or_proposal(context.gate.reader, context.gate.undecided, subject)
         if isinstance(found, ProposeToolCall):
-            row = await _decided(door, subject, wait_s)
+            row = await _decided(context, subject, wait_s)
             if row is None:
-                return answer(undecided_reply(door.gate, door.actor, execution["agent"], execution_id, found))
+                return answer(
+                    undecided_reply(context.gate, context.actor, execution["agent"], execution_id, found)
+                )
         else:
             row = found
-    check_sees(door.actor, row["agent"])
+    check_sees(context.actor, row["agent"])
     if wait_s and row["status"] in PENDING:
-        row = await _decided(door, subject, wait_s) or row
-    return answer(call_reply(door.gate, row, door.actor))
+        row = await _decided(context, subject, wait_s) or row
+    return answer(call_reply(context.gate, row, context.actor))
 
 
-def _change(verb: str) -> Callable[[Door, str, str], Awaitable[Response]]:
-    async def change_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
-        given = await door.given()
-        return await door.perform(
-            lambda: plan_change(door.gate, door.claims, execution_id, call_id, verb, given, door.key)
+def _change(verb: str) -> Callable[[RequestContext, str, str], Awaitable[Response]]:
+    async def change_call(context: Context, execution_id: str, call_id: str) -> Response:
+        given = await context.given()
+        return await context.perform(
+            lambda: plan_change(context.gate, context.claims, execution_id, call_id, verb, given, context.key)
         )
 
     return change_call
@@ -143,13 +147,13 @@ for _verb in VERBS:
     verb_route(router, "/{call_id}", _verb, change(r.ToolCall, _verb.body))(_change(_verb.name))
 
 
-async def _decided(door: Door, subject: Subject, wait_s: float) -> CallRow | None:
+async def _decided(context: RequestContext, subject: Subject, wait_s: float) -> CallRow | None:
     """Return the call once it is decided, or as it is after `wait_s`; None if there is no such call."""
-    reader = door.gate.reader
+    reader = context.gate.reader
 
     def is_decided() -> bool:
         row: CallRow | None = reader.at_hand(subject)
         return row is not None and row["status"] not in PENDING
 
-    await wait_until(door, (subject.key, subject.id), is_decided, wait_s)
+    await wait_until(context, (subject.key, subject.id), is_decided, wait_s)
     return reader.at_hand(subject)

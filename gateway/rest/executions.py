@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.identity.doors import check_reads, check_sees, reads_project
+from gateway.identity.authentication import check_reads, check_sees, reads_project
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import change, operation, verb_route
-from gateway.rest.door import Door, answer, door_of
 from gateway.rest.history import Moment, event_page, read_execution, read_moment
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
+from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.words.executions import VERBS
 from projections.folds.executions import execution_json
 from projections.queries import history, lists
@@ -24,7 +24,7 @@ from projections.tables.executions import ExecutionRow
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions", tags=["executions"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 STATE = Word("state", "Only executions in this state.", words=get_args(r.ExecutionState))
 AGENT = Parameter("agent", "Only those of this agent.")
 AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was then.")
@@ -36,10 +36,10 @@ AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was the
     operation_id="startExecution",
     **operation({200: r.Execution, 201: r.Execution}, 409, body=b.StartExecution, writes=True),
 )
-async def start(door: AtDoor) -> Response:
+async def start(context: Context) -> Response:
     """Open an execution; the same body again answers 200 with the execution as it is now."""
-    given = await door.given()
-    return await door.perform(lambda: plan_start(door.gate, door.claims, given, door.key))
+    given = await context.given()
+    return await context.perform(lambda: plan_start(context.gate, context.claims, given, context.key))
 
 
 @router.get(
@@ -47,19 +47,19 @@ async def start(door: AtDoor) -> Response:
     operation_id="listExecutions",
     **operation({200: r.Page[r.Execution]}, parameters=(STATE, AGENT, CURSOR, LIMIT, AFTER)),
 )
-async def list_executions(door: AtDoor) -> Response:
+async def list_executions(context: Context) -> Response:
     """List executions, newest first; an agent's token sees its own."""
-    actor = door.actor
-    agent = door.query("agent")
+    actor = context.actor
+    agent = context.query("agent")
     if not reads_project(actor):
         if actor.agent is None:
             check_reads(actor)
         if agent not in (None, actor.agent):
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's executions")
         agent = actor.agent
-    limit = door.limit()
-    state, cursor = door.one_of(STATE), door.query("cursor")
-    return await door.paged(
+    limit = context.limit()
+    state, cursor = context.one_of(STATE), context.query("cursor")
+    return await context.paged(
         lambda moment: lists.executions(
             moment, actor.tenant, actor.project, state=state, agent=agent, cursor=cursor, limit=limit
         ),
@@ -72,18 +72,18 @@ async def list_executions(door: AtDoor) -> Response:
     operation_id="getExecution",
     **operation({200: r.Execution}, 404, parameters=(AT, AFTER)),
 )
-async def get_execution(door: AtDoor, execution_id: str) -> Response:
+async def get_execution(context: Context, execution_id: str) -> Response:
     """Get an execution as it is now, or as it was at a time or version."""
-    await door.settle_after()
-    row: ExecutionRow = await door.gate.reader.read(subject_of(door.actor, execution_id))
-    check_sees(door.actor, row["agent"])
-    at = door.query("at")
+    await context.settle_after()
+    row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
+    check_sees(context.actor, row["agent"])
+    at = context.query("at")
     if at is None:
-        return answer(door.gate.json(execution_json(row)))
+        return answer(context.gate.json(execution_json(row)))
     when: Moment = read_moment(at)
-    actor = door.actor
+    actor = context.actor
     state = await read_execution(
-        door,
+        context,
         execution_id,
         lambda moment: history.state_at(
             moment, actor.tenant, actor.project, execution_id, at_ms=when.at_ms, version=when.version
@@ -91,7 +91,7 @@ async def get_execution(door: AtDoor, execution_id: str) -> Response:
     )
     if state.execution is None:
         raise not_found("execution at that moment")
-    return answer(door.gate.json(execution_json(state.execution)))
+    return answer(context.gate.json(execution_json(state.execution)))
 
 
 @router.get(
@@ -99,19 +99,19 @@ async def get_execution(door: AtDoor, execution_id: str) -> Response:
     operation_id="listExecutionEvents",
     **operation({200: r.Page[r.Event]}, 404, parameters=(CURSOR, LIMIT, AFTER)),
 )
-async def list_events(door: AtDoor, execution_id: str) -> Response:
+async def list_events(context: Context, execution_id: str) -> Response:
     """List the events of an execution, in order."""
-    await door.settle_after()
-    row: ExecutionRow = await door.gate.reader.read(subject_of(door.actor, execution_id))
-    check_sees(door.actor, row["agent"])
-    return await event_page(door, execution_id)
+    await context.settle_after()
+    row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
+    check_sees(context.actor, row["agent"])
+    return await event_page(context, execution_id)
 
 
-def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
-    async def change_execution(door: AtDoor, execution_id: str) -> Response:
-        given = await door.given()
-        return await door.perform(
-            lambda: plan_change(door.gate, door.claims, execution_id, verb, given, door.key)
+def _change(verb: str) -> Callable[[RequestContext, str], Awaitable[Response]]:
+    async def change_execution(context: Context, execution_id: str) -> Response:
+        given = await context.given()
+        return await context.perform(
+            lambda: plan_change(context.gate, context.claims, execution_id, verb, given, context.key)
         )
 
     return change_execution

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from gateway.live.live import lane_of
 from gateway.problems import Problem
-from gateway.rest.door import Door
+from gateway.rest.request_context import RequestContext
 from projections.queries import history
 from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
@@ -56,43 +56,45 @@ def read_time(text: str, name: str, otherwise: str = "") -> int:
         raise Problem(Refusal.INVALID, f"{name} must be an RFC 3339 time with a zone{otherwise}") from error
 
 
-async def event_page(door: Door, execution_id: str) -> Response:
+async def event_page(context: RequestContext, execution_id: str) -> Response:
     """Answer with a page of an execution's events, by the query's cursor and limit.
 
     Raises:
         Problem: 422, the cursor is invalid; 503, the views are behind for too long.
     """
-    after = _after_offset(door.query("cursor"))
-    count = bounded(door.limit())
-    actor = door.actor
+    after = _after_offset(context.query("cursor"))
+    count = bounded(context.limit())
+    actor = context.actor
     rows = await read_execution(
-        door,
+        context,
         execution_id,
         lambda moment: history.events(
             moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
         ),
     )
     found, more = rows[:count], len(rows) > count
-    return await door.listed(found, history.event_json, _offset_of(found[-1]) if more else None, _offset_of)
+    return await context.listed(
+        found, history.event_json, _offset_of(found[-1]) if more else None, _offset_of
+    )
 
 
 def _offset_of(row: EventRow) -> str:
     return str(row["log_offset"])
 
 
-async def read_execution(door: Door, execution_id: str, ask: Callable[[ViewMoment], T]) -> T:
+async def read_execution(context: RequestContext, execution_id: str, ask: Callable[[ViewMoment], T]) -> T:
     """Query the views about an execution, once they have everything of it that this gateway has read.
 
     Raises:
         Problem: 503, the views are behind for too long, or cannot be read.
     """
-    actor = door.actor
+    actor = context.actor
     key = execution_key(actor.tenant, actor.project, execution_id)
-    partition = partition_of(key, door.gate.partitions)
-    wanted = door.gate.live.ring.last_offset_of(key, lane_of(partition))
+    partition = partition_of(key, context.gate.partitions)
+    wanted = context.gate.live.ring.last_offset_of(key, lane_of(partition))
     until = asyncio.get_running_loop().time() + VIEW_WAIT_S
     while True:
-        found, positions = await door.ask_views(ask)
+        found, positions = await context.ask_views(ask)
         if positions.executions.get(partition, 0) > wanted:
             return found
         if asyncio.get_running_loop().time() >= until:

@@ -12,7 +12,7 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.bodies import read_body
 from gateway.deciding import check_sees_hold, may_decide, sees_hold
-from gateway.identity.doors import reads_project
+from gateway.identity.authentication import reads_project
 from gateway.operations import executions
 from gateway.operations.holds import (
     plan_bulk_decision,
@@ -25,8 +25,8 @@ from gateway.operations.holds import (
 from gateway.operations.plan import Plan
 from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
-from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
+from gateway.rest.request_context import RequestContext, answer, context_of, listed
 from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json
 from projections.queries import lists
@@ -37,7 +37,7 @@ from schemas.commands import RequestKind
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 ME = "me"
 STATUS = Word("status", "Only holds of this status.", words=get_args(r.HoldStatus))
 KIND = Word("kind", "Only holds of this kind.", words=get_args(RequestKind))
@@ -67,20 +67,20 @@ ORDER = ("opened_at_ms", "hold_id")
     operation_id="listHolds",
     **operation({200: r.Page[r.Hold]}, parameters=(*FILTERS, CURSOR, LIMIT, AFTER)),
 )
-async def list_holds(door: AtDoor) -> Response:
+async def list_holds(context: Context) -> Response:
     """List holds, longest open first.
 
     An agent's token sees its own agent's holds. A token that may not read the whole project sees the holds that its
     subject may decide or has decided.
     """
-    limit = bounded(door.limit())
-    filters, status = _filters(door), door.one_of(STATUS)
-    await (door.settle_after() if _is_of_open(door, status) else door.settle_views_after())
+    limit = bounded(context.limit())
+    filters, status = _filters(context), context.one_of(STATUS)
+    await (context.settle_after() if _is_of_open(context, status) else context.settle_views_after())
     try:
-        page = await _page(door, filters, status, door.query("cursor"), limit)
+        page = await _page(context, filters, status, context.query("cursor"), limit)
     except BadCursor as error:
         raise Problem(Refusal.INVALID, str(error)) from error
-    return await door.page(page, hold_json)
+    return await context.page(page, hold_json)
 
 
 @router.post(
@@ -88,16 +88,16 @@ async def list_holds(door: AtDoor) -> Response:
     operation_id="decideHolds",
     **operation({200: r.BulkAnswer}, body=b.DecideHolds, writes=True),
 )
-async def decide_many(door: AtDoor) -> Response:
+async def decide_many(context: Context) -> Response:
     """Decide several holds of low risk: one answer for each item, in order."""
-    given = await door.given()
-    gate = door.gate
+    given = await context.given()
+    gate = context.gate
     bulk = read_body(b.DecideHolds, given())
     answered = []
     for index, item in enumerate(bulk.items):
-        key = f"{door.key}#{index}" if door.key else None
+        key = f"{context.key}#{index}" if context.key else None
         try:
-            reply = await door.priced(gate.perform(_planner(door, item, key)))
+            reply = await context.priced(gate.perform(_planner(context, item, key)))
             answered.append(reply_item(item.hold_id, reply))
         except Problem as problem:
             answered.append(problem_item(item.hold_id, problem))
@@ -109,31 +109,35 @@ async def decide_many(door: AtDoor) -> Response:
     operation_id="getHold",
     **operation({200: r.Hold}, 404, parameters=(AFTER,)),
 )
-async def get_hold(door: AtDoor, hold_id: str) -> Response:
+async def get_hold(context: Context, hold_id: str) -> Response:
     """Get a hold."""
-    await door.settle_after()
-    row: HoldRow = await door.gate.reader.read(subject_of(door.actor, hold_id))
-    check_sees_hold(door.gate.live, row, door.actor)
+    await context.settle_after()
+    row: HoldRow = await context.gate.reader.read(subject_of(context.actor, hold_id))
+    check_sees_hold(context.gate.live, row, context.actor)
     if row["request"] is None:
         # Its execution was not cached when the hold opened.
-        run: ExecutionRow = await door.gate.reader.read(
-            executions.subject_of(door.actor, row["execution_id"])
+        run: ExecutionRow = await context.gate.reader.read(
+            executions.subject_of(context.actor, row["execution_id"])
         )
         row = row | {"request": run["request"]}
-    return answer(door.gate.json(hold_json(row)))
+    return answer(context.gate.json(hold_json(row)))
 
 
 @router.post("/{hold_id}/decision", operation_id="decideHold", **change(r.Recorded, b.DecideHold))
-async def decide(door: AtDoor, hold_id: str) -> Response:
+async def decide(context: Context, hold_id: str) -> Response:
     """Approve, edit, reject or respond, with exactly the digest that the reviewer saw."""
-    given = await door.given()
-    return await door.perform(lambda: plan_decision(door.gate, door.claims, hold_id, given, door.key))
+    given = await context.given()
+    return await context.perform(
+        lambda: plan_decision(context.gate, context.claims, hold_id, given, context.key)
+    )
 
 
-def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
-    async def change_hold(door: AtDoor, hold_id: str) -> Response:
-        given = await door.given()
-        return await door.perform(lambda: plan_change(door.gate, door.claims, hold_id, verb, given, door.key))
+def _change(verb: str) -> Callable[[RequestContext, str], Awaitable[Response]]:
+    async def change_hold(context: Context, hold_id: str) -> Response:
+        given = await context.given()
+        return await context.perform(
+            lambda: plan_change(context.gate, context.claims, hold_id, verb, given, context.key)
+        )
 
     return change_hold
 
@@ -142,57 +146,65 @@ for _verb in VERBS:
     verb_route(router, "/{hold_id}", _verb, change(r.Hold, _verb.body))(_change(_verb.name))
 
 
-def _planner(door: Door, item: b.DecideOneOfMany, key: str | None) -> Callable[[], Plan]:
-    return lambda: plan_bulk_decision(door.gate, door.claims, item, key)
+def _planner(context: RequestContext, item: b.DecideOneOfMany, key: str | None) -> Callable[[], Plan]:
+    return lambda: plan_bulk_decision(context.gate, context.claims, item, key)
 
 
-def _filters(door: Door) -> dict[str, str | None]:
-    actor = door.actor
-    agent = door.query("agent")
-    if door.one_of(DECIDABLE) is not None and door.query("status") not in (None, "open"):
+def _filters(context: RequestContext) -> dict[str, str | None]:
+    actor = context.actor
+    agent = context.query("agent")
+    if context.one_of(DECIDABLE) is not None and context.query("status") not in (None, "open"):
         raise Problem(Refusal.INVALID, "decidable is only for open holds: leave status out")
     if not reads_project(actor):
         if actor.agent is not None and agent not in (None, actor.agent):
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's holds")
         agent = actor.agent or agent
-    assignee = door.query("assignee")
+    assignee = context.query("assignee")
     return {
-        "kind": door.one_of(KIND),
+        "kind": context.one_of(KIND),
         "agent": agent,
         "assignee": actor.subject if assignee == ME else assignee,
-        "prefix": door.query("prefix"),
+        "prefix": context.query("prefix"),
     }
 
 
-def _is_of_open(door: Door, status: str | None) -> bool:
+def _is_of_open(context: RequestContext, status: str | None) -> bool:
     """Return True if the gateway answers from its own memory, which has only the open holds."""
-    return status == "open" or bool(door.query("decidable"))
+    return status == "open" or bool(context.query("decidable"))
 
 
 async def _page(
-    door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
+    context: RequestContext,
+    filters: dict[str, str | None],
+    status: str | None,
+    cursor: str | None,
+    limit: int,
 ) -> Page:
-    actor = door.actor
-    decidable = door.query("decidable")
-    if _is_of_open(door, status):
-        live = door.gate.live
+    actor = context.actor
+    decidable = context.query("decidable")
+    if _is_of_open(context, status):
+        live = context.gate.live
         rows = live.cache.open_holds(actor.tenant, actor.project)
         if not decidable and reads_project(actor):
             return _open_page(rows, filters, cursor, limit)
         asked = may_decide if decidable else sees_hold
-        return await door.done(
+        return await context.done(
             lambda: _open_page([row for row in rows if asked(live, row, actor)], filters, cursor, limit)
         )
     if reads_project(actor) or actor.agent is not None:
-        return await _read_page(door, filters, status, cursor, limit)
-    return await _seen_page(door, filters, status, cursor, limit)
+        return await _read_page(context, filters, status, cursor, limit)
+    return await _seen_page(context, filters, status, cursor, limit)
 
 
 async def _read_page(
-    door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
+    context: RequestContext,
+    filters: dict[str, str | None],
+    status: str | None,
+    cursor: str | None,
+    limit: int,
 ) -> Page:
-    tenant, project = door.actor.tenant, door.actor.project
-    page, _ = await door.ask_views(
+    tenant, project = context.actor.tenant, context.actor.project
+    page, _ = await context.ask_views(
         lambda moment: lists.holds(
             moment, tenant, project, status=status, cursor=cursor, limit=limit, **filters
         )
@@ -201,13 +213,17 @@ async def _read_page(
 
 
 async def _seen_page(
-    door: Door, filters: dict[str, str | None], status: str | None, cursor: str | None, limit: int
+    context: RequestContext,
+    filters: dict[str, str | None],
+    status: str | None,
+    cursor: str | None,
+    limit: int,
 ) -> Page:
     """Return the next page of the holds that the actor may see, from a bounded number of the project's pages."""
-    live, actor = door.gate.live, door.actor
+    live, actor = context.gate.live, context.actor
     seen: list[HoldRow] = []
     for _ in range(PAGES_MAX):
-        page = await _read_page(door, filters, status, cursor, MAX_LIMIT)
+        page = await _read_page(context, filters, status, cursor, MAX_LIMIT)
         seen += [row for row in page.rows if sees_hold(live, row, actor)]
         if len(seen) > limit:
             return page_of(seen[: limit + 1], limit, *ORDER)

@@ -18,7 +18,7 @@ from gateway.deciding import check_sees_hold
 from gateway.operations import executions, holds
 from gateway.operations.views import view_of
 from gateway.problems import Problem
-from gateway.rest.door import Door, door_for, read_raw
+from gateway.rest.request_context import RequestContext, context_for, read_raw
 from projections.folds.rows import moment
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
@@ -77,8 +77,8 @@ async def show(request: Request, hold_id: str) -> Response:
     """Show the hold, for the token in the form."""
     try:
         token = await _token_of(request)
-        door = await door_for(request, {"authorization": f"Bearer {token}"})
-        return _page(await _shown(door, hold_id))
+        context = await context_for(request, {"authorization": f"Bearer {token}"})
+        return _page(await _shown(context, hold_id))
     except Problem as problem:
         return _page(_form(f'<p role="alert">{_text(problem.detail)}</p>\n'), problem.status)
 
@@ -97,14 +97,14 @@ async def _token_of(request: Request) -> str:
     return token.strip()
 
 
-async def _shown(door: Door, hold_id: str) -> str:
-    reader = door.gate.reader
-    row: HoldRow = await reader.read(holds.subject_of(door.actor, hold_id))
-    check_sees_hold(door.gate.live, row, door.actor)
-    execution: ExecutionRow = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
-    view = await view_of(door.gate, door.actor, row, execution)
-    if door.actor.agent is None:
-        door.gate.looks.note(door.actor, hold_id)
+async def _shown(context: RequestContext, hold_id: str) -> str:
+    reader = context.gate.reader
+    row: HoldRow = await reader.read(holds.subject_of(context.actor, hold_id))
+    check_sees_hold(context.gate.live, row, context.actor)
+    execution: ExecutionRow = await reader.read(executions.subject_of(context.actor, row["execution_id"]))
+    view = await view_of(context.gate, context.actor, row, execution)
+    if context.actor.agent is None:
+        context.gate.looks.note(context.actor, hold_id)
     facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>\n" for name, value in _facts(row))
     how, commands = _how(row)
     return SHOWN.format(facts=facts, text=_text(view.text), how=how, commands=_text(commands))

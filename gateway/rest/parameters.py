@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gateway.idempotency import KEY_MAX_CHARS, KEY_PATTERN
-from gateway.identity.doors import PROJECT_HEADER
+from gateway.identity.authentication import PROJECT_HEADER
 from projections.queries.paging import DEFAULT_LIMIT, MAX_LIMIT
 from schemas.ids import CLIENT_ID, TENANT_WIDE
 

@@ -11,20 +11,20 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.identity.doors import check_reads
+from gateway.identity.authentication import check_reads
 from gateway.live.definitions import Published, by_name, in_force, newest, policy_json, seen
 from gateway.operations.definitions import looked_up, missing
 from gateway.operations.policies import check_policy, plan_policy, plan_retirement
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import operation
-from gateway.rest.door import Door, answer, door_of, read_raw
 from gateway.rest.parameters import AFTER, CURSOR, Number, Word
+from gateway.rest.request_context import RequestContext, answer, context_of, read_raw
 from gateway.strictjson import BODY_MAX_BYTES, parse
 from schemas.policy_document import PolicyDocument
 from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1", tags=["definitions"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 STATUS = Word("status", "`in_force` if it is left out.", words=("in_force", "retired", "all"))
 VERSION = Number("version", "The version; the newest if it is left out.")
 # A rule of a policy: the policy, the rule's index and the rule.
@@ -43,13 +43,15 @@ DOCUMENT = ("application/json", "application/yaml")
         writes=True,
     ),
 )
-async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
+async def put_policy(context: Context, name: str, request: Request) -> Response:
     """Publish a policy, as YAML text or JSON: 200 when every partition has adopted it.
 
     `warnings` lists its doubtful parts, and how it and the policies in force shadow each other.
     """
-    document = await _document(door, request)
-    return await door.perform(lambda: plan_policy(door.gate, door.claims, name, document, door.key))
+    document = await _document(context, request)
+    return await context.perform(
+        lambda: plan_policy(context.gate, context.claims, name, document, context.key)
+    )
 
 
 @router.post(
@@ -62,10 +64,10 @@ async def put_policy(door: AtDoor, name: str, request: Request) -> Response:
         any_value="A policy, or the draft of one: what is wrong with it is listed under `problems`.",
     ),
 )
-async def check(door: AtDoor, name: str, request: Request) -> Response:
+async def check(context: Context, name: str, request: Request) -> Response:
     """Check a document beside the policies in force: list every error and warning, and what it would change."""
-    document = await _document(door, request)
-    return answer(await door.priced(check_policy(door.gate, door.claims, name, document)))
+    document = await _document(context, request)
+    return answer(await context.priced(check_policy(context.gate, context.claims, name, document)))
 
 
 @router.post(
@@ -73,10 +75,12 @@ async def check(door: AtDoor, name: str, request: Request) -> Response:
     operation_id="retirePolicy",
     **operation({200: r.RetiredPolicy, 202: r.RetiredPolicy}, 404, 409, body=b.RetirePolicy, writes=True),
 )
-async def retire(door: AtDoor, name: str) -> Response:
+async def retire(context: Context, name: str) -> Response:
     """Take a policy out of force: 200 when no partition uses it any more. Publishing it again puts it back."""
-    given = await door.given()
-    return await door.perform(lambda: plan_retirement(door.gate, door.claims, name, given, door.key))
+    given = await context.given()
+    return await context.perform(
+        lambda: plan_retirement(context.gate, context.claims, name, given, context.key)
+    )
 
 
 @router.get(
@@ -84,14 +88,16 @@ async def retire(door: AtDoor, name: str) -> Response:
     operation_id="listPolicies",
     **operation({200: r.Page[r.PolicyVersion]}, parameters=(STATUS, CURSOR, AFTER)),
 )
-async def list_policies(door: AtDoor) -> Response:
+async def list_policies(context: Context) -> Response:
     """List the newest version of every policy of the project and of its tenant, without retired policies."""
-    check_reads(door.actor)
-    await door.settle_after()
-    status = door.one_of(STATUS) or "in_force"
-    policies = newest(door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project)
+    check_reads(context.actor)
+    await context.settle_after()
+    status = context.one_of(STATUS) or "in_force"
+    policies = newest(
+        context.gate.live.definitions.policies, context.actor.tenant, context.claims.definitions_project
+    )
     wanted = [one for one in policies if status == "all" or (one.retired is None) == (status == "in_force")]
-    return await door.listed_after(wanted, policy_json, by_name)
+    return await context.listed_after(wanted, policy_json, by_name)
 
 
 @router.get(
@@ -99,20 +105,20 @@ async def list_policies(door: AtDoor) -> Response:
     operation_id="getPolicy",
     **operation({200: r.PolicyVersion}, 404, parameters=(VERSION, AFTER)),
 )
-async def get_policy(door: AtDoor, name: str) -> Response:
+async def get_policy(context: Context, name: str) -> Response:
     """Get the newest or a given version of a policy: the project's own, else the tenant's."""
-    check_reads(door.actor)
-    await door.settle_after()
-    version = door.number(VERSION)
+    check_reads(context.actor)
+    await context.settle_after()
+    version = context.number(VERSION)
     found = await looked_up(
-        door.gate, lambda: [one for one in _versions(door, name) if version in (None, one.version)]
+        context.gate, lambda: [one for one in _versions(context, name) if version in (None, one.version)]
     )
-    versions = _versions(door, name)
+    versions = _versions(context, name)
     if not versions:
-        raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
+        raise missing(context.gate.live.definitions.policies, context.claims, name, "policy")
     if not found:
         raise not_found(f"version {version} of the policy {name}: its newest is {versions[-1].version}")
-    return answer(door.gate.json(policy_json(found[-1])))
+    return answer(context.gate.json(policy_json(found[-1])))
 
 
 @router.get(
@@ -120,14 +126,14 @@ async def get_policy(door: AtDoor, name: str) -> Response:
     operation_id="listPolicyVersions",
     **operation({200: r.Page[r.PolicyVersion]}, 404, parameters=(CURSOR, AFTER)),
 )
-async def list_versions(door: AtDoor, name: str) -> Response:
+async def list_versions(context: Context, name: str) -> Response:
     """List all versions of a policy, newest first: the project's own, else the tenant's."""
-    check_reads(door.actor)
-    await door.settle_after()
-    versions = await looked_up(door.gate, lambda: _versions(door, name))
+    check_reads(context.actor)
+    await context.settle_after()
+    versions = await looked_up(context.gate, lambda: _versions(context, name))
     if not versions:
-        raise missing(door.gate.live.definitions.policies, door.claims, name, "policy")
-    return await door.listed_after(reversed(versions), policy_json, lambda one: (-one.version,))
+        raise missing(context.gate.live.definitions.policies, context.claims, name, "policy")
+    return await context.listed_after(reversed(versions), policy_json, lambda one: (-one.version,))
 
 
 @router.get(
@@ -135,19 +141,19 @@ async def list_versions(door: AtDoor, name: str) -> Response:
     operation_id="listRules",
     **operation({200: r.Page[Any]}, parameters=(CURSOR,)),
 )
-async def list_rules(door: AtDoor) -> Response:
+async def list_rules(context: Context) -> Response:
     """List the rules of every policy in force, in the order of the policies."""
-    check_reads(door.actor)
+    check_reads(context.actor)
     policies = in_force(
-        door.gate.live.definitions.policies, door.actor.tenant, door.claims.definitions_project
+        context.gate.live.definitions.policies, context.actor.tenant, context.claims.definitions_project
     )
     rules = (rule for policy in policies for rule in _rules(policy))
-    return await door.listed_after(rules, _rule_json, _rule_place)
+    return await context.listed_after(rules, _rule_json, _rule_place)
 
 
-def _versions(door: Door, name: str) -> list[Published]:
-    policies = door.gate.live.definitions.policies
-    return seen(policies, door.actor.tenant, door.claims.definitions_project, name)
+def _versions(context: RequestContext, name: str) -> list[Published]:
+    policies = context.gate.live.definitions.policies
+    return seen(policies, context.actor.tenant, context.claims.definitions_project, name)
 
 
 def _rules(policy: Published) -> list[Rule]:
@@ -165,12 +171,12 @@ def _rule_json(found: Rule) -> dict[str, Any]:
     return {"policy": policy.name, "project": policy.project, "version": policy.version, **rule}
 
 
-async def _document(door: Door, request: Request) -> Any:
+async def _document(context: RequestContext, request: Request) -> Any:
     """Read the request's body now; the result parses it, and raises what is wrong with it."""
     raw = await read_raw(request)
     is_text = "yaml" in request.headers.get("content-type", "")
     if raw is not None and not is_text:
-        return await door.taken_in(raw, parse)
+        return await context.taken_in(raw, parse)
 
     def read() -> Any:
         if raw is None:

@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from gateway import resources as r
 from gateway.audit_reads import AuditReads, cut_to_size, record_json, tree_in, within_reach
-from gateway.identity.doors import check_role
+from gateway.identity.authentication import check_role
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import operation
-from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import CURSOR, LIMIT, NUMBER_MAX, Number, Word
+from gateway.rest.request_context import RequestContext, answer, context_of, listed
 from projections.audit.tiles import TreeDamaged
 from projections.audit.trees import TreeKey
 from projections.queries.moment import Moment
@@ -27,7 +27,7 @@ from schemas.refusals import Refusal
 from schemas.standing_rule import RULE_KIND
 
 router = APIRouter(prefix="/v1/audit", tags=["records"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 ROLES: dict[str, TopicRole] = {"executions": "executions", "definitions": "definitions"}
 TOPIC = Word("topic", "The topic.", words=tuple(ROLES), required=True)
 PARTITION = Number("partition", "A partition of the topic; 0 if it is left out.", least=0, most=NUMBER_MAX)
@@ -40,12 +40,12 @@ NUMBER_DIGITS = 18
     operation_id="getAuditHead",
     **operation({200: r.AuditHeadAnswer}, 404),
 )
-async def get_head(door: AtDoor) -> Response:
+async def get_head(context: Context) -> Response:
     """Get the newest signed head of the tenant's audit trees."""
-    head = _reads(door).newest(door.actor.tenant)
+    head = _reads(context).newest(context.actor.tenant)
     if head is None:
         raise not_found("audit head yet")
-    return answer(door.gate.json({"head": _head_json(head)}))
+    return answer(context.gate.json({"head": _head_json(head)}))
 
 
 @router.get(
@@ -53,19 +53,19 @@ async def get_head(door: AtDoor) -> Response:
     operation_id="listAuditHeads",
     **operation({200: r.Page[r.AuditHead]}, parameters=(CURSOR, LIMIT)),
 )
-async def list_heads(door: AtDoor) -> Response:
+async def list_heads(context: Context) -> Response:
     """List the tenant's heads, oldest first; the cursor is the number of the last one seen."""
-    reads, count = _reads(door), bounded(door.limit())
-    after = _cursor(door, 0)
-    heads = await asyncio.to_thread(reads.heads_after, door.actor.tenant, after, count + 1)
+    reads, count = _reads(context), bounded(context.limit())
+    after = _cursor(context, 0)
+    heads = await asyncio.to_thread(reads.heads_after, context.actor.tenant, after, count + 1)
     more = str(heads[count - 1].number) if len(heads) > count else None
-    return answer(listed(door.gate, [_head_json(head) for head in heads[:count]], more))
+    return answer(listed(context.gate, [_head_json(head) for head in heads[:count]], more))
 
 
 @router.get("/keys", operation_id="listAuditKeys", **operation({200: r.AuditKeys}))
-async def list_keys(door: AtDoor) -> Response:
+async def list_keys(context: Context) -> Response:
     """List the public keys (Ed25519) that sign heads, by key id. A verifier keeps a copy from an earlier day."""
-    return answer(door.gate.json({"keys": _reads(door).keys()}))
+    return answer(context.gate.json({"keys": _reads(context).keys()}))
 
 
 @router.get(
@@ -73,14 +73,14 @@ async def list_keys(door: AtDoor) -> Response:
     operation_id="listAuditRecords",
     **operation({200: r.Page[r.AuditLeaf]}, parameters=(TOPIC, PARTITION, CURSOR, LIMIT)),
 )
-async def list_records(door: AtDoor) -> Response:
+async def list_records(context: Context) -> Response:
     """List the leaves of one tree in order, with the records of the token's project and of the tenant's definitions.
 
     The cursor is the index of the last leaf seen. A page can be shorter than its limit without being the last.
     """
-    reads, tree, count = _reads(door), _tree(door), bounded(door.limit())
-    after = _cursor(door, -1)
-    (found, size), _ = await door.ask_views(
+    reads, tree, count = _reads(context), _tree(context), bounded(context.limit())
+    after = _cursor(context, -1)
+    (found, size), _ = await context.ask_views(
         lambda now: (list(leaves(now, tree, after, count)), tree_size(now, tree))
     )
     found = within_reach(found)
@@ -92,14 +92,14 @@ async def list_records(door: AtDoor) -> Response:
                 "offset": leaf.offset,
                 "leaf": leaf.hash.hex(),
                 "record": record_json(tree, raws[leaf.offset])
-                if _may_see(door, raws[leaf.offset].key)
+                if _may_see(context, raws[leaf.offset].key)
                 else None,
             }
             for leaf in found
         ]
     )
     more = str(items[-1]["index"]) if items and items[-1]["index"] + 1 < size else None
-    return answer(listed(door.gate, items, more))
+    return answer(listed(context.gate, items, more))
 
 
 @router.get(
@@ -107,17 +107,17 @@ async def list_records(door: AtDoor) -> Response:
     operation_id="getAuditConsistency",
     **operation({200: r.AuditConsistency}, 404, parameters=(SINCE_HEAD,)),
 )
-async def get_consistency(door: AtDoor) -> Response:
+async def get_consistency(context: Context) -> Response:
     """Prove that the trees of an earlier head are prefixes of the newest head's (RFC 9162, section 2.1.4)."""
-    reads, tenant = _reads(door), door.actor.tenant
-    number = door.number(SINCE_HEAD)
+    reads, tenant = _reads(context), context.actor.tenant
+    number = context.number(SINCE_HEAD)
     old = next(iter(reads.heads_after(tenant, number - 1, 1)), None) if number else None
     new = reads.newest(tenant)
     if old is None or new is None or old.number != number:
         raise not_found("audit head")
-    proofs, _ = await door.ask_views(lambda now: _consistency(now, tenant, old, new))
+    proofs, _ = await context.ask_views(lambda now: _consistency(now, tenant, old, new))
     found = {"first": _head_json(old), "second": _head_json(new), "proofs": proofs}
-    return answer(door.gate.json(found))
+    return answer(context.gate.json(found))
 
 
 @router.get(
@@ -125,20 +125,20 @@ async def get_consistency(door: AtDoor) -> Response:
     operation_id="getAuditProof",
     **operation({200: r.AuditProof}, 404),
 )
-async def get_proof(door: AtDoor, event_id: str) -> Response:
+async def get_proof(context: Context, event_id: str) -> Response:
     """Prove that the event of an audit entry is in the log that the newest head was signed for.
 
     For an event that is newer than the newest head, the answer is 503 with Retry-After: the next head is signed soon.
     """
-    reads, actor = _reads(door), door.actor
+    reads, actor = _reads(context), context.actor
     head = reads.newest(actor.tenant)
-    place, _ = await door.ask_views(lambda now: place_of_entry(now, actor.tenant, actor.project, event_id))
+    place, _ = await context.ask_views(lambda now: place_of_entry(now, actor.tenant, actor.project, event_id))
     if place is None:
         raise not_found("audit entry")
     signed = None if head is None else tree_in(head, place.tree)
     if head is None or signed is None or place.offset > signed.last_offset:
         raise reads.not_covered()
-    (index, path), _ = await door.ask_views(lambda now: _proof(now, place, signed.size))
+    (index, path), _ = await context.ask_views(lambda now: _proof(now, place, signed.size))
     record = (await reads.raw(place.tree, [place.offset]))[place.offset]
     if dict(record.headers).get("ce_id") != event_id.encode():
         raise Problem(
@@ -152,12 +152,12 @@ async def get_proof(door: AtDoor, event_id: str) -> Response:
         "path": [step.hex() for step in path],
         "head": _head_json(head),
     }
-    return answer(door.gate.json(found))
+    return answer(context.gate.json(found))
 
 
-def _reads(door: Door) -> AuditReads:
-    check_role(door.actor, "analyst", "operator")
-    return door.gateway.audit
+def _reads(context: RequestContext) -> AuditReads:
+    check_role(context.actor, "analyst", "operator")
+    return context.gateway.audit
 
 
 def _proof(moment: Moment, place: Place, size: int) -> tuple[int, list[bytes]]:
@@ -192,28 +192,28 @@ def _consistency(moment: Moment, tenant: str, old: Head, new: Head) -> list[dict
     return found
 
 
-def _tree(door: Door) -> TreeKey:
+def _tree(context: RequestContext) -> TreeKey:
     # The parameter is required and checked, so the word is one of ROLES.
-    topic = ROLES[door.one_of(TOPIC) or ""]
-    return TreeKey(door.actor.tenant, topic, door.number(PARTITION) or 0)
+    topic = ROLES[context.one_of(TOPIC) or ""]
+    return TreeKey(context.actor.tenant, topic, context.number(PARTITION) or 0)
 
 
-def _may_see(door: Door, key: bytes) -> bool:
+def _may_see(context: RequestContext, key: bytes) -> bool:
     """Return True if the caller may see a record: its own project's, or one that belongs to the whole tenant."""
-    actor = door.actor
-    if door.query("topic") != "definitions":
+    actor = context.actor
+    if context.query("topic") != "definitions":
         return key.startswith(f"{actor.tenant}/{actor.project}/".encode())
     rules = definition_key(actor.tenant, RULE_KIND, "")
     if not key.startswith(rules):
         is_tenants = key.startswith(f"{actor.tenant}/".encode())
         return is_tenants and project_of_definition(key) in (TENANT_WIDE, actor.project)
-    rule = door.gate.live.definitions.standing.get((actor.tenant, key.removeprefix(rules).decode()))
+    rule = context.gate.live.definitions.standing.get((actor.tenant, key.removeprefix(rules).decode()))
     return rule is not None and rule["project"] == actor.project
 
 
-def _cursor(door: Door, first: int) -> int:
+def _cursor(context: RequestContext, first: int) -> int:
     """Return the number that the last page ended with; `first` for the first page."""
-    text = door.query(CURSOR.name)
+    text = context.query(CURSOR.name)
     if text is None:
         return first
     if not text.isascii() or not text.isdigit() or len(text) > NUMBER_DIGITS:

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
 from gateway.rest.documented import open_operation
-from gateway.rest.door import read_raw
+from gateway.rest.request_context import read_raw
 from schemas.policy_document import policy_json_schema
 from schemas.registry import SchemaEntry, builtin
 

@@ -12,13 +12,13 @@ from gateway import resources as r
 from gateway.deciding import check_sees_hold
 from gateway.operations.requests import find_request, plan_request, request_reply
 from gateway.rest.documented import operation
-from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, EXECUTION, WAIT
+from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.rest.waiting import wait_until
 from projections.tables.holds import HoldRow
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 
 
 @router.post(
@@ -27,10 +27,10 @@ AtDoor = Annotated[Door, Depends(door_of)]
     operation_id="requestHumanInput",
     **operation({200: r.HumanRequest, 201: r.HumanRequest}, 404, 409, body=b.RequestHumanInput, writes=True),
 )
-async def ask(door: AtDoor) -> Response:
+async def ask(context: Context) -> Response:
     """Ask a person something. A request is a hold: to decide the hold is to answer the request."""
-    given = await door.given()
-    return await door.perform(lambda: plan_request(door.gate, door.claims, given, door.key))
+    given = await context.given()
+    return await context.perform(lambda: plan_request(context.gate, context.claims, given, context.key))
 
 
 @router.get(
@@ -38,14 +38,14 @@ async def ask(door: AtDoor) -> Response:
     operation_id="getRequest",
     **operation({200: r.HumanRequest}, 404, 409, parameters=(EXECUTION, WAIT, AFTER)),
 )
-async def get_request(door: AtDoor, request_id: str) -> Response:
+async def get_request(context: Context, request_id: str) -> Response:
     """Get a request as it is now; with `wait`, as soon as it is answered."""
-    wait_s = door.seconds(WAIT)
-    await door.settle_after()
-    gate = door.gate
-    subject = await find_request(gate, door.actor, request_id, door.query(EXECUTION.name))
+    wait_s = context.seconds(WAIT)
+    await context.settle_after()
+    gate = context.gate
+    subject = await find_request(gate, context.actor, request_id, context.query(EXECUTION.name))
     row: HoldRow = await gate.reader.read(subject)
-    check_sees_hold(gate.live, row, door.actor)
+    check_sees_hold(gate.live, row, context.actor)
     if wait_s and row["status"] == "open":
         hold_id = row["hold_id"]
 
@@ -53,6 +53,6 @@ async def get_request(door: AtDoor, request_id: str) -> Response:
             hold: HoldRow | None = gate.live.cache.holds.get(hold_id)
             return hold is not None and hold["status"] != "open"
 
-        await wait_until(door, hold_id, is_answered, wait_s)
+        await wait_until(context, hold_id, is_answered, wait_s)
         row = gate.live.cache.holds.get(hold_id) or row
     return answer(request_reply(gate, row))

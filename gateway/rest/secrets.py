@@ -9,18 +9,18 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.identity.doors import check_role
+from gateway.identity.authentication import check_role
 from gateway.live.reader import Subject
 from gateway.operations import calls
 from gateway.operations.data_keys import list_keys, plan_destruction
 from gateway.operations.delivery import plan_erase, plan_take
 from gateway.operations.requests import find_request
 from gateway.rest.documented import change, operation
-from gateway.rest.door import Door, answer, door_of, listed
 from gateway.rest.parameters import EXECUTION
+from gateway.rest.request_context import RequestContext, answer, context_of, listed
 
 router = APIRouter(prefix="/v1", tags=["secrets"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 
 
 @router.post(
@@ -28,11 +28,11 @@ AtDoor = Annotated[Door, Depends(door_of)]
     operation_id="takeSecrets",
     **change(r.DeliveredSecrets, b.TakeSecrets, parameters=(EXECUTION,)),
 )
-async def take(door: AtDoor, request_id: str) -> Response:
+async def take(context: Context, request_id: str) -> Response:
     """Deliver the answer to an env_var request; the same attempt can repeat the request for five minutes."""
-    given = await door.given()
-    subject = await find_request(door.gate, door.actor, request_id, door.query(EXECUTION.name))
-    return await door.perform(lambda: plan_take(door.gate, door.claims, subject, given))
+    given = await context.given()
+    subject = await find_request(context.gate, context.actor, request_id, context.query(EXECUTION.name))
+    return await context.perform(lambda: plan_take(context.gate, context.claims, subject, given))
 
 
 @router.post(
@@ -40,11 +40,11 @@ async def take(door: AtDoor, request_id: str) -> Response:
     operation_id="eraseRequestSecrets",
     **change(r.Erased, b.EraseSecrets, parameters=(EXECUTION,)),
 )
-async def erase_of_request(door: AtDoor, request_id: str) -> Response:
+async def erase_of_request(context: Context, request_id: str) -> Response:
     """Erase the answer to an env_var request; its commitments stay in the log."""
-    check_role(door.actor, "operator")
-    subject = await find_request(door.gate, door.actor, request_id, door.query(EXECUTION.name))
-    return await _erase(door, subject)
+    check_role(context.actor, "operator")
+    subject = await find_request(context.gate, context.actor, request_id, context.query(EXECUTION.name))
+    return await _erase(context, subject)
 
 
 @router.post(
@@ -52,9 +52,9 @@ async def erase_of_request(door: AtDoor, request_id: str) -> Response:
     operation_id="eraseCallSecrets",
     **change(r.Erased, b.EraseSecrets),
 )
-async def erase_of_call(door: AtDoor, execution_id: str, call_id: str) -> Response:
+async def erase_of_call(context: Context, execution_id: str, call_id: str) -> Response:
     """Erase the sensitive arguments of a call; their commitments stay in the log."""
-    return await _erase(door, calls.subject_of(door.actor, execution_id, call_id))
+    return await _erase(context, calls.subject_of(context.actor, execution_id, call_id))
 
 
 @router.get(
@@ -62,9 +62,9 @@ async def erase_of_call(door: AtDoor, execution_id: str, call_id: str) -> Respon
     operation_id="listDataKeys",
     **operation({200: r.Page[r.DataKey]}),
 )
-async def list_data_keys(door: AtDoor) -> Response:
+async def list_data_keys(context: Context) -> Response:
     """List the data keys of the project, oldest first; new values are sealed under the last one."""
-    return answer(listed(door.gate, await list_keys(door.gate, door.claims)))
+    return answer(listed(context.gate, await list_keys(context.gate, context.claims)))
 
 
 @router.post(
@@ -72,12 +72,16 @@ async def list_data_keys(door: AtDoor) -> Response:
     operation_id="destroyDataKey",
     **change(r.DataKey, b.DestroyDataKey),
 )
-async def destroy_data_key(door: AtDoor, name: str) -> Response:
+async def destroy_data_key(context: Context, name: str) -> Response:
     """Destroy a data key: everything that was sealed under it becomes unreadable, in every copy of the vault."""
-    given = await door.given()
-    return await door.perform(lambda: plan_destruction(door.gate, door.claims, name, given, door.key))
+    given = await context.given()
+    return await context.perform(
+        lambda: plan_destruction(context.gate, context.claims, name, given, context.key)
+    )
 
 
-async def _erase(door: Door, subject: Subject) -> Response:
-    given = await door.given()
-    return await door.perform(lambda: plan_erase(door.gate, door.claims, subject, given, door.key))
+async def _erase(context: RequestContext, subject: Subject) -> Response:
+    given = await context.given()
+    return await context.perform(
+        lambda: plan_erase(context.gate, context.claims, subject, given, context.key)
+    )

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from gateway import resources as r
-from gateway.identity.doors import check_reads
+from gateway.identity.authentication import check_reads
 from gateway.operations.standing_rules import plan_change, rule_row
 from gateway.rest.documented import operation, verb_route
-from gateway.rest.door import Door, answer, door_of
 from gateway.rest.parameters import AFTER, CURSOR, Word
+from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.words.standing_rules import VERBS
 from projections.folds.standing_rules import standing_rule_json
 from projections.queries import standing_rules
@@ -21,7 +21,7 @@ from projections.tables.standing_rules import StandingRuleRow
 from schemas.standing_rule import standing_rule_from_text
 
 router = APIRouter(prefix="/v1/standing-rules", tags=["definitions"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 STATUS = Word(
     "status",
     "Only rules of this status.",
@@ -34,22 +34,22 @@ STATUS = Word(
     operation_id="listStandingRules",
     **operation({200: r.Page[r.StandingRule]}, parameters=(STATUS, CURSOR, AFTER)),
 )
-async def list_rules(door: AtDoor) -> Response:
+async def list_rules(context: Context) -> Response:
     """List every standing rule of the project, newest first, with the uses given out so far."""
-    check_reads(door.actor)
-    await door.settle_views_after()
-    status = door.one_of(STATUS)
-    actor = door.actor
+    check_reads(context.actor)
+    await context.settle_views_after()
+    status = context.one_of(STATUS)
+    actor = context.actor
     rows = [
         row
-        for (tenant, _), row in door.gate.live.definitions.standing.items()
+        for (tenant, _), row in context.gate.live.definitions.standing.items()
         if (tenant, row["project"]) == (actor.tenant, actor.project)
         and row["status"] == (status or row["status"])
     ]
-    counts, _ = await door.ask_views(
+    counts, _ = await context.ask_views(
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project)
     )
-    return await door.listed_after(
+    return await context.listed_after(
         sorted(rows, key=_newest_first),
         lambda row: _shown(row, counts.get(row["rule_id"], 0)),
         _newest_first,
@@ -61,23 +61,23 @@ async def list_rules(door: AtDoor) -> Response:
     operation_id="getStandingRule",
     **operation({200: r.StandingRule}, 404, parameters=(AFTER,)),
 )
-async def get_rule(door: AtDoor, rule_id: str) -> Response:
+async def get_rule(context: Context, rule_id: str) -> Response:
     """Get a standing rule: what it covers, on what evidence, and how often it was used."""
-    check_reads(door.actor)
-    await door.settle_views_after()
-    row = await rule_row(door.gate, door.actor, rule_id)
-    return answer(door.gate.json(_shown(row, await _used(door, rule_id))))
+    check_reads(context.actor)
+    await context.settle_views_after()
+    row = await rule_row(context.gate, context.actor, rule_id)
+    return answer(context.gate.json(_shown(row, await _used(context, rule_id))))
 
 
-def _change(verb: str) -> Callable[[Door, str], Awaitable[Response]]:
-    async def change_standing_rule(door: AtDoor, rule_id: str) -> Response:
-        given = await door.given()
+def _change(verb: str) -> Callable[[RequestContext, str], Awaitable[Response]]:
+    async def change_standing_rule(context: Context, rule_id: str) -> Response:
+        given = await context.given()
 
         async def used(row: StandingRuleRow) -> int | None:
-            return None if row["uses"] is None else await _used(door, rule_id)
+            return None if row["uses"] is None else await _used(context, rule_id)
 
-        return await door.perform(
-            lambda: plan_change(door.gate, door.claims, rule_id, verb, given, door.key, used)
+        return await context.perform(
+            lambda: plan_change(context.gate, context.claims, rule_id, verb, given, context.key, used)
         )
 
     return change_standing_rule
@@ -88,9 +88,9 @@ for _verb in VERBS:
     verb_route(router, "/{rule_id}", _verb, _said)(_change(_verb.name))
 
 
-async def _used(door: Door, rule_id: str) -> int:
-    actor = door.actor
-    counts, _ = await door.ask_views(
+async def _used(context: RequestContext, rule_id: str) -> int:
+    actor = context.actor
+    counts, _ = await context.ask_views(
         lambda moment: standing_rules.counts(moment, actor.tenant, actor.project, rule_id)
     )
     return counts.get(rule_id, 0)

@@ -9,15 +9,15 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response, StreamingResponse
 
 from gateway.rest.documented import operation
-from gateway.rest.door import Door, door_of
 from gateway.rest.parameters import CURSOR, LAST_EVENT_ID, Parameter
+from gateway.rest.request_context import RequestContext, context_of
 from gateway.shares.work import owner_of
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 CHANNELS = Parameter(
     "channels", "Channels as on the WebSocket, separated by commas; `events` if it is left out."
 )
@@ -33,27 +33,27 @@ CHANNELS = Parameter(
         parameters=(CHANNELS, CURSOR, LAST_EVENT_ID),
     ),
 )
-async def stream(door: AtDoor) -> Response:
+async def stream(context: Context) -> Response:
     """Stream the messages of some channels as they are published; `Last-Event-ID` continues from a cursor."""
-    return await stream_events(door)
+    return await stream_events(context)
 
 
-async def stream_events(door: Door) -> StreamingResponse:
+async def stream_events(context: RequestContext) -> StreamingResponse:
     """Stream the messages of the channels in the query, from the cursor of `Last-Event-ID` or `cursor` on.
 
     Raises:
         Problem: a channel or cursor does not exist, or this reader may not use it; 429, the subject has the maximum
             number of sockets and streams open.
     """
-    gateway = door.gateway
-    channels = (door.query("channels") or "events").split(",")
-    cursor = door.request.headers.get("last-event-id") or door.query("cursor")
-    out = OutgoingFrames(gateway.settings.limits, owner_of(door.actor), gateway.budget)
-    stream = Stream(door.gate, gateway.hub, door.actor, gateway.metrics, out, door.admission)
+    gateway = context.gateway
+    channels = (context.query("channels") or "events").split(",")
+    cursor = context.request.headers.get("last-event-id") or context.query("cursor")
+    out = OutgoingFrames(gateway.settings.limits, owner_of(context.actor), gateway.budget)
+    stream = Stream(context.gate, gateway.hub, context.actor, gateway.metrics, out, context.authentication)
     with ExitStack() as taken:
-        taken.enter_context(gateway.seats.seat(door.actor))
+        taken.enter_context(gateway.seats.seat(context.actor))
         taken.callback(out.discard)
         taken.enter_context(gateway.shutdown.ends(out.close))
-        catching_up = await subscribe(gateway.hub, door.gate, stream, channels, cursor)
+        catching_up = await subscribe(gateway.hub, context.gate, stream, channels, cursor)
         stream.behind = cursor if catching_up is not None else None
         return EventStream(stream, taken.pop_all(), catching_up)

@@ -10,15 +10,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
-from gateway.identity.doors import check_reads, is_owner
+from gateway.identity.authentication import check_reads, is_owner
 from gateway.rest.documented import open_operation, operation, refusals
-from gateway.rest.door import Door, answer, door_of, listed, word_in
 from gateway.rest.parameters import Word
+from gateway.rest.request_context import RequestContext, answer, context_of, listed, word_in
 from gateway.service.gateway import Gateway
 from gateway.service.readiness import all_problems, installation, own_finding
 
 router = APIRouter(tags=["system"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 GATEWAY = "gateway"
 PART = Word(
     "part", f"`{GATEWAY}`: only what this gateway itself needs, for a load balancer.", words=(GATEWAY,)
@@ -92,15 +92,15 @@ async def metrics(request: Request) -> Response:
     operation_id="listComponents",
     **operation({200: r.Page[r.Component]}),
 )
-async def components(door: AtDoor) -> Response:
+async def components(context: Context) -> Response:
     """List the parts of the installation: the brokers as they answer now, the processes by their heartbeats.
 
     Their location (`pid`, `host`, `address`, and `reason`, which contains it) is shown to an admin of the
     installation's own tenant; for other callers it is null or empty.
     """
-    check_reads(door.actor)
-    gateway = door.gateway
-    owns = is_owner(door.claims)
+    check_reads(context.actor)
+    gateway = context.gateway
+    owns = is_owner(context.claims)
     hidden = {} if owns else {"pid": None, "host": None, "address": None, "reason": None}
     items = [{**part, **hidden} for part in await gateway.components.now()]
-    return answer(listed(door.gate, items))
+    return answer(listed(context.gate, items))

@@ -7,7 +7,7 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.problems import Problem, response
-from gateway.rest.door import OWNER
+from gateway.rest.request_context import OWNER
 from gateway.server.unauthenticated import connection_of
 from gateway.shares.budget import Budget
 from gateway.shares.work import Owner

@@ -8,21 +8,21 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from gateway.deciding import check_sees_hold, sees_hold
-from gateway.identity.doors import check_reads
+from gateway.identity.authentication import check_reads
 from gateway.operations import executions, holds
 from gateway.operations.groups import groups_of
 from gateway.operations.views import AT_DECISION, view_reply
 from gateway.resources import Page
 from gateway.resources.holds import HoldGroup, HoldView
 from gateway.rest.documented import operation
-from gateway.rest.door import Door, answer, door_of
 from gateway.rest.head_method import has_body
 from gateway.rest.parameters import AFTER, Parameter, Word
+from gateway.rest.request_context import RequestContext, answer, context_of
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
-AtDoor = Annotated[Door, Depends(door_of)]
+Context = Annotated[RequestContext, Depends(context_of)]
 AT = Word(
     "at",
     f"`{AT_DECISION}`: the view that the decisions were made on, with the decisions. Leave it out if there is "
@@ -37,20 +37,20 @@ AGENT = Parameter("agent", "Only those of this agent.")
     operation_id="groupHolds",
     **operation({200: Page[HoldGroup]}, parameters=(AGENT, AFTER)),
 )
-async def group_holds(door: AtDoor) -> Response:
+async def group_holds(context: Context) -> Response:
     """Group the open holds that are alike: same agent, tool, rules, risk and shape of arguments."""
-    if door.actor.agent is not None:
-        check_reads(door.actor)
-    await door.settle_after()
-    actor, agent = door.actor, door.query("agent")
-    rows = door.gate.live.cache.open_holds(actor.tenant, actor.project)
-    live = door.gate.live
+    if context.actor.agent is not None:
+        check_reads(context.actor)
+    await context.settle_after()
+    actor, agent = context.actor, context.query("agent")
+    rows = context.gate.live.cache.open_holds(actor.tenant, actor.project)
+    live = context.gate.live
 
     def grouped() -> list[dict[str, Any]]:
         wanted = [row for row in rows if agent in (None, row["agent"]) and sees_hold(live, row, actor)]
         return groups_of(sorted(wanted, key=lambda row: (row["opened_at_ms"], row["hold_id"])))
 
-    return await door.listed(await door.done(grouped), dict)
+    return await context.listed(await context.done(grouped), dict)
 
 
 @router.get(
@@ -58,15 +58,15 @@ async def group_holds(door: AtDoor) -> Response:
     operation_id="viewHold",
     **operation({200: HoldView}, 404, parameters=(AT, AFTER)),
 )
-async def view_hold(door: AtDoor, hold_id: str) -> Response:
+async def view_hold(context: Context, hold_id: str) -> Response:
     """Get the view of a hold: one fixed text, to be shown unchanged."""
-    at = door.one_of(AT)
-    await door.settle_after()
-    reader = door.gate.reader
-    row: HoldRow = await reader.read(holds.subject_of(door.actor, hold_id))
-    check_sees_hold(door.gate.live, row, door.actor)
-    execution: ExecutionRow = await reader.read(executions.subject_of(door.actor, row["execution_id"]))
-    reply = await view_reply(door.gate, door.actor, row, execution, at)
-    if door.actor.agent is None and has_body(door.request.scope):
-        door.gate.looks.note(door.actor, hold_id)
+    at = context.one_of(AT)
+    await context.settle_after()
+    reader = context.gate.reader
+    row: HoldRow = await reader.read(holds.subject_of(context.actor, hold_id))
+    check_sees_hold(context.gate.live, row, context.actor)
+    execution: ExecutionRow = await reader.read(executions.subject_of(context.actor, row["execution_id"]))
+    reply = await view_reply(context.gate, context.actor, row, execution, at)
+    if context.actor.agent is None and has_body(context.request.scope):
+        context.gate.looks.note(context.actor, hold_id)
     return answer(reply)

@@ -5,32 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 
-from gateway.identity.doors import RolesChanged
+from gateway.identity.authentication import RolesChanged
 from gateway.problems import Problem
-from gateway.rest.door import Door
+from gateway.rest.request_context import RequestContext
 from schemas.refusals import Refusal
 
 
-async def wait_until(door: Door, subject: Hashable, done: Callable[[], bool], wait_s: float) -> None:
+async def wait_until(
+    context: RequestContext, subject: Hashable, done: Callable[[], bool], wait_s: float
+) -> None:
     """Wait until a condition holds that can become true only when a subject changes; at most `wait_s`.
 
     Raises:
-        Problem: at the end of the wait, and every `LOOK_AGAIN_S` before it: 401, the token is no longer valid;
+        Problem: at the end of the wait, and every `RECHECK_S` before it: 401, the token is no longer valid;
             503, its subject now has other roles: the request must be repeated with them.
     """
-    watch, until_s = door.gate.live.watch, time.monotonic() + wait_s
+    watch, until_s = context.gate.live.watch, time.monotonic() + wait_s
     left_s = wait_s
-    while not await watch.until(subject, done, min(left_s, door.admission.look_again_s)):
+    while not await watch.until(subject, done, min(left_s, context.authentication.recheck_s)):
         left_s = until_s - time.monotonic()
         if left_s <= 0 or watch.is_closed:
             break
-        await _check_let_in(door)
-    await _check_let_in(door)
+        await _check_still_authenticated(context)
+    await _check_still_authenticated(context)
 
 
-async def _check_let_in(door: Door) -> None:
+async def _check_still_authenticated(context: RequestContext) -> None:
     try:
-        await door.admission.check()
+        await context.authentication.check()
     except RolesChanged as error:
         detail = "the roles of this account have changed: send the request again"
         raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error

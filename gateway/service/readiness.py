@@ -58,7 +58,7 @@ async def all_problems(gateway: Gateway) -> Finding:
 
 def _own_warnings(gateway: Gateway) -> list[str]:
     """Faults of the identity provider's keys, and of the vault, which only sensitive values need."""
-    keys = gateway.authenticator.wrong()
+    keys = gateway.authenticator.fault()
     return [f"this gateway: {wrong}" for wrong in (keys, gateway.desk.damage) if wrong]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from gateway.audit_reads import AuditReads
 from gateway.components import Components
-from gateway.identity.doors import Authenticator
+from gateway.identity.authentication import Authenticator
 from gateway.identity.grants import Grants
 from gateway.live.heartbeats import LatestHeartbeats
 from gateway.live.trust import TrustParts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.identity.doors import Authenticator
+from gateway.identity.authentication import Authenticator
 from gateway.identity.keys import ISSUERS, PublishedKeyFile
 from gateway.identity.oidc import OidcIssuer
 from gateway.identity.oidc_settings import OidcSettings

@@ -12,7 +12,7 @@ import orjson
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from gateway.identity.doors import Admission, RolesChanged
+from gateway.identity.authentication import Authentication, RolesChanged
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, message_of
@@ -36,7 +36,7 @@ class Stream:
     actor: Actor
     metrics: Metrics
     out: OutgoingFrames
-    admission: Admission
+    authentication: Authentication
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
@@ -109,20 +109,20 @@ class EventStream(StreamingResponse):
 
 
 async def _frames(stream: Stream) -> AsyncIterator[bytes]:
-    admission, clock = stream.admission, asyncio.get_running_loop().time
+    authentication, clock = stream.authentication, asyncio.get_running_loop().time
     said_at = clock()
     try:
         while True:
             try:
-                async with asyncio.timeout(admission.look_again_s):
+                async with asyncio.timeout(authentication.recheck_s):
                     frame = await stream.out.take()
             except TimeoutError:
-                await admission.check()
+                await authentication.check()
                 if clock() - said_at >= HEARTBEAT_S:
                     said_at = clock()
                     yield b": still here\n\n"
                 continue
-            await admission.check()
+            await authentication.check()
             if frame is None:
                 return
             yield sse_event(frame)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from gateway.deciding import sees_hold
-from gateway.identity.doors import check_reads, check_sees, reads_project
+from gateway.identity.authentication import check_reads, check_sees, reads_project
 from gateway.live.cursor import ALL_GIVEN, CursorRefused, Vector
 from gateway.operations import calls, executions
 from gateway.operations.plan import Gate

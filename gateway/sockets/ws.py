@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from gateway.identity.doors import PROJECT_HEADER, Admission, project_of
+from gateway.identity.authentication import PROJECT_HEADER, Authentication, project_of
 from gateway.problems import Problem, message_of, response
 from gateway.server.unauthenticated import mark_request_authenticated
 from gateway.server.websocket import TEXTS, WRITTEN_BYTES
@@ -60,10 +60,10 @@ async def endpoint(websocket: WebSocket) -> None:
     await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
     with suppress(WebSocketDisconnect):
         try:
-            admission = await _authenticate(websocket, gateway)
+            authentication = await _authenticate(websocket, gateway)
             mark_request_authenticated(websocket.scope)
-            with gateway.seats.seat(admission.claims.actor):
-                await _serve(websocket, gateway, admission)
+            with gateway.seats.seat(authentication.claims.actor):
+                await _serve(websocket, gateway, authentication)
         except Problem as refused:
             await _turn_away(websocket, refused)
         except Exception:
@@ -99,7 +99,7 @@ def is_known_origin(origin: str, gateway: Served) -> bool:
     return split.scheme == "http" and split.hostname in own_hosts and port == gateway.port
 
 
-async def _authenticate(websocket: WebSocket, gateway: Served) -> Admission:
+async def _authenticate(websocket: WebSocket, gateway: Served) -> Authentication:
     if "authorization" in websocket.headers:
         return await gateway.authenticator.of_headers(websocket.headers)
     try:
@@ -128,17 +128,17 @@ async def _close(websocket: WebSocket, problem: Problem) -> None:
     await websocket.close(code, reason)
 
 
-async def _serve(websocket: WebSocket, gateway: Served, admission: Admission) -> None:
+async def _serve(websocket: WebSocket, gateway: Served, authentication: Authentication) -> None:
     """Read and write until one of them ends or the token is no longer valid."""
-    limits, claims = gateway.settings.limits, admission.claims
+    limits, claims = gateway.settings.limits, authentication.claims
     out = OutgoingFrames(limits, owner_of(claims.actor), gateway.budget)
     session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
     session.send_authenticated()
-    reading = asyncio.create_task(_read(websocket, session, gateway, admission))
-    writing = asyncio.create_task(_write(websocket, out, admission))
-    standing = asyncio.create_task(admission.ends())
-    leaving = asyncio.create_task(out.unread.wait())
-    parts = {reading, writing, standing, leaving}
+    reading = asyncio.create_task(_read(websocket, session, gateway, authentication))
+    writing = asyncio.create_task(_write(websocket, out, authentication))
+    authenticated = asyncio.create_task(authentication.until_invalid())
+    overrun = asyncio.create_task(out.unread.wait())
+    parts = {reading, writing, authenticated, overrun}
     gateway.metrics.sockets.inc()
     try:
         await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
@@ -147,7 +147,7 @@ async def _serve(websocket: WebSocket, gateway: Served, admission: Admission) ->
         session.close()
         for part in parts:
             part.cancel()
-        ended = await asyncio.gather(reading, writing, standing, return_exceptions=True)
+        ended = await asyncio.gather(reading, writing, authenticated, return_exceptions=True)
     _raise_unexpected(ended)
     refused = next((error for error in ended if isinstance(error, Problem)), None)
     if refused is not None:
@@ -164,7 +164,9 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
             raise error
 
 
-async def _read(websocket: WebSocket, session: Session, gateway: Served, admission: Admission) -> None:
+async def _read(
+    websocket: WebSocket, session: Session, gateway: Served, authentication: Authentication
+) -> None:
     messages, work, owner = (
         Buckets(session.limits.messages_per_s),
         gateway.work,
@@ -176,7 +178,7 @@ async def _read(websocket: WebSocket, session: Session, gateway: Served, admissi
         if messages.wait_s(session, time.monotonic()) == 0.0:
             read = await taken_in(work, owner, raw, frame_of)
             # The check comes last: nothing is awaited between it and the message's command.
-            await admission.check()
+            await authentication.check()
             started = processor_s()
             session.handle(read)
             if wait_s := work.handled(owner, processor_s() - started):
@@ -188,9 +190,9 @@ async def _read(websocket: WebSocket, session: Session, gateway: Served, admissi
             session.refuse_flood()
 
 
-async def _write(websocket: WebSocket, out: OutgoingFrames, admission: Admission) -> None:
+async def _write(websocket: WebSocket, out: OutgoingFrames, authentication: Authentication) -> None:
     while texts := await out.take_some(WRITTEN_BYTES):
-        await admission.check()
+        await authentication.check()
         await websocket.send({"type": "websocket.send", TEXTS: texts})
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gateway.identity.doors import Authenticator
+from gateway.identity.authentication import Authenticator
 from gateway.identity.grants import Grants
 from gateway.identity.keys import GATEWAYS, ISSUERS, PublishedKeyFile, load_or_create
 from ops.bench import agent

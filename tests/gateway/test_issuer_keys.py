@@ -15,23 +15,23 @@ from gateway.identity.issuer import issue
 from gateway.identity.oidc_settings import ALGORITHMS
 from gateway.problems import Problem
 from schemas.token import Claims
-from tests.gateway.believing import Site, believing
 from tests.gateway.provider import DISCOVERY, PRIVATE, Provider, jwk_of
+from tests.gateway.trusted_issuer import Site, serving_trusted_issuer
 
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    async with believing(Provider(), tmp_path) as made:
+    async with serving_trusted_issuer(Provider(), tmp_path) as made:
         yield made
 
 
 async def test_key_is_rotated_while_running(site: Site) -> None:
     provider = site.provider
     fresh = rsa.generate_private_key(65537, 2048)
-    await site.believed(provider.token())
+    await site.claims_of(provider.token())
     provider.keys = [jwk_of("new", fresh, "RS256")]
     site.monotonic_s += 10
-    await site.believed(provider.token(kid="new", key=fresh))
+    await site.claims_of(provider.token(kid="new", key=fresh))
     assert provider.asked() == 2
     await site.refused(provider.token(claims={"jti": "signed with the old key, and not seen before"}))
 
@@ -40,11 +40,11 @@ async def test_withdrawn_key_is_believed_no_longer_than_its_set_is_fresh(site: S
     provider = site.provider
     provider.headers = {"Cache-Control": "public, max-age=120"}
     token = provider.token()
-    await site.believed(token)
+    await site.claims_of(token)
     provider.keys = provider.keys[1:]
     site.now_s += 60
     site.monotonic_s += 60
-    await site.believed(token)
+    await site.claims_of(token)
     site.now_s += 60
     site.monotonic_s += 60
     await site.refused(token)
@@ -53,28 +53,28 @@ async def test_withdrawn_key_is_believed_no_longer_than_its_set_is_fresh(site: S
 async def test_admission_ends_with_the_providers_key(site: Site) -> None:
     provider = site.provider
     provider.headers = {"Cache-Control": "public, max-age=120"}
-    admission = await site.door.admit(provider.token())
+    authentication = await site.authenticator.admit(provider.token())
     provider.keys = provider.keys[1:]
     site.now_s += 60
     site.monotonic_s += 60
-    await admission.check()
+    await authentication.check()
     site.now_s += 60
     site.monotonic_s += 60
     with pytest.raises(Problem) as caught:
-        await admission.check()
+        await authentication.check()
     assert caught.value.status == 401
 
 
 async def test_admission_ends_when_the_providers_keys_cannot_be_had_for_an_hour(site: Site) -> None:
-    admission = await site.door.admit(site.provider.token())
+    authentication = await site.authenticator.admit(site.provider.token())
     site.provider.answer = Response(status_code=500)
     site.now_s += 61
     site.monotonic_s += 3_599
-    await admission.check()
+    await authentication.check()
     site.now_s += 61
     site.monotonic_s += 61
     with pytest.raises(Problem) as caught:
-        await admission.check()
+        await authentication.check()
     assert caught.value.status == 503
 
 
@@ -85,18 +85,20 @@ async def test_how_long_keys_are_fresh_has_bounds(site: Site, cache: str, fresh_
     for passed, fetched in ((0.0, 1), (fresh_s - 1, 1), (1.0, 2)):
         site.monotonic_s += passed
         site.now_s += 100
-        await site.believed(site.provider.token(claims={"exp": int(site.now_s) + 60}))
+        await site.claims_of(site.provider.token(claims={"exp": int(site.now_s) + 60}))
         assert site.provider.asked() == fetched
 
 
 async def test_storm_of_unknown_keys_asks_the_provider_once_in_ten_seconds(site: Site) -> None:
     provider = site.provider
-    await site.believed()
+    await site.claims_of()
     for _ in range(3):
         tokens = [provider.token(kid=f"made-up-{number}") for number in range(40)]
-        answers = await asyncio.gather(*(site.door.claims(token) for token in tokens), return_exceptions=True)
+        answers = await asyncio.gather(
+            *(site.authenticator.claims(token) for token in tokens), return_exceptions=True
+        )
         assert {type(answer) for answer in answers} == {Problem}
-        await site.believed(provider.token("ES256"))
+        await site.claims_of(provider.token("ES256"))
         site.monotonic_s += 10
     assert provider.asked() <= 3
 
@@ -110,7 +112,7 @@ async def test_first_tokens_wait_for_one_fetch(site: Site) -> None:
         return JSONResponse({"keys": site.provider.keys})
 
     site.provider.answer = slow
-    waiting = [asyncio.create_task(site.believed(site.provider.token(name))) for name in ALGORITHMS]
+    waiting = [asyncio.create_task(site.claims_of(site.provider.token(name))) for name in ALGORITHMS]
     await arrived.wait()
     waiting[0].cancel()
     go.set()
@@ -122,24 +124,24 @@ async def test_first_tokens_wait_for_one_fetch(site: Site) -> None:
 
 async def test_provider_away_last_good_keys_serve_for_an_hour_then_nobody_is_believed(site: Site) -> None:
     provider = site.provider
-    await site.believed()
+    await site.claims_of()
     provider.answer = Response(status_code=500)
     site.monotonic_s += 3_599
-    await site.believed(provider.token("ES256"))
+    await site.claims_of(provider.token("ES256"))
     await site.refused(provider.token(kid="unknown"), 503)
     site.monotonic_s += 1
     await site.refused(provider.token("EdDSA"), 503)
     provider.answer = None
     site.monotonic_s += 10
-    await site.believed(provider.token("EdDSA"))
+    await site.claims_of(provider.token("EdDSA"))
 
 
 async def test_provider_that_has_just_failed_is_not_waited_for_by_whom_it_knows(site: Site) -> None:
     provider = site.provider
-    await site.believed()
+    await site.claims_of()
     provider.answer = Response(status_code=500)
     site.monotonic_s += 1_000
-    await site.believed(provider.token("ES256"))
+    await site.claims_of(provider.token("ES256"))
     arrived, go = asyncio.Event(), asyncio.Event()
 
     async def silent() -> Response:
@@ -149,7 +151,7 @@ async def test_provider_that_has_just_failed_is_not_waited_for_by_whom_it_knows(
 
     provider.answer = silent
     site.monotonic_s += 10
-    await site.believed(provider.token("EdDSA"))
+    await site.claims_of(provider.token("EdDSA"))
     await arrived.wait()
     unknown = asyncio.create_task(site.refused(provider.token(kid="unknown"), 401))
     go.set()
@@ -162,9 +164,9 @@ async def test_provider_away_from_the_start_is_unavailable_and_local_tokens_are_
 ) -> None:
     site.provider.answer = Response(status_code=500)
     with pytest.raises(Problem) as caught:
-        await site.believed()
+        await site.claims_of()
     assert (caught.value.status, caught.value.fields["retry_after"]) == (503, 10)
-    await site.believed(issue(site.directory, "anna", ["reviewer"], "acme", "books"))
+    await site.claims_of(issue(site.directory, "anna", ["reviewer"], "acme", "books"))
 
 
 async def test_provider_that_nobody_answers_for_is_unavailable(tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ async def test_provider_that_nobody_answers_for_is_unavailable(tmp_path: Path) -
     provider.script.url = "http://127.0.0.1:9"
     site = Site(provider, tmp_path)
     await site.refused(provider.token(), 503)
-    await site.door.close()
+    await site.authenticator.close()
 
 
 async def test_provider_that_never_answers_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,12 +231,12 @@ async def test_answer_that_is_no_key_set_gives_nobody_and_takes_from_nobody(site
 
     site.provider.answer = None
     site.monotonic_s += 10
-    await site.believed()
+    await site.claims_of()
     site.provider.answer = NO_KEY_SET[name]
     site.monotonic_s += 900
     for _ in range(2):
-        await site.believed(site.provider.token(claims={"jti": "believed by the keys of before"}))
-    assert site.door.wrong() is None
+        await site.claims_of(site.provider.token(claims={"jti": "verification by the keys of before"}))
+    assert site.authenticator.fault() is None
 
 
 @pytest.mark.parametrize("name", NONE_USABLE)
@@ -243,27 +245,27 @@ async def test_key_set_without_a_usable_key_withdraws_those_of_before(
 ) -> None:
     site.provider.headers = {"Cache-Control": "max-age=120"}
     token = site.provider.token()
-    admission = await site.door.admit(token)
+    authentication = await site.authenticator.admit(token)
     site.provider.answer = NONE_USABLE[name]
     site.now_s += 60
     site.monotonic_s += 60
-    await site.believed(token)
-    assert site.door.wrong() is None
+    await site.claims_of(token)
+    assert site.authenticator.fault() is None
     for _ in range(2):
         site.now_s += 60
         site.monotonic_s += 60
         await site.refused(token)
         with pytest.raises(Problem) as caught:
-            await admission.check()
+            await authentication.check()
         assert caught.value.status == 401
     said = f"the key set of {site.provider.url} has no key that can be used"
-    assert site.door.wrong() == f"{said}: none of its tokens is accepted"
+    assert site.authenticator.fault() == f"{said}: none of its tokens is accepted"
     assert [record.levelname for record in caplog.records if said in record.message] == ["ERROR"]
 
     site.provider.answer = None
     site.monotonic_s += 10
-    await site.believed(site.provider.token(claims={"jti": "signed with a key that is published again"}))
-    assert site.door.wrong() is None
+    await site.claims_of(site.provider.token(claims={"jti": "signed with a key that is published again"}))
+    assert site.authenticator.fault() is None
 
 
 @pytest.mark.parametrize("name", NONE_USABLE)
@@ -274,7 +276,7 @@ async def test_key_set_without_a_usable_key_gives_nobody(site: Site, name: str) 
 
 async def test_key_set_with_one_bad_key_still_serves(site: Site) -> None:
     site.provider.keys = [{**GOOD, "kid": "bad", "n": "!"}, GOOD]
-    await site.believed()
+    await site.claims_of()
 
 
 async def test_discovery_of_another_issuer_gives_nobody(site: Site) -> None:
@@ -291,5 +293,5 @@ async def test_discovery_with_keys_where_anybody_could_answer_gives_nobody(site:
 
 
 async def test_keys_at_a_given_address_need_no_discovery(site: Site) -> None:
-    await site.believed(jwks_url=f"{site.provider.url}/keys")
+    await site.claims_of(jwks_url=f"{site.provider.url}/keys")
     assert (site.provider.asked(DISCOVERY), site.provider.asked()) == (0, 1)

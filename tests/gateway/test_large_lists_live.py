@@ -12,7 +12,7 @@ import orjson
 import pytest
 from starlette.types import Message
 
-from gateway.rest.door import OWNER, PAGE_BYTES
+from gateway.rest.request_context import OWNER, PAGE_BYTES
 from gateway.rest.unread_responses import UnreadResponseLimit
 from gateway.settings import Limits
 from gateway.shares.budget import Budget

@@ -1,4 +1,4 @@
-"""Whose tokens are believed, and what they are taken to say."""
+"""Whose tokens are claims_of, and what they are taken to say."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from gateway.identity.keys import load_or_create
 from gateway.identity.oidc_settings import ALGORITHMS, read_oidc
 from host.errors import SettingsRefused
 from ops.options import oidc_environment
-from tests.gateway.believing import Site, believing
 from tests.gateway.provider import AUDIENCE, PRIVATE, Provider, jwk_of, part
+from tests.gateway.trusted_issuer import Site, serving_trusted_issuer
 
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    async with believing(Provider(), tmp_path) as made:
+    async with serving_trusted_issuer(Provider(), tmp_path) as made:
         yield made
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 async def test_token_of_the_provider_is_believed(site: Site, algorithm: str) -> None:
-    claims = await site.believed(site.provider.token(algorithm, header={"typ": "at+jwt"}))
+    claims = await site.claims_of(site.provider.token(algorithm, header={"typ": "at+jwt"}))
     actor = claims.actor
     assert (actor.subject, actor.tenant, actor.project, actor.roles) == (
         "anna",
@@ -45,7 +45,7 @@ async def test_token_of_the_provider_is_believed(site: Site, algorithm: str) -> 
 
 
 async def test_token_for_several_audiences_is_believed_where_this_is_one(site: Site) -> None:
-    await site.believed(site.provider.token(claims={"aud": ["other", AUDIENCE]}))
+    await site.claims_of(site.provider.token(claims={"aud": ["other", AUDIENCE]}))
     await site.refused(site.provider.token(claims={"aud": ["other"]}))
 
 
@@ -167,7 +167,7 @@ async def test_local_and_provider_keys_vouch_for_their_own_issuer_only(site: Sit
     for name, token in forged.items():
         assert await site.refused(token), name
     token = issue(site.directory, "bot", ["agent"], "acme", "books", agent="billing")
-    assert (await site.believed(token)).actor.agent == "billing"
+    assert (await site.claims_of(token)).actor.agent == "billing"
 
 
 @pytest.mark.parametrize("text", ["", "x", "a.b.c", "é.é.é", "x" * 9000, ".", "e30.e30.e30"])
@@ -178,7 +178,7 @@ async def test_nonsense_is_refused(site: Site, text: str) -> None:
 
 async def test_believed_token_expires_and_is_refused(site: Site) -> None:
     token = site.provider.token()
-    site.now_s = (await site.believed(token)).expires_at_s
+    site.now_s = (await site.claims_of(token)).expires_at_s
     assert "expired" in await site.refused(token)
 
 
@@ -192,7 +192,7 @@ async def test_claims_are_mapped_as_the_settings_say(site: Site) -> None:
         },
     )
     actor = (
-        await site.believed(
+        await site.claims_of(
             token,
             tenant="acme",
             project_claim="https://acme.example/unit",
@@ -208,7 +208,7 @@ async def test_claims_are_mapped_as_the_settings_say(site: Site) -> None:
 
 async def test_roles_without_a_map_are_those_that_could_be_roles_and_never_admin(site: Site) -> None:
     token = site.provider.token(claims={"roles": ["admin", "reviewer", "/a/group", "treasurer", "reviewer"]})
-    assert (await site.believed(token)).actor.roles == ("reviewer", "treasurer")
+    assert (await site.claims_of(token)).actor.roles == ("reviewer", "treasurer")
 
 
 async def test_roles_that_no_map_names_give_nobody(site: Site) -> None:
@@ -275,13 +275,13 @@ async def test_token_whose_issuer_differs_in_a_slash_is_told_so(site: Site) -> N
 async def test_token_of_a_group_that_is_of_the_whole_tenant(site: Site, wide: str) -> None:
     token = site.provider.token(claims={"roles": ["reviewer", "treasurers"]})
 
-    assert (await site.believed(token, tenant_wide=wide)).wide is not None
-    assert (await site.believed(token, tenant_wide="others")).wide is None
+    assert (await site.claims_of(token, tenant_wide=wide)).wide is not None
+    assert (await site.claims_of(token, tenant_wide="others")).wide is None
 
 
 async def test_claim_that_says_the_whole_tenant_is_refused_and_the_setting_is_not(site: Site) -> None:
     assert "oidc_tenant_wide" in await site.refused(site.provider.token(claims={"project": "*"}))
-    assert (await site.believed(site.provider.token(), project="*")).wide is not None
+    assert (await site.claims_of(site.provider.token(), project="*")).wide is not None
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "identity.md"
@@ -318,7 +318,7 @@ async def test_example_of_the_documents_believes_a_token_of_its_provider(site: S
     said, subject, roles = PROVIDERS[heading]
     own = {"aud": settings["audience"], "roles": [], **said}
 
-    actor = (await site.believed(site.provider.token(claims=own), **settings)).actor
+    actor = (await site.claims_of(site.provider.token(claims=own), **settings)).actor
 
     assert (actor.subject, actor.tenant, actor.project, actor.roles) == (subject, "acme", "default", roles)
     stranger = {**own, "hd": "other.example", "realm_access": {"roles": []}, "groups": [], "roles": []}
@@ -328,4 +328,4 @@ async def test_example_of_the_documents_believes_a_token_of_its_provider(site: S
 async def test_one_text_in_place_of_groups_counts_by_a_map_only(site: Site) -> None:
     token = site.provider.token(claims={"roles": "reviewer"})
     await site.refused(token)
-    assert (await site.believed(token, roles_map='{"reviewer": "analyst"}')).actor.roles == ("analyst",)
+    assert (await site.claims_of(token, roles_map='{"reviewer": "analyst"}')).actor.roles == ("analyst",)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from gateway.identity.doors import Authenticator
+from gateway.identity.authentication import Authenticator
 from gateway.identity.issuer import issue
 from gateway.identity.keys import ISSUERS, PublishedKeyFile
 from gateway.problems import Problem
-from gateway.rest.door import door_of
+from gateway.rest.request_context import context_of
 from gateway.shares.rates import Buckets
 from tests.gateway.facts import new_work
 
@@ -40,10 +40,10 @@ async def test_door_before_the_log_was_read_is_unavailable_also_for_an_admins_to
     )
 
     with pytest.raises(Problem) as refused:
-        await door_of(request_of(gateway, token))
+        await context_of(request_of(gateway, token))
     with pytest.raises(Problem) as unknown:
-        await door_of(request_of(gateway, "no token"))
+        await context_of(request_of(gateway, "no token"))
 
     assert (refused.value.code, unknown.value.code) == ("unavailable", "unauthenticated")
     gateway.caught_up = True
-    assert (await door_of(request_of(gateway, token))).actor.subject == "root"
+    assert (await context_of(request_of(gateway, token))).actor.subject == "root"

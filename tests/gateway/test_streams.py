@@ -24,7 +24,7 @@ from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, new_outg
 from tests.gateway.test_hub import ANNA
 
 LIMITS = Limits(sockets=2)
-LET_IN: Any = SimpleNamespace(look_again_s=60.0, check=partial(asyncio.sleep, 0))
+LET_IN: Any = SimpleNamespace(recheck_s=60.0, check=partial(asyncio.sleep, 0))
 
 
 class Forgetful:
@@ -40,7 +40,7 @@ class Forgetful:
         return None
 
 
-def door_of(seats: Seats, channels: str = "events") -> Any:
+def context_of(seats: Seats, channels: str = "events") -> Any:
     live, hub = new_live()
     gateway = SimpleNamespace(
         seats=seats,
@@ -54,7 +54,7 @@ def door_of(seats: Seats, channels: str = "events") -> Any:
         gateway=gateway,
         gate=SimpleNamespace(live=live, work=new_work()),
         actor=ANNA,
-        admission=LET_IN,
+        authentication=LET_IN,
         request=SimpleNamespace(headers={}),
         query=lambda name: channels if name == "channels" else None,
     )
@@ -74,9 +74,9 @@ async def served(stream: Any) -> None:
 
 async def test_stream_takes_one_of_its_subjects_places_until_it_ends() -> None:
     seats = Seats(LIMITS.sockets)
-    streams = [await stream_events(door_of(seats)) for _ in range(LIMITS.sockets)]
+    streams = [await stream_events(context_of(seats)) for _ in range(LIMITS.sockets)]
     with pytest.raises(Problem) as refused:
-        await stream_events(door_of(seats))
+        await stream_events(context_of(seats))
     assert (refused.value.status, refused.value.code) == (429, "quota")
 
     for stream in streams:
@@ -88,7 +88,7 @@ async def test_stream_takes_one_of_its_subjects_places_until_it_ends() -> None:
 async def test_stream_that_is_refused_takes_no_place() -> None:
     seats = Seats(LIMITS.sockets)
     with pytest.raises(Problem):
-        await stream_events(door_of(seats, "nonsense"))
+        await stream_events(context_of(seats, "nonsense"))
     assert len(seats) == 0
 
 

@@ -15,7 +15,7 @@ from gateway.live.outcome import Outcome, Refused
 from gateway.operations.plan import Gate, perform
 from gateway.problems import Problem
 from gateway.rest import calls as routes
-from gateway.rest.door import answer
+from gateway.rest.request_context import answer
 from schemas.refusals import Refusal
 
 NOW_MS = 10_000_000
@@ -104,7 +104,7 @@ def door_at(gate: Any, attempt_id: str) -> Any:
         key=None,
         priced=priced,
         perform=performed,
-        admission=SimpleNamespace(look_again_s=30, check=lambda: asyncio.sleep(0)),
+        authentication=SimpleNamespace(recheck_s=30, check=lambda: asyncio.sleep(0)),
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from gateway.operations.plan import Reply
 from gateway.problems import Problem
-from gateway.rest.door import Door
+from gateway.rest.request_context import RequestContext
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
@@ -195,7 +195,7 @@ async def test_planning_and_answering_over_rest_are_at_the_callers_cost() -> Non
     gateway: Any = SimpleNamespace(work=work, caught_up=True, gate=SimpleNamespace(perform=perform))
     admission: Any = SimpleNamespace(claims=claims)
     request: Any = None
-    await Door(request, gateway, admission).perform(lambda: [slow(row) for row in range(400)])  # type: ignore[arg-type, return-value]
+    await RequestContext(request, gateway, admission).perform(lambda: [slow(row) for row in range(400)])  # type: ignore[arg-type, return-value]
     assert work.spend(ANNA, 0.0) > 0.1
 
 

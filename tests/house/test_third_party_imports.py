@@ -1,4 +1,4 @@
-"""Single doors: each third-party package that acts on the world is imported in one place."""
+"""Third-party imports: each third-party package that acts on the world is imported in one place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.house.sources import imported_packages, name, room_files, tree
 
-DOORS = {
+IMPORTERS = {
     "aiokafka": (
         "log/kafka/*.py",
         "gateway/kafka/*.py",
@@ -35,13 +35,13 @@ DOORS = {
 IMPURE = {"asyncio", "time", "random", "secrets", "socket", "uuid", "os", "threading"}
 
 
-@pytest.mark.parametrize("package", DOORS)
-def test_package_is_imported_behind_its_door_only(package: str) -> None:
+@pytest.mark.parametrize("package", IMPORTERS)
+def test_package_is_imported_in_its_modules_only(package: str) -> None:
     outside = [
         name(path)
         for path in room_files()
         if package in imported_packages(path)
-        and not any(fnmatch(name(path), door) for door in DOORS[package])
+        and not any(fnmatch(name(path), module) for module in IMPORTERS[package])
     ]
     assert outside == [], "\n".join(outside)
 

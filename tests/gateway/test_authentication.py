@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.identity.doors import (
-    BELIEVED_S,
+from gateway.identity.authentication import (
+    VERIFIED_FOR_S,
     Authenticator,
     RolesChanged,
     acts_for,
@@ -48,21 +48,21 @@ async def test_claims_token_believed_once_still_expires(tmp_path: object, clock:
 
     directory = Path(str(tmp_path))
     token = issue(directory, "anna", ["reviewer"], "acme", "books", ttl_s=60)
-    door = Authenticator(load_or_create(directory).issuers.get, lambda: clock[0])
-    expires_at_s = await _expiry(door, token, clock)
+    authenticator = Authenticator(load_or_create(directory).issuers.get, lambda: clock[0])
+    expires_at_s = await _expiry(authenticator, token, clock)
     clock[0] = expires_at_s - 1
-    assert (await door.claims(token)).actor.subject == "anna"
+    assert (await authenticator.claims(token)).actor.subject == "anna"
     clock[0] = expires_at_s
     with pytest.raises(Problem) as caught:
-        await door.claims(token)
+        await authenticator.claims(token)
     assert caught.value.code is Refusal.UNAUTHENTICATED
 
 
-async def _expiry(door: Authenticator, token: str, clock: list[float]) -> int:
+async def _expiry(authenticator: Authenticator, token: str, clock: list[float]) -> int:
     import time
 
     clock[0] = time.time()
-    return (await door.claims(token)).expires_at_s
+    return (await authenticator.claims(token)).expires_at_s
 
 
 def people(*documents: dict[str, Any]) -> People:
@@ -75,12 +75,12 @@ def people(*documents: dict[str, Any]) -> People:
 async def test_still_stands_until_the_roles_that_count_are_others(tmp_path: Path) -> None:
     ann = {"principal": "ann", "subjects": ["anna", "root"], "roles": ["admin"]}
     now = [people(ann)]
-    door = Authenticator(load_or_create(tmp_path).issuers.get, people=lambda: now[0])
-    promoted = await door.claims(issue(tmp_path, "anna", ["analyst"], "acme", "books"))
-    unknown = await door.claims(issue(tmp_path, "bob", ["reviewer"], "acme", "books"))
+    authenticator = Authenticator(load_or_create(tmp_path).issuers.get, people=lambda: now[0])
+    promoted = await authenticator.claims(issue(tmp_path, "anna", ["analyst"], "acme", "books"))
+    unknown = await authenticator.claims(issue(tmp_path, "bob", ["reviewer"], "acme", "books"))
     assert promoted.actor.roles == ("admin",)
-    assert door.still_stands(promoted)
-    assert door.still_stands(unknown)
+    assert authenticator.has_same_roles(promoted)
+    assert authenticator.has_same_roles(unknown)
     for version in (
         {**ann, "roles": ["reviewer"]},
         {**ann, "disabled": True},
@@ -88,10 +88,10 @@ async def test_still_stands_until_the_roles_that_count_are_others(tmp_path: Path
         {**ann, "subjects": ["root"]},
     ):
         now[0] = people(ann, version)
-        assert not door.still_stands(promoted)
-        assert door.still_stands(unknown)
+        assert not authenticator.has_same_roles(promoted)
+        assert authenticator.has_same_roles(unknown)
     now[0] = people(ann, {"principal": "bob", "subjects": ["bob"], "roles": ["reviewer"]})
-    assert door.still_stands(unknown)
+    assert authenticator.has_same_roles(unknown)
 
 
 async def test_claims_issuers_file_damaged_is_unavailable_and_names_no_file(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ class Withdrawn:
         self.token = issue(directory, "anna", ["reviewer"], "acme", "books")
         self.path = directory / ISSUERS
         keys = PublishedKeyFile(self.path, lambda: self.now_s)
-        self.door = Authenticator(keys.get, lambda: self.now_s, keys_version=keys.version)
+        self.authenticator = Authenticator(keys.get, lambda: self.now_s, keys_version=keys.version)
 
     def write(self, text: str, after_s: float) -> None:
         self.path.write_text(text)
@@ -120,35 +120,35 @@ class Withdrawn:
 
 async def test_admission_ends_with_its_issuers_key_within_a_second(tmp_path: Path) -> None:
     issuers = Withdrawn(tmp_path)
-    admission = await issuers.door.admit(issuers.token)
-    await admission.check()
+    authentication = await issuers.authenticator.admit(issuers.token)
+    await authentication.check()
 
     issuers.write("{}", after_s=1.0)
 
     with pytest.raises(Problem) as caught:
-        await admission.check()
+        await authentication.check()
     assert caught.value.code is Refusal.UNAUTHENTICATED
     with pytest.raises(Problem):
-        await issuers.door.claims(issuers.token)
+        await issuers.authenticator.claims(issuers.token)
 
 
 async def test_admission_outlives_a_file_that_is_being_written_and_ends_after_its_minute(
     tmp_path: Path,
 ) -> None:
     issuers = Withdrawn(tmp_path)
-    admission = await issuers.door.admit(issuers.token)
+    authentication = await issuers.authenticator.admit(issuers.token)
     whole = issuers.path.read_text()
 
     issuers.write(whole[:10], after_s=1.0)
-    await admission.check()
+    await authentication.check()
     issuers.write(whole, after_s=1.0)
-    await admission.check()
+    await authentication.check()
     issuers.write(whole[:10], after_s=1.0)
-    await admission.check()
+    await authentication.check()
 
-    issuers.now_s += BELIEVED_S
+    issuers.now_s += VERIFIED_FOR_S
     with pytest.raises(Problem) as caught:
-        await admission.check()
+        await authentication.check()
     assert caught.value.code is Refusal.UNAVAILABLE
 
 
@@ -156,33 +156,33 @@ async def test_admission_is_verified_anew_after_a_minute_also_where_no_change_wa
     tmp_path: Path,
 ) -> None:
     issuers = Withdrawn(tmp_path)
-    believed = [load_or_create(tmp_path).issuers]
-    door = Authenticator(lambda kid: believed[0].get(kid), lambda: issuers.now_s)
-    admission = await door.admit(issuers.token)
-    believed[0] = {}
-    issuers.now_s += BELIEVED_S - 1
-    await admission.check()
+    keys_now = [load_or_create(tmp_path).issuers]
+    authenticator = Authenticator(lambda kid: keys_now[0].get(kid), lambda: issuers.now_s)
+    authentication = await authenticator.admit(issuers.token)
+    keys_now[0] = {}
+    issuers.now_s += VERIFIED_FOR_S - 1
+    await authentication.check()
     issuers.now_s += 1
     with pytest.raises(Problem) as caught:
-        await admission.check()
+        await authentication.check()
     assert caught.value.code is Refusal.UNAUTHENTICATED
 
 
 async def test_admission_expires_and_shows_that_roles_have_changed(tmp_path: Path) -> None:
     issuers = Withdrawn(tmp_path)
     now = [People()]
-    issuers.door.people = lambda: now[0]
-    admission = await issuers.door.admit(issuers.token)
+    issuers.authenticator.people = lambda: now[0]
+    authentication = await issuers.authenticator.admit(issuers.token)
     now[0] = people({"principal": "ann", "subjects": ["anna"], "roles": ["reviewer"], "disabled": True})
     with pytest.raises(RolesChanged):
-        await admission.check()
+        await authentication.check()
     now[0] = People()
-    await admission.check()
-    issuers.now_s = admission.claims.expires_at_s - 1
-    assert admission.look_again_s == 1.0
+    await authentication.check()
+    issuers.now_s = authentication.claims.expires_at_s - 1
+    assert authentication.recheck_s == 1.0
     issuers.now_s += 1
     with pytest.raises(Problem) as caught:
-        await admission.check()
+        await authentication.check()
     assert caught.value.detail == "the token has expired: get a new one"
 
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.idempotency import idempotency_key
-from gateway.identity.doors import Admission
+from gateway.identity.authentication import Authentication
 from gateway.live.cursor import CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Making, Reply
 from gateway.problems import Problem
@@ -43,17 +43,17 @@ VIEWS_LOOK_S = 0.05
 PAGE_BYTES = 8 * 1024 * 1024
 
 
-class Door(NamedTuple):
+class RequestContext(NamedTuple):
     """A request whose sender is authenticated."""
 
     request: Request
     gateway: Served
-    admission: Admission
+    authentication: Authentication
 
     @property
     def claims(self) -> Claims:
         """The claims of its token."""
-        return self.admission.claims
+        return self.authentication.claims
 
     @property
     def actor(self) -> Actor:
@@ -304,7 +304,7 @@ def still_reading() -> Problem:
     return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
 
 
-async def door_of(request: Request) -> Door:
+async def context_of(request: Request) -> RequestContext:
     """Authenticate a request.
 
     Raises:
@@ -312,9 +312,9 @@ async def door_of(request: Request) -> Door:
             the roles of its subject cannot be checked now; 422 invalid, a parameter is unknown to this route, empty
             or given twice.
     """
-    door = await door_for(request, request.headers)
+    context = await context_for(request, request.headers)
     _check_parameters(request)
-    return door
+    return context
 
 
 def _check_parameters(request: Request) -> None:
@@ -340,15 +340,15 @@ def _check_said_once(request: Request, name: str) -> None:
         raise Problem(Refusal.INVALID, f"{name} is empty: give it a value, or leave it out")
 
 
-async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
-    """Authenticate by the token in `headers`, which stand for the request's headers; errors as `door_of`."""
+async def context_for(request: Request, headers: Mapping[str, str]) -> RequestContext:
+    """Authenticate by the token in `headers`, which stand for the request's headers; errors as `context_of`."""
     gateway: Served = request.app.state.gateway
-    admission = await gateway.authenticator.of_headers(headers)
+    authentication = await gateway.authenticator.of_headers(headers)
     mark_request_authenticated(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have removed the roles that the token claims.
         raise still_reading()
-    actor = admission.claims.actor
+    actor = authentication.claims.actor
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
         most = gateway.settings.limits.requests_per_s
         detail = (
@@ -357,7 +357,7 @@ async def door_for(request: Request, headers: Mapping[str, str]) -> Door:
         raise Problem(Refusal.QUOTA, detail, retry_after=math.ceil(wait_s))
     await gateway.work.admit(owner_of(actor))
     request.scope["state"][OWNER] = owner_of(actor)
-    return Door(request, gateway, admission)
+    return RequestContext(request, gateway, authentication)
 
 
 async def read_raw(request: Request, most: int = BODY_MAX_BYTES) -> bytes | None:

@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 
 CACHED_TOKENS_MAX = 4_096
 # A token is verified again after this time: its key may have been revoked meanwhile.
-BELIEVED_S = 60.0
+VERIFIED_FOR_S = 60.0
 # How often an idle connection is checked for whether its token and roles are still valid.
-LOOK_AGAIN_S = 5.0
+RECHECK_S = 5.0
 RETRY_AFTER_S = 10
 ISSUER_SHOWN_CHARS = 200
 READERS = ("reviewer", "operator", "analyst")
@@ -39,7 +39,7 @@ DEFAULT_PROJECT = "default"
 PROJECT_HEADER = "Placet-Project"
 
 
-class Believed(NamedTuple):
+class VerifiedToken(NamedTuple):
     """A verified token, with the time until which the verification is valid and the version of the issuers' keys."""
 
     claims: Claims
@@ -68,7 +68,7 @@ class Authenticator:
     oidc: OidcIssuer | None = None
     people: Callable[[], People] = People
     keys_version: Callable[[], int] = lambda: 0
-    _believed: OrderedDict[str, Believed] = field(default_factory=OrderedDict, init=False)
+    _verified_tokens: OrderedDict[str, VerifiedToken] = field(default_factory=OrderedDict, init=False)
 
     async def claims(self, token: str, project: str = "") -> Claims:
         """Return the claims of a token.
@@ -81,14 +81,14 @@ class Authenticator:
             Problem: 401 unauthenticated; 403 not_authorised, the token is for another project; 503 unavailable, the
                 identity provider's keys cannot be fetched.
         """
-        return self._resolved((await self.believe(token)).claims, project)
+        return self._resolved((await self.verify(token)).claims, project)
 
-    async def admit(self, token: str, project: str = "") -> Admission:
-        """Return an admission that checks the token while its connection lives; arguments and errors as `claims`."""
-        believed = await self.believe(token)
-        return Admission(self, token, self._resolved(believed.claims, project), believed)
+    async def admit(self, token: str, project: str = "") -> Authentication:
+        """Authenticate a connection, for as long as it lives; arguments and errors as `claims`."""
+        verification = await self.verify(token)
+        return Authentication(self, token, self._resolved(verification.claims, project), verification)
 
-    async def believe(self, token: str, before: Believed | None = None) -> Believed:
+    async def verify(self, token: str, before: VerifiedToken | None = None) -> VerifiedToken:
         """Verify a token, unless a recent verification is still valid.
 
         Args:
@@ -99,29 +99,29 @@ class Authenticator:
             Problem: 401 unauthenticated; 503 unavailable, the token cannot be verified now.
         """
         now, version = self.clock(), self.keys_version()
-        known = self._believed.get(token, before)
+        known = self._verified_tokens.get(token, before)
         stands = known is not None and now < known.until_s
         if known is not None and stands and known.keys_version == version:
             return known
         try:
             claims = await self._verified(token, now)
         except TokenRefused as error:
-            self._believed.pop(token, None)
+            self._verified_tokens.pop(token, None)
             raise Problem(Refusal.UNAUTHENTICATED, str(error)) from error
         except (IssuerUnavailable, KeysUnreadable) as error:
             if known is not None and stands:
                 # The keys have changed but cannot be read now: the earlier verification counts until its end.
                 return known
-            self._believed.pop(token, None)
+            self._verified_tokens.pop(token, None)
             raise _unavailable(error) from error
-        believed = Believed(claims, min(claims.expires_at_s, now + BELIEVED_S), version)
-        self._believed.pop(token, None)
-        self._believed[token] = believed
-        if len(self._believed) > CACHED_TOKENS_MAX:
-            self._believed.popitem(last=False)
-        return believed
+        verification = VerifiedToken(claims, min(claims.expires_at_s, now + VERIFIED_FOR_S), version)
+        self._verified_tokens.pop(token, None)
+        self._verified_tokens[token] = verification
+        if len(self._verified_tokens) > CACHED_TOKENS_MAX:
+            self._verified_tokens.popitem(last=False)
+        return verification
 
-    def still_stands(self, claims: Claims) -> bool:
+    def has_same_roles(self, claims: Claims) -> bool:
         """Return True if claims that were verified earlier give the same roles now."""
         # The token's own roles count again once its subject is no longer an account of a principal.
         said = replace(claims, actor=claims.token_actor or claims.actor)
@@ -151,9 +151,9 @@ class Authenticator:
             asked=asked,
         )
 
-    def wrong(self) -> str | None:
+    def fault(self) -> str | None:
         """Return a fault of the identity provider, for the operator; None if there is none, or no provider."""
-        return None if self.oidc is None else self.oidc.keys.wrong()
+        return None if self.oidc is None else self.oidc.keys.fault()
 
     async def close(self) -> None:
         """Close the connections to an identity provider."""
@@ -171,7 +171,7 @@ class Authenticator:
             return read_claims(token, self.public_keys, now)
         raise TokenRefused(_other_issuer(issuer, oidc.settings.issuer))
 
-    async def of_headers(self, headers: Mapping[str, str]) -> Admission:
+    async def of_headers(self, headers: Mapping[str, str]) -> Authentication:
         """Authenticate by the token of the Authorization header, in the project of the header Placet-Project.
 
         Raises:
@@ -197,16 +197,16 @@ def project_of(headers: Mapping[str, str]) -> str:
 
 
 @dataclass(slots=True)
-class Admission:
+class Authentication:
     """The authentication of a connection: its token is checked again for as long as the connection lives.
 
-    `check` is called before every action and message on the connection, and every `LOOK_AGAIN_S` while it is idle.
+    `check` is called before every action and message on the connection, and every `RECHECK_S` while it is idle.
     """
 
-    door: Authenticator = field(repr=False)
+    authenticator: Authenticator = field(repr=False)
     token: str = field(repr=False)
     claims: Claims
-    believed: Believed = field(repr=False)
+    verification: VerifiedToken = field(repr=False)
     # The principals with which its roles were last checked: they are another object whenever one is published.
     _people: People | None = field(default=None, init=False, repr=False)
 
@@ -217,27 +217,27 @@ class Admission:
             RolesChanged: it gives other roles now.
             Problem: 401 unauthenticated, it has expired or is no longer valid; 503, it cannot be checked now.
         """
-        if self.door.clock() >= self.claims.expires_at_s:
+        if self.authenticator.clock() >= self.claims.expires_at_s:
             raise Problem(Refusal.UNAUTHENTICATED, "the token has expired: get a new one")
-        self.believed = await self.door.believe(self.token, self.believed)
-        people = self.door.people()
+        self.verification = await self.authenticator.verify(self.token, self.verification)
+        people = self.authenticator.people()
         if people is self._people:
             return
-        if not self.door.still_stands(self.claims):
+        if not self.authenticator.has_same_roles(self.claims):
             raise RolesChanged
         self._people = people
 
     @property
-    def look_again_s(self) -> float:
+    def recheck_s(self) -> float:
         """The time until the next check of an idle connection."""
-        left_s = self.claims.expires_at_s - self.door.clock()
-        return min(max(left_s, 0.0), LOOK_AGAIN_S)
+        left_s = self.claims.expires_at_s - self.authenticator.clock()
+        return min(max(left_s, 0.0), RECHECK_S)
 
-    async def ends(self) -> None:
+    async def until_invalid(self) -> None:
         """Check repeatedly, until `check` raises."""
         while True:
             await self.check()
-            await asyncio.sleep(self.look_again_s)
+            await asyncio.sleep(self.recheck_s)
 
 
 def _unavailable(error: IssuerUnavailable | KeysUnreadable) -> Problem:
@@ -347,7 +347,7 @@ def check_runs(actor: Actor, row: CallRow) -> None:
     check_acts(actor, row["agent"])
 
 
-def check_told(actor: Actor, agent: str, tool: str | None = None) -> None:
+def check_receives_secrets(actor: Actor, agent: str, tool: str | None = None) -> None:
     """Refuse sensitive values to an actor that is neither the agent they are for nor the server of the tool.
 
     Operators act for agents, but no person may read sealed values.
