@@ -131,7 +131,7 @@ def still_hand_on(
     None of them may be excluded by the rule, or be a requester if the rule requires another person. If the first is
     not published, a lost role cannot be seen: what the decider saw at the delegation stands.
     """
-    if not all(may_still_speak(asked, requesters, one.by, one.person, people) for one in hands):
+    if not all(may_still_vote(asked, requesters, one.by, one.person, people) for one in hands):
         return False
     first = hands[-1]
     # Before the second version of HoldDelegated no roles were recorded.
@@ -139,7 +139,7 @@ def still_hand_on(
     return keeps_role(asked, first.by, first.roles, people, is_proven=is_proven)
 
 
-def may_still_speak(asked: Asked, requesters: Requesters, by: str, person: str, people: TenantPeople) -> bool:
+def may_still_vote(asked: Asked, requesters: Requesters, by: str, person: str, people: TenantPeople) -> bool:
     """Returns True if an account is unchanged, and is not known now to be excluded from deciding this hold.
 
     Args:

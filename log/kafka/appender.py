@@ -31,7 +31,7 @@ from schemas.topics import MAX_MESSAGE_BYTES
 SENDER_CANCELS = 10
 
 
-class Landed(NamedTuple):
+class AppendedBatch(NamedTuple):
     """The base offset of a batch and its timestamp, which is the broker's on a topic with LogAppendTime."""
 
     offset: int
@@ -59,7 +59,7 @@ class KafkaAppender:
         """See `Appender.append`."""
         return (await self.land(tp, records)).offset
 
-    async def land(self, tp: TopicPartition, records: Sequence[OutRecord]) -> Landed:
+    async def land(self, tp: TopicPartition, records: Sequence[OutRecord]) -> AppendedBatch:
         """Append as `append` does; returns the batch's offset and the broker's time."""
         if self._spoiled:
             raise AppendFailed(tp, self._spoiled)
@@ -91,11 +91,11 @@ class KafkaAppender:
             self._spoiled = "it was abandoned"
             await stop(self._producer)
 
-    async def _deliver(self, tp: TopicPartition, batch: BatchBuilder) -> Landed:
+    async def _deliver(self, tp: TopicPartition, batch: BatchBuilder) -> AppendedBatch:
         async with asyncio.timeout(self._timeout_ms / 1000):
             delivery = await self._producer.send_batch(batch, tp.topic, partition=tp.partition)
             metadata = await delivery
-        return Landed(int(metadata.offset), int(metadata.timestamp))
+        return AppendedBatch(int(metadata.offset), int(metadata.timestamp))
 
     def _spoil(self, tp: TopicPartition, reason: str) -> AppendFailed:
         self._spoiled = self._spoiled or reason

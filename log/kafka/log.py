@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from log.errors import AppendFailed, LogUnreachable, TopicMissing
-from log.kafka.appender import KafkaAppender, Landed, open_appender
+from log.kafka.appender import AppendedBatch, KafkaAppender, open_appender
 from log.kafka.client import KafkaSettings
 from log.kafka.cluster import Cluster
 from log.kafka.feed import KafkaFeed, open_feed
@@ -98,7 +98,7 @@ class KafkaLog:
         """See `Log.send_stamped`."""
         return (await self._send(tp, record)).at_ms
 
-    async def _send(self, tp: TopicPartition, record: OutRecord) -> Landed:
+    async def _send(self, tp: TopicPartition, record: OutRecord) -> AppendedBatch:
         await self._check_exists(tp)
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + SEND_FOR_S

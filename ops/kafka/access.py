@@ -35,7 +35,7 @@ from ops.errors import KafkaFailedError
 from ops.files import damaged, read_json, write_text
 from ops.kafka.acl import INSTALLATION, PRINCIPALS, Grant, grants
 from ops.kafka.settings import BROKER_USER
-from ops.kafka.wire import PLAIN, SCRAM, Connection, NotLetIn, SignIn
+from ops.kafka.wire import PLAIN, SCRAM, Connection, SignIn, SignInFailed
 from schemas.topics import Topics
 
 CREATE_ACLS = (30, 1)
@@ -136,7 +136,7 @@ class Access:
                 with Connection(host, port, TIMEOUT_S) as connection:
                     connection.sign_in(self.sign_in(PRINCIPALS[-1]))
                     return
-            except NotLetIn:
+            except SignInFailed:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(POLL_S)
@@ -176,7 +176,7 @@ def _upsert_passwords(connection: Connection, users: Sequence[SignIn]) -> None:
 
 def _check(code: int, message: str | None) -> None:
     if code:
-        raise NotLetIn(f"error {code}: {message or 'no reason given'}")
+        raise SignInFailed(f"error {code}: {message or 'no reason given'}")
 
 
 def _settings(principal: str, password: str) -> str:

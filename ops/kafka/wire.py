@@ -28,7 +28,7 @@ class SignIn(NamedTuple):
     password: str
 
 
-class NotLetIn(ConnectionError):
+class SignInFailed(ConnectionError):
     """The broker did not take the user's word."""
 
 
@@ -69,7 +69,7 @@ class Connection:
         """Say who asks from here on.
 
         Raises:
-            NotLetIn: the broker does not take it, or does not know the password itself.
+            SignInFailed: the broker does not take it, or does not know the password itself.
         """
         name = who.mechanism.encode()
         self._check(self.ask(SASL_HANDSHAKE, struct.pack(">h", len(name)) + name), who)
@@ -93,7 +93,7 @@ class Connection:
         except StopIteration:
             return
         except ValueError as error:
-            raise NotLetIn(f"{who.user}: {error}") from error
+            raise SignInFailed(f"{who.user}: {error}") from error
 
     def _authenticate(self, said: bytes, who: SignIn) -> bytes:
         answer = self.ask(SASL_AUTHENTICATE, struct.pack(">i", len(said)) + said)
@@ -106,7 +106,7 @@ class Connection:
     def _check(self, answer: bytes, who: SignIn) -> None:
         code = struct.unpack_from(">h", answer)[0]
         if code:
-            raise NotLetIn(f"the broker does not let {who.user} in (error {code})")
+            raise SignInFailed(f"the broker does not let {who.user} in (error {code})")
 
     def _read(self, size: int) -> bytes:
         content = b""

@@ -11,7 +11,7 @@ from faust.types import TP
 from mode import CrashingSupervisor
 
 from log.kafka.settings import client_settings
-from services.processors.eager import begin
+from services.processors.eager_coroutines import start_eagerly
 from services.processors.settings import ProcessorSettings, credentials
 from services.processors.trust import Source, TrustProcessor
 from services.processors.watchdog import Lease
@@ -24,7 +24,7 @@ FETCH_MIN_BYTES = 256 * 1024
 FETCH_WITHIN_MS = 250
 
 # Returns the records of a partition that are kept.
-Thin = Callable[[TP, list[Any]], list[Any]]
+DropUnused = Callable[[TP, list[Any]], list[Any]]
 
 
 class IdempotentProducer(driver.Producer):
@@ -34,7 +34,7 @@ class IdempotentProducer(driver.Producer):
         return {"acks": "all", "enable_idempotence": True}
 
 
-class GatheringThread(driver.AIOKafkaConsumerThread):
+class TunedConsumerThread(driver.AIOKafkaConsumerThread):
     """Faust's consumer thread, with settings that faust lacks: for the wait of a fetch and for faust's own alarms."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
@@ -63,8 +63,8 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
     """
 
     class SeekingConsumer(driver.Consumer):
-        def _new_consumer_thread(self) -> GatheringThread:
-            return GatheringThread(self, loop=self.loop, beacon=self.beacon)
+        def _new_consumer_thread(self) -> TunedConsumerThread:
+            return TunedConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
         async def wait_first(self, *waited: Any, **bounds: Any) -> Any:
             """Deliver a message without four tasks for it, if nothing has to be waited for.
@@ -75,7 +75,7 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
             if len(waited) != 2 or not all(map(asyncio.iscoroutine, waited)):
                 return await super().wait_first(*waited, **bounds)
             handing, suspension = waited
-            if (begun := begin(handing)) is not None:
+            if (begun := start_eagerly(handing)) is not None:
                 return await super().wait_first(begun, suspension, **bounds)
             suspension.close()
             return None
@@ -89,8 +89,10 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
     return SeekingConsumer
 
 
-def thinned_consumer(positions: Callable[[], Mapping[TP, int]], thin: Thin) -> type[driver.Consumer]:
-    """The seeking consumer, which makes no message for the records that `thin` drops.
+def filtering_consumer(
+    positions: Callable[[], Mapping[TP, int]], drop_unused: DropUnused
+) -> type[driver.Consumer]:
+    """The seeking consumer, which makes no message for the records that `drop_unused` leaves out.
 
     Faust treats dropped records as a gap: it would keep each one in a tree of intervals, and fill it with every
     offset at each commit. One agent takes the messages in order and acknowledges them in order, so the offset to
@@ -100,7 +102,7 @@ def thinned_consumer(positions: Callable[[], Mapping[TP, int]], thin: Thin) -> t
     class ThinnedConsumer(seeking_consumer(positions)):  # type: ignore[misc]
         async def _getmany(self, *asked: Any, **bounds: Any) -> Any:
             found = await super()._getmany(*asked, **bounds)
-            return {tp: thin(tp, records) for tp, records in found.items()} if found else found
+            return {tp: drop_unused(tp, records) for tp, records in found.items()} if found else found
 
         async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
             """Keep no gap."""
@@ -185,7 +187,7 @@ def build(settings: ProcessorSettings, topic_id: str, on_ready: Callable[[], Non
     table.on_recover(processor.load)
     transport: Any = app.transport
     transport.Producer = IdempotentProducer
-    transport.Consumer = thinned_consumer(processor.positions, processor.thin)
+    transport.Consumer = filtering_consumer(processor.positions, processor.drop_unused)
     facts = raw_topic(app, settings.topics.executions)
 
     @app.agent(facts, name="trust", concurrency=1)

@@ -92,7 +92,7 @@ class PartitionFold:
 
         Args:
             raw: the record.
-            first: the first offset of the records that it stands for (`thinning`); None: its own offset.
+            first: the first offset of the records that it stands for (`record_filter`); None: its own offset.
 
         Raises:
             PositionLost: it is not the requested first record.

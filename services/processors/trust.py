@@ -27,7 +27,7 @@ from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
 from services.processors.errors import PartsNotWhole
 from services.processors.fold import PartitionFold, group_by_partition, is_unused
 from services.processors.meters import UNSEEN
-from services.processors.thinning import Thinning
+from services.processors.record_filter import RecordFilter
 from services.processors.watchdog import Gauge, Lease
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class TrustProcessor:
         self._folds: dict[int, PartitionFold] = {}
         self._loaded = False
         self.meters = UNSEEN
-        self.thinning = Thinning(is_unused, self._whole_through)
+        self.record_filter = RecordFilter(is_unused, self._whole_through)
 
     async def load(self) -> None:
         """Load the partitions of an assignment; faust calls this when the table is recovered."""
@@ -96,9 +96,9 @@ class TrustProcessor:
         self.meters.counted(len(current), len(parts))
         return current
 
-    def thin(self, tp: TP, records: list[Any]) -> list[Any]:
+    def drop_unused(self, tp: TP, records: list[Any]) -> list[Any]:
         """The records of a fetch that faust gets."""
-        return self.thinning.thin(tp.partition, records) if tp.topic == self._source else records
+        return self.record_filter.drop_unused(tp.partition, records) if tp.topic == self._source else records
 
     def positions(self) -> dict[TP, int]:
         """The offset to read next, by partition of the facts."""
@@ -130,7 +130,7 @@ class TrustProcessor:
         counted = {number: fold.needs_through for number, fold in folds.items()}
         _check_ends(counted, await self._read_ends(assigned))
         self._folds = folds
-        self.thinning.forget()
+        self.record_filter.forget()
         self._loaded = True
         logger.info("continuing from %s", {number: fold.start for number, fold in folds.items()})
         self._on_ready()
@@ -150,7 +150,7 @@ class TrustProcessor:
     async def _apply(self, event: Any) -> PartitionFold:
         message = event.message
         fold = self._folds[message.partition]
-        first = self.thinning.first_of(message.partition, message.offset)
+        first = self.record_filter.first_of(message.partition, message.offset)
         if first > fold.position:
             await self._explain_gap(message.partition, fold.position)
         fold.apply(raw_record(message), first)

@@ -11,8 +11,8 @@ from schemas.seals import LogSeals, Sealer
 from schemas.term import NO_CLAIM, rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
-from services.runtime.carrier import Carrier, Published
 from services.runtime.clock import LogClock, wall_ms
+from services.runtime.command_forwarder import CommandForwarder, Published
 from services.runtime.deadlines import Deadlines
 from services.runtime.definitions_book import AdoptedRules, Adoption, DefinitionsBook, TrustFor, unknown_trust
 from services.runtime.definitions_partition import DefinitionsPartition
@@ -94,7 +94,7 @@ class Assembly:
             fresh_id=self.fresh_id,
             deadlines=deadlines,
             time=self._time(commands_tp.partition, clock),
-            carrier=Carrier(
+            forwarder=CommandForwarder(
                 executions=executions,
                 published=Published(lambda: self.book.current.standing, self.book.answered),
                 signer=self.signer,
@@ -114,7 +114,7 @@ class Assembly:
     ) -> PartitionWriter:
         definitions = DefinitionsPartition(self.empty)
         events_tp = TopicPartition(self.log.topics.definitions, commands_tp.partition)
-        ledger = Ledger(definitions, rule_of(self.seals, events_tp.topic), apart=self.book.apart)
+        ledger = Ledger(definitions, rule_of(self.seals, events_tp.topic), offload=self.book.offload)
         return PartitionWriter(
             log=self.log,
             appender=appender,

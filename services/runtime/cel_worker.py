@@ -16,7 +16,7 @@ import msgspec
 from services.domain.input_schema import misfit
 from services.domain.policy import Bindings, EvaluationFailed
 from services.domain.policy.cel import DoesNotCompile, compile_expression, run
-from services.runtime import later
+from services.runtime import deferred_imports
 from services.runtime.frames import receive_frame, send_frame
 
 MEMORY_LIMIT_BYTES = 1 << 30
@@ -40,7 +40,7 @@ def main(descriptor: int, limit_ms: int) -> None:
     # The default action ends the process even while the binding holds the interpreter lock.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     # Load now: the asker's time limit is for the answer, not for loading.
-    later.load()
+    deferred_imports.load()
     # If the parent was killed, there is nobody to answer or to report an error to: that also ends this process.
     with socket.socket(fileno=descriptor) as parent, suppress(ConnectionResetError, BrokenPipeError):
         send_frame(parent, b"ready")

@@ -19,10 +19,10 @@ from services.domain.definitions import Definitions
 from services.domain.memory.standing_rules import StandingRule, StandingRules, never
 from services.domain.policy import Verdict
 from services.domain.state import Call, Execution
-from services.runtime.apart import Apart, in_place
 from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
+from services.runtime.offloading import Offload, in_place
 
 # Returns the statistics of a tenant's and project's agent with a tool; None while incomplete.
 TrustFor = Callable[[str, str, str, str], Mapping[str, Any] | None]
@@ -37,7 +37,7 @@ def unknown_trust(tenant: str, project: str, agent: str, tool: str) -> None:
 class DefinitionsBook:
     """Follows `placet.definitions` under the term rule and notifies listeners.
 
-    Records are folded `apart`, since compiling them may take long. The visible state changes at once, on the event
+    Records are folded `offload`, since compiling them may take long. The visible state changes at once, on the event
     loop, when a chunk of records has been folded.
     """
 
@@ -45,7 +45,7 @@ class DefinitionsBook:
     empty: Definitions
     listeners: set[Callable[[], None]] = field(default_factory=set)
     seals: LogSeals | None = None
-    apart: Apart = in_place
+    offload: Offload = in_place
     _ledger: Ledger = field(init=False)
     _folded: DefinitionsPartition = field(init=False)
     _current: Definitions = field(init=False)
@@ -54,7 +54,7 @@ class DefinitionsBook:
 
     def __post_init__(self) -> None:
         self._folded = DefinitionsPartition(self.empty)
-        self._ledger = Ledger(self._folded, rule_of(self.seals, self.tp.topic), apart=self.apart)
+        self._ledger = Ledger(self._folded, rule_of(self.seals, self.tp.topic), offload=self.offload)
         self._show()
 
     @property

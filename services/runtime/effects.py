@@ -1,7 +1,7 @@
 """The effects of a fold on other partitions, as data: a live writer passes them on once the events are acknowledged.
 
 They are not lost with a writer, since they also follow from the fold: the next writer begins with what is left to do
-(`Carrier.start`, `Deadlines.start`).
+(`CommandForwarder.start`, `Deadlines.start`).
 """
 
 from typing import Literal
@@ -14,10 +14,11 @@ from services.domain.memory.rule_uses import Use
 from services.domain.memory.standing_rules import StandingRules
 
 
-class Errand(Struct, frozen=True):
+# Snapshots store it under the names of earlier versions.
+class RuleChange(Struct, frozen=True, rename={"change_id": "errand_id"}):
     """A rule to make, or to suspend. Its id is also its command's, so that a repeat is the same command."""
 
-    errand_id: str
+    change_id: str
     kind: Literal["make", "suspend"]
     tenant: str
     project: str
@@ -34,7 +35,7 @@ class Errand(Struct, frozen=True):
         rule = rules.find(self.tenant, self.rule_id)
         if rule is None:
             return False
-        return self.kind == "make" or rule.heeds(self.errand_id)
+        return self.kind == "make" or rule.heeds(self.change_id)
 
 
 class Reserving(Struct, frozen=True):
@@ -52,6 +53,6 @@ class Answer(Struct, frozen=True):
     use: Use
 
 
-Effect = Errand | Reserving | Answer
+Effect = RuleChange | Reserving | Answer
 Effects = tuple[Effect, ...]
 NOTHING: Effects = ()

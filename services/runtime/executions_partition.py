@@ -21,8 +21,8 @@ from services.domain.policy import Verdict
 from services.domain.state import CLOSED, Call, Execution
 from services.runtime.answered import Answered, NewestAnswered, Seen
 from services.runtime.effects import NOTHING, Effects, Reserving
-from services.runtime.errands import Errands
 from services.runtime.large_commands import LargeCommands
+from services.runtime.rule_changes import PendingRuleChanges
 from services.runtime.rule_uses_partition import RuleUsesPartition
 
 Due = tuple[int, str]  # the time (ms), and the call or hold that is due
@@ -75,7 +75,7 @@ class ExecutionsPartition:
 
     An execution that has ended and has nothing left to settle moves to `recent`, where late commands still get their
     exact refusal. From there, in order of ending, only its key is kept, so that its id is never used again. `uses`
-    are the standing rules that are counted here, and `errands` the changes of rules that these executions ask for.
+    are the standing rules that are counted here, and `rule_changes` what these executions ask to change of rules.
     `reserving` are the executions with calls that wait for a use of one. `unreadable` maps executions with an event
     that cannot be folded to the reason: they get no further decisions. `orphans` are the commands that were answered
     without an execution, or with only its key. `large` decides whose large commands are put off; without it none are.
@@ -88,7 +88,7 @@ class ExecutionsPartition:
     unreadable: dict[bytes, str] = field(default_factory=dict)
     orphans: NewestAnswered = field(default_factory=NewestAnswered)
     reserving: set[bytes] = field(default_factory=set)
-    errands: Errands = field(default_factory=Errands)
+    rule_changes: PendingRuleChanges = field(default_factory=PendingRuleChanges)
     large: LargeCommands | None = None
     uses: RuleUsesPartition = field(init=False)
 
@@ -131,7 +131,7 @@ class ExecutionsPartition:
         effects = NOTHING
         if key not in self.unreadable:
             entry.state = evolve(entry.state, event.body, event.meta.at_ms)
-            effects = self.errands.apply(event)
+            effects = self.rule_changes.apply(event)
         entry.commands.note(event)
         self._count(key, entry, event.meta)
         return (*effects, Reserving(key)) if entry.state.reserving else effects
@@ -197,7 +197,7 @@ class ExecutionsPartition:
             now_ms=now_ms,
             definitions_through=rules.through_offset,
             tool=lambda name: rules.tool(tenant, name, project),
-            judge=lambda execution, call: rules.judge(execution, call, now_ms, rests=self.errands.rests),
+            judge=lambda execution, call: rules.judge(execution, call, now_ms, rests=self.rule_changes.rests),
             people=people,
             standing=lambda project, agent, tool: self._in_force(rules, (tenant, project, agent, tool)),
             execution_id=split_execution_key(command.key)[2],
@@ -206,11 +206,11 @@ class ExecutionsPartition:
 
     def _in_force(self, rules: Rules, place: Place) -> tuple[InForce, ...]:
         """The rules that are active for an agent and tool, without those that were contradicted here."""
-        errands = self.errands
+        rule_changes = self.rule_changes
         return tuple(
-            InForce(rule.document, (rule.tenant, rule.rule_id) in errands.spent, rule.activators)
+            InForce(rule.document, (rule.tenant, rule.rule_id) in rule_changes.spent, rule.activators)
             for rule in rules.standing.active(*place)
-            if not errands.rests(rule)
+            if not rule_changes.rests(rule)
         )
 
     def _begin(self, event: Event) -> Entry | None:

@@ -19,8 +19,8 @@ from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, RawRecord, UnreadableRecord
 from schemas.term import TermRule
 from services.runtime.answered import Seen
-from services.runtime.apart import Apart, in_place
 from services.runtime.effects import NOTHING, Effects
+from services.runtime.offloading import Offload, in_place
 
 SPARED_MAX = 10
 # Records about the log itself, under a key of their own (`claim.log_key`).
@@ -80,7 +80,7 @@ class Ledger:
         idle_claims: claims that won since the last progress, not counting progress one by one.
         events_since_snapshot: the number of records read since the fold or its snapshot began.
         unreadable: the number of records that could not be read at all.
-        apart: runs the folding of records and the decisions on them, if these may take long.
+        offload: runs the folding of records and the decisions on them, if these may take long.
     """
 
     aggregates: Aggregates
@@ -97,11 +97,11 @@ class Ledger:
     idle_claims: int = 0
     events_since_snapshot: int = 0
     unreadable: int = 0
-    apart: Apart = field(default=in_place, compare=False, repr=False)
+    offload: Offload = field(default=in_place, compare=False, repr=False)
 
     async def read_all(self, raws: Sequence[RawRecord]) -> None:
         """Read the next records of the partition."""
-        await self.apart(partial(self._read_all, raws))
+        await self.offload(partial(self._read_all, raws))
 
     def _read_all(self, raws: Sequence[RawRecord]) -> None:
         for raw in raws:

@@ -27,14 +27,14 @@ from schemas.seals import load_seals, sealer_of, signs
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
-from services.runtime.apart import on_thread
 from services.runtime.assembly import Assembly
 from services.runtime.cel_helper import CelHelper
+from services.runtime.deferred_imports import DeferredImports
 from services.runtime.definitions_book import DefinitionsBook
 from services.runtime.identity import check_identity, watch_identity
 from services.runtime.large_commands import LargeCommands
-from services.runtime.later import Later
 from services.runtime.meters import Meters
+from services.runtime.offloading import on_thread
 from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
 from services.runtime.trial import ForkedTrial
 from services.runtime.trust_tail import TrustTail
@@ -92,8 +92,8 @@ async def _work(
     counted: Mapping[int, int],
 ) -> None:
     seals = load_seals(settings)
-    later = Later()
-    book = DefinitionsBook(log, empty, seals=seals, apart=on_thread)
+    imports = DeferredImports()
+    book = DefinitionsBook(log, empty, seals=seals, offload=on_thread)
     await book.load()
     trust = TrustTail(log)
     await trust.load()
@@ -112,7 +112,7 @@ async def _work(
         signer=_signer(keys_dir),
         sealer=sealer_of(settings) if signs(settings) else None,
         seals=seals,
-        trial=ForkedTrial(leave, later.loaded),
+        trial=ForkedTrial(leave, imports.loaded),
         meters=Meters(health.registry),
         large=LargeCommands(),
         counted=counted,
@@ -121,7 +121,7 @@ async def _work(
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
     keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
-    updating = health.keep_updating(lambda: _update_status(worker, health, later))
+    updating = health.keep_updating(lambda: _update_status(worker, health, imports))
     watching = watch_identity(log, Path(settings["data_dir"]) / "topics.json")
     await _together(worker, [watching, book.follow(), trust.follow(), keeper.run(), updating])
 
@@ -142,9 +142,9 @@ async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]
         await asyncio.gather(work, *beside, return_exceptions=True)
 
 
-def _update_status(worker: Worker, health: HealthReporter, later: Later) -> None:
+def _update_status(worker: Worker, health: HealthReporter, imports: DeferredImports) -> None:
     if worker.settled:
-        later.begin()
+        imports.begin()
     terms = worker.terms()
     health.status.partitions = tuple(sorted(terms))
     health.status.terms = tuple(terms[partition] for partition in sorted(terms))

@@ -15,10 +15,10 @@ from immutables import Map
 from msgspec import Struct
 
 from services.runtime.answered import NewestAnswered
-from services.runtime.effects import Errand
-from services.runtime.errands import RuleName
+from services.runtime.effects import RuleChange
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
+from services.runtime.rule_changes import RuleName
 from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: older snapshots are then ignored.
@@ -26,7 +26,7 @@ FOLD_VERSION = 17
 COMPRESSION = 1
 
 
-class SavedLedger(Struct, frozen=True, kw_only=True):
+class SavedLedger(Struct, frozen=True, kw_only=True, rename={"rule_changes": "errands"}):
     """The whole ledger."""
 
     claim: int
@@ -46,7 +46,7 @@ class SavedLedger(Struct, frozen=True, kw_only=True):
     unreadable: list[tuple[bytes, str]]
     orphans: NewestAnswered
     uses: list[tuple[bytes, UsesEntry]]
-    errands: list[Errand]
+    rule_changes: list[RuleChange]
     spent: list[RuleName]
 
 
@@ -70,8 +70,8 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
         unreadable=sorted(executions.unreadable.items()),
         orphans=executions.orphans,
         uses=sorted(executions.uses.entries.items(), key=itemgetter(0)),
-        errands=list(executions.errands.every.values()),
-        spent=sorted(executions.errands.spent),
+        rule_changes=list(executions.rule_changes.every.values()),
+        spent=sorted(executions.rule_changes.spent),
     )
     return zlib.compress(_ENCODER.encode(saved), COMPRESSION)
 
@@ -103,9 +103,9 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     executions.unreadable = dict(saved.unreadable)
     executions.orphans = saved.orphans
     executions.uses.entries = dict(saved.uses)
-    for errand in saved.errands:
-        executions.errands.add(errand)
-    executions.errands.spent = set(saved.spent)
+    for change in saved.rule_changes:
+        executions.rule_changes.add(change)
+    executions.rule_changes.spent = set(saved.spent)
     for key, entry in executions.live.items():
         executions.note_reserving(key, entry.state)
 

@@ -24,8 +24,8 @@ from log.places import TopicPartition
 from log.port import Appender, CommandFeed, Log
 from schemas.record import RawRecord
 from services.runtime.appenders import Appenders
-from services.runtime.held_back import HeldBack
 from services.runtime.meters import WriterEnd
+from services.runtime.open_transactions import OpenTransactions
 from services.runtime.writer import Deposed, PartitionWriter
 
 GROUP = "placet-decider"
@@ -73,7 +73,7 @@ class Worker:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _appenders: Appenders = field(init=False)
     _feed: CommandFeed | None = field(default=None, init=False)
-    _held: HeldBack = field(default_factory=HeldBack)
+    _held: OpenTransactions = field(default_factory=OpenTransactions)
     _alone: asyncio.Lock = field(default_factory=asyncio.Lock)
     # The number of this process's writers that died of a command that they tried alone, by its offset.
     _died_of: defaultdict[TopicPartition, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))

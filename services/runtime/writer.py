@@ -7,7 +7,7 @@ The steps, in the order that makes them safe:
 5. Serve, while the clocks agree (see `log_time.py`), round by round: dead letters first, then one batch. Continue
    only if the batch was acknowledged exactly where the last one ended: anything else means that another process may
    be writing.
-6. Carry to other partitions what acknowledged batches ask for (see `carrier.py`).
+6. Carry to other partitions what acknowledged batches ask for (see `command_forwarder.py`).
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
 from schemas.seals import Sealer
 from schemas.term import NO_CLAIM
-from services.runtime.carrier import Carrier
 from services.runtime.claim import claim
+from services.runtime.command_forwarder import CommandForwarder
 from services.runtime.dead_letters import send_dead_letters
 from services.runtime.deadlines import Deadlines
 from services.runtime.ledger import Ledger
@@ -114,7 +114,7 @@ class PartitionWriter:
     time: LogTime
     deadlines: Deadlines | None = None
     snapshots: Snapshotting | None = None
-    carrier: Carrier | None = None
+    forwarder: CommandForwarder | None = None
     sealer: Sealer | None = None
     trial: Trial | None = None
     died_of: Mapping[int, int] = field(default_factory=dict)
@@ -187,8 +187,8 @@ class PartitionWriter:
             # A command that ended an earlier writer was in the log before this one claimed.
             _, self._suspect_before = await self.log.bounds(self.commands_tp)
         self._alive_at_s = _loop_time_s()
-        if self.carrier is not None:
-            self.carrier.start()
+        if self.forwarder is not None:
+            self.forwarder.start()
         if self.deadlines is not None:
             self.deadlines.start()
         await self._round(iter(()))
@@ -220,8 +220,8 @@ class PartitionWriter:
         timeout_s = min(ALIVE_EVERY_S, self.time.wait_s())
         if self.deadlines is not None and not self.time.wrong:
             timeout_s = min(timeout_s, self.deadlines.wait_ms() / 1000)
-        if self.carrier is not None and not self.time.wrong:
-            timeout_s = min(timeout_s, self.carrier.wait_ms() / 1000)
+        if self.forwarder is not None and not self.time.wrong:
+            timeout_s = min(timeout_s, self.forwarder.wait_ms() / 1000)
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
@@ -240,9 +240,9 @@ class PartitionWriter:
             await self._carefully()
         else:
             await self._round(self._drain())
-        if self.carrier is not None:
+        if self.forwarder is not None:
             # Every batch of this turn was acknowledged, so its effects can be carried to other partitions.
-            await self.carrier.carry(self.ledger.rule.claim)
+            await self.forwarder.forward(self.ledger.rule.claim)
 
     async def _send_nudge(self, record: OutRecord) -> int:
         offset = await self.log.send(self.commands_tp, record)
@@ -284,7 +284,7 @@ class PartitionWriter:
             await self._append(round_)
             round_ = self._begin()
             trials = await self._deadly_trials(round_, raw, deaths)
-            await self.ledger.apart(partial(self.rounds.decide_alone, round_, raw, deaths + trials, trials))
+            await self.ledger.offload(partial(self.rounds.decide_alone, round_, raw, deaths + trials, trials))
             await self._finish(round_)
             await self._say_alive(raw.offset)
         self._careful -= 1
@@ -310,7 +310,7 @@ class PartitionWriter:
 
     async def _round(self, raws: Iterator[RawRecord]) -> None:
         round_ = self._begin()
-        await self.ledger.apart(partial(self.rounds.decide, round_, raws))
+        await self.ledger.offload(partial(self.rounds.decide, round_, raws))
         await self._finish(round_)
 
     async def _finish(self, round_: Round) -> None:
@@ -325,8 +325,8 @@ class PartitionWriter:
         """Pass an acknowledged batch's deadlines and effects to the objects that handle them."""
         if self.deadlines is not None:
             self.deadlines.look(round_.touched)
-        if self.carrier is not None and round_.effects:
-            self.carrier.take(round_.effects)
+        if self.forwarder is not None and round_.effects:
+            self.forwarder.take(round_.effects)
 
     def _begin(self) -> Round:
         round_ = self.rounds.begin()

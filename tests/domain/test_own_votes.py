@@ -94,8 +94,8 @@ def excluded_by_delegation() -> tuple[World, Any, Actor]:
 
 AGENTS = {**THEOS, "agents": ["bot"]}
 EXCLUDED = {**MALS, "subjects": ["mallory", "t9"], "roles": ["treasurer"]}
-Begun = Callable[[], tuple[World, Any, Actor]]
-CASES: dict[str, tuple[Begun, dict[str, Any]]] = {
+EagerCoroutine = Callable[[], tuple[World, Any, Actor]]
+CASES: dict[str, tuple[EagerCoroutine, dict[str, Any]]] = {
     "the editor": (an_editors, TWO),
     "who handed it to the editor": (a_delegators_of_an_editor, TWO),
     "for whom the agent acts": (whom_the_agent_acts_for, AGENTS),
@@ -111,7 +111,7 @@ cases = pytest.mark.parametrize(("begun", "known"), CASES.values(), ids=CASES)
 
 @cases
 def test_quorum_counts_no_word_on_an_own_request_once_that_is_known(
-    begun: Begun, known: dict[str, Any]
+    begun: EagerCoroutine, known: dict[str, Any]
 ) -> None:
     world, hold, by = begun()
     assert names(decided(world, hold, "approve", by))[-1] == "DecisionRecorded"
@@ -125,7 +125,7 @@ def test_quorum_counts_no_word_on_an_own_request_once_that_is_known(
 
 @cases
 def test_consume_what_was_approved_as_an_own_request_is_held_again(
-    begun: Begun, known: dict[str, Any]
+    begun: EagerCoroutine, known: dict[str, Any]
 ) -> None:
     world, hold, by = begun()
     decided(world, hold, "approve", by)
@@ -140,7 +140,7 @@ def test_consume_what_was_approved_as_an_own_request_is_held_again(
 
 @cases
 def test_consume_after_more_than_were_asked_for_have_approved_needs_no_own_word(
-    begun: Begun, known: dict[str, Any]
+    begun: EagerCoroutine, known: dict[str, Any]
 ) -> None:
     """The own word counted for nothing: what is left is of as many as the rule asks for."""
     world, hold, by = begun()

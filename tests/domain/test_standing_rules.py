@@ -281,8 +281,8 @@ def test_revoke_what_a_rule_released_contradicts_it_and_it_rests_here_at_once() 
     assert names(events) == ["RuleContradicted", "GrantRevoked"]
     assert the(events, "RuleContradicted").rule_id == rule_id
     assert "HoldOpened" in names(pay(made, "third"))
-    (errand,) = [found for found in made.partition.errands.every.values() if found.kind == "suspend"]
-    publish(made, RuleSuspended(rule_id=rule_id, reason="", evidence=errand.text, by="placet:decider"))
+    (change,) = [found for found in made.partition.rule_changes.every.values() if found.kind == "suspend"]
+    publish(made, RuleSuspended(rule_id=rule_id, reason="", evidence=change.text, by="placet:decider"))
     publish(made, RuleActivated(rule_id=rule_id, reason="", by="rudi"))
     assert "ToolCallReleased" in names(pay(made, "fourth"))
 
@@ -332,7 +332,7 @@ def test_revoke_what_the_run_remembers_ends_that() -> None:
     pay(made, "second")
     assert names(made.ask(k.RevokeGrant(call_id="second"), RITA)) == ["RuleContradicted", "GrantRevoked"]
     assert "HoldOpened" in names(pay(made, "third"))
-    assert made.partition.errands.every == {}
+    assert made.partition.rule_changes.every == {}
 
 
 def test_rule_of_named_people_does_not_stand_for_any_reviewer() -> None:

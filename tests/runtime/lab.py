@@ -28,9 +28,9 @@ from schemas.term import rule_of
 from schemas.topics import partition_of
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
-from services.runtime.apart import Apart, in_place
 from services.runtime.assembly import Assembly
 from services.runtime.definitions_book import DefinitionsBook
+from services.runtime.offloading import Offload, in_place
 from services.runtime.trial import Trial
 from services.runtime.worker import Worker
 
@@ -100,7 +100,7 @@ class Lab:
     local_ms: Any = None
     sealer: Sealer | None = None
     seals: LogSeals | None = None
-    apart: Apart = in_place
+    offload: Offload = in_place
     agent: Actor = AGENT
     olga: Actor = OLGA
     rita: Actor = RITA
@@ -142,7 +142,7 @@ class Lab:
     ) -> Running:
         log = log or self.log
         empty = Definitions(policies=PolicySet())
-        book = DefinitionsBook(log, empty, seals=self.seals, apart=self.apart)
+        book = DefinitionsBook(log, empty, seals=self.seals, offload=self.offload)
         await book.load()
         # A log in memory stamps by a clock of its own: whoever is not told otherwise has the same.
         local_ms = self.local_ms or getattr(log, "_now_ms", None)

@@ -10,7 +10,7 @@ from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.state import Execution
 from services.runtime.answered import Answered, NewestAnswered
-from services.runtime.effects import Errand
+from services.runtime.effects import RuleChange
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.rule_uses_partition import UsesEntry
@@ -58,8 +58,8 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     executions.forgotten, executions.unreadable = {b"acme/main/old"}, {OTHER: "why"}
     executions.orphans = filled(NewestAnswered)
     executions.uses.entries[USES] = filled(UsesEntry)
-    executions.errands.add(filled(Errand))
-    executions.errands.spent.add(("acme", "r"))
+    executions.rule_changes.add(filled(RuleChange))
+    executions.rule_changes.spent.add(("acme", "r"))
     for key in executions.live:
         executions.note_reserving(key, entry.state)
     data = encode_ledger(ledger, executions)
@@ -72,5 +72,5 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     assert (restored.forgotten, restored.unreadable) == (executions.forgotten, executions.unreadable)
     assert restored.uses.entries == executions.uses.entries
     assert list(restored.uses.entries[USES].commands.digests) == ["digests-2", "digests-1"]
-    assert (restored.errands, restored.reserving) == (executions.errands, executions.reserving)
+    assert (restored.rule_changes, restored.reserving) == (executions.rule_changes, executions.reserving)
     assert encode_ledger(restored_ledger, restored) == data

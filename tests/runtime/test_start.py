@@ -25,7 +25,7 @@ def test_decider_starts_without_what_it_needs_for_some_decisions_only() -> None:
 
 
 def test_what_is_loaded_later_is_all_that_was_left_out() -> None:
-    program = f"from services.runtime import later; later.load(); {PROGRAM}"
+    program = f"from services.runtime import deferred_imports; deferred_imports.load(); {PROGRAM}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert {"jsonschema", "jwt", "sqlglot"} <= set(done.stdout.split())

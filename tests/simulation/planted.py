@@ -27,9 +27,9 @@ from services.domain.policy import scopes
 from services.runtime import rounds
 from services.runtime.answered import Answered
 from services.runtime.deadlines import Deadlines
-from services.runtime.errands import Errands
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.rounds import Round, Rounds
+from services.runtime.rule_changes import PendingRuleChanges
 from services.runtime.writer import PartitionWriter
 
 Patch = pytest.MonkeyPatch
@@ -277,7 +277,7 @@ def use_a_rule_that_rests(patch: Patch) -> None:
         )
 
     patch.setattr(StandingRules, "active", every)
-    patch.setattr(Errands, "rests", lambda self, rule: False)
+    patch.setattr(PendingRuleChanges, "rests", lambda self, rule: False)
 
 
 def judge_by_the_policy_of_another_project(patch: Patch) -> None:

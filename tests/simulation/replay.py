@@ -65,5 +65,5 @@ def _state(ledger: Ledger) -> dict[str, Any]:
         "forgotten executions": executions.forgotten,
         "refused commands": executions.orphans,
         "uses of rules": executions.uses.entries,
-        "errands": (executions.errands.every, executions.errands.spent),
+        "rule_changes": (executions.rule_changes.every, executions.rule_changes.spent),
     }

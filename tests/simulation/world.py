@@ -24,7 +24,7 @@ from schemas.envelope import Signer, Verifier
 from schemas.record import RawRecord
 from schemas.topics import Topics
 from services.domain.execution import calls, verdicts
-from services.runtime import carrier, executions_partition, snapshots, writer
+from services.runtime import command_forwarder, executions_partition, snapshots, writer
 from tests.simulation import loop
 from tests.simulation.agents import Agent
 from tests.simulation.definitions import SHARED
@@ -259,7 +259,7 @@ def small_limits() -> Iterator[None]:
     changes: list[tuple[Any, str, Any]] = [
         (snapshots, "WORTHWHILE_EVENTS", 25),
         (executions_partition, "RECENT_MAX", 2),
-        (carrier, "RETRY_S", 0.2),
+        (command_forwarder, "RETRY_S", 0.2),
         (writer, "ALIVE_EVERY_RECORDS", 40),
         (verdicts, "GRANT_TTL_MS", 40_000),
         (calls, "RUN_TIMEOUT_MS", 20_000),

@@ -5,7 +5,7 @@ from schemas.actor import Actor, tool_role
 from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.requirement import roles_asked, widened
-from services.domain.authority.voices import REVIEWERS, asked_by, edited_by
+from services.domain.authority.vote_counting import REVIEWERS, asked_by, edited_by
 from services.domain.context import Context
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold

@@ -15,7 +15,7 @@ from schemas.events.holds import HoldCause
 from schemas.refusals import Refusal
 from schemas.requirement import AskedOfEdit, NamesPeople, Requirement, asked_of_edit_to_text
 from services.domain.authority.authority import requesters_of, roles_as_asked
-from services.domain.authority.voices import approves, word_of
+from services.domain.authority.vote_counting import approves, vote_of
 from services.domain.context import Context
 from services.domain.execution.endings import closing_events
 from services.domain.execution.opening import call_hold
@@ -92,7 +92,7 @@ def recorded(
 def completes(state: Execution, hold: Hold, call: Call, ctx: Context) -> bool:
     """True if the actor's approval is the last one that the hold needs."""
     people = ctx.people
-    word = word_of(hold, ctx.actor, people)
+    word = vote_of(hold, ctx.actor, people)
     return approves(hold, partial(requesters_of, state, hold, call, people), people, word)
 
 

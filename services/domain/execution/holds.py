@@ -17,7 +17,7 @@ from schemas.refusals import PRECEDENCE, Refusal
 from schemas.requirement import escalated, widened
 from schemas.standing_rule import standing_rule_from_text
 from services.domain.authority.authority import refusal_to_decide, requesters_of
-from services.domain.authority.voices import has_spoken, is_spoken_for
+from services.domain.authority.vote_counting import has_voted, is_represented
 from services.domain.context import Context
 from services.domain.execution.decision_content import Problem, content_problem
 from services.domain.execution.decisions import decision_events
@@ -227,11 +227,11 @@ def _already_voted(
     state: Execution, hold: Hold, call: Call | None, command: k.DecideHold, ctx: Context
 ) -> Problem | None:
     people = ctx.people
-    if has_spoken(hold, ctx.actor, people):
+    if has_voted(hold, ctx.actor, people):
         return Refusal.ALREADY_VOTED, "one person counts once"
     # A delegator can still reject, edit or respond.
     own = partial(requesters_of, state, hold, call, people)
-    if command.decision == "approve" and is_spoken_for(hold, own, ctx.actor, people):
+    if command.decision == "approve" and is_represented(hold, own, ctx.actor, people):
         return Refusal.ALREADY_VOTED, "a person who delegated the hold and their delegate count once"
     return None
 

@@ -6,7 +6,7 @@ from schemas.canonical import call_digest
 from schemas.requirement import Requirement
 from services.domain.arguments import arguments_misfit
 from services.domain.authority.authority import requesters_of, roles_as_asked
-from services.domain.authority.voices import approves
+from services.domain.authority.vote_counting import approves
 from services.domain.context import Context
 from services.domain.execution.opening import call_hold
 from services.domain.execution.verdicts import denial, release, revised, verdict_event

@@ -32,7 +32,7 @@ from schemas.standing_rule import (
 )
 from services.domain.arguments import parsed
 from services.domain.authority.authority import requesters_of
-from services.domain.authority.voices import counting, has_spoken, is_spoken_for, voice_of, word_of
+from services.domain.authority.vote_counting import counting, has_voted, is_represented, voice_of, vote_of
 from services.domain.context import Context
 from services.domain.memory.coverage import is_about, known, plain_rules, would_cover
 from services.domain.memory.predicates import exactly, fits, has_sealed
@@ -240,7 +240,7 @@ def _unlike_an_earlier_vote(
     """The reason why the approvers do not agree on what to remember: an earlier one did not ask for the same."""
     people = ctx.people
     own = partial(requesters_of, state, hold, call, people)
-    if has_spoken(hold, ctx.actor, people) or is_spoken_for(hold, own, ctx.actor, people):
+    if has_voted(hold, ctx.actor, people) or is_represented(hold, own, ctx.actor, people):
         return None  # `holds._already_voted` reports it.
     for vote in counting(hold, own, people):
         if vote.scope == "once":
@@ -260,7 +260,7 @@ def _unlike_an_earlier_vote(
 
 def _makers(hold: Hold, requesters: frozenset[str], ctx: Context) -> tuple[Maker, ...]:
     """All whose approvals a remembered decision consists of, the actor last."""
-    votes = (*counting(hold, lambda: requesters, ctx.people), word_of(hold, ctx.actor, ctx.people))
+    votes = (*counting(hold, lambda: requesters, ctx.people), vote_of(hold, ctx.actor, ctx.people))
     return tuple(_maker(hold, vote, ctx.people) for vote in votes)
 
 

@@ -21,7 +21,7 @@ from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.standing_rule import RuleRefused, StandingRuleDocument, standing_rule_from_text
 from services.domain.authority.backing import made_by, number_behind
-from services.domain.authority.voices import REVIEWERS
+from services.domain.authority.vote_counting import REVIEWERS
 from services.domain.memory.predicates import fixed_values
 
 RuleCommand = MakeRule | ActivateRule | SuspendRule | RevokeRule

@@ -16,7 +16,7 @@ from services.processors.app import (
     seeking_consumer,
 )
 from services.processors.notifications.config import Notifications
-from services.processors.notifications.letters import DeadLetters
+from services.processors.notifications.dead_letters import DeadLetters
 from services.processors.notifications.outbox import Outbox
 from services.processors.notifications.processor import Notifier
 from services.processors.notifications.sender import Sender
@@ -46,9 +46,9 @@ def build(
     app = faust_app(settings)
     lease = Lease(settings.session_timeout_s)
     notifier = Notifier(app, Source(settings.topics, topic_id, settings.seals), outbox, lease, on_ready)
-    letters = DeadLetters(app, settings.topics, settings.partitions)
+    dead_letters = DeadLetters(app, settings.topics, settings.partitions)
     senders = [
-        Sender(endpoint, outbox, notifications.link_base, letters.bury, _now_ms)
+        Sender(endpoint, outbox, notifications.link_base, dead_letters.write, _now_ms)
         for endpoint in notifications.endpoints
     ]
     notifier.serve(senders, _now_ms)

@@ -22,7 +22,7 @@ from ops.kafka.access import Access
 from ops.kafka.acl import INSTALLATION, PRINCIPALS, READER, SNAPSHOTS
 from ops.kafka.broker import Broker, BrokerConfig
 from ops.kafka.probe import brokers_alive
-from ops.kafka.wire import PLAIN, SCRAM, Connection, NotLetIn, SignIn
+from ops.kafka.wire import PLAIN, SCRAM, Connection, SignIn, SignInFailed
 from ops.ports import LOOPBACK
 from ops.role import ROLES
 from ops.topics import ensure_topics
@@ -149,7 +149,7 @@ def test_case_40_wrong_password_opens_neither_listener(own: Broker, mechanism: s
     assert own.ports is not None
     for port in (own.ports.listener, own.ports.controller):
         for user in ("kafka", INSTALLATION):
-            with Connection(LOOPBACK, port, WITHIN_S) as connection, pytest.raises((NotLetIn, EOFError)):
+            with Connection(LOOPBACK, port, WITHIN_S) as connection, pytest.raises((SignInFailed, EOFError)):
                 connection.sign_in(SignIn(mechanism, user, "guessed"))
 
 
@@ -193,7 +193,7 @@ async def test_passwords_outlive_a_crash_of_the_broker_and_a_lost_file_makes_a_n
     assert await _may_write(own, DECIDER, TOPICS.executions)
     assert await _may_read(own, READER, TOPICS.executions)
     assert own.ports is not None
-    with Connection(LOOPBACK, own.ports.listener, WITHIN_S) as connection, pytest.raises(NotLetIn):
+    with Connection(LOOPBACK, own.ports.listener, WITHIN_S) as connection, pytest.raises(SignInFailed):
         connection.sign_in(old)
 
 

@@ -66,11 +66,11 @@ class World:
         channel = channel or WebhookChannel(self.receiver.url, read_secret(SECRET), 5.0)
         endpoint = Endpoint(KEY, When(events=("hold_opened",)), Delivery(**delivery), channel)
         self.sender = Sender(
-            endpoint, self.outbox, "https://p", self.bury, lambda: self.now_ms, random.Random(7)
+            endpoint, self.outbox, "https://p", self.write, lambda: self.now_ms, random.Random(7)
         )
         return self.sender
 
-    async def bury(self, notices: Sequence[Notice], why: str) -> None:
+    async def write(self, notices: Sequence[Notice], why: str) -> None:
         if self.fails_to_bury:
             raise ConnectionError("no log")
         self.buried.append(([found.id for found in notices], why))

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 Work = Callable[[], None]
 # Runs work and returns when it is done; its exceptions are raised.
-Apart = Callable[[Work], Awaitable[None]]
+Offload = Callable[[Work], Awaitable[None]]
 
 
 async def in_place(work: Work) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from services.processors.eager import begin
+from services.processors.eager_coroutines import start_eagerly
 
 
 async def test_what_waits_for_nothing_has_ended_before_anything_else_runs() -> None:
@@ -13,7 +13,7 @@ async def test_what_waits_for_nothing_has_ended_before_anything_else_runs() -> N
     async def work() -> None:
         done.append("worked")
 
-    assert begin(work()) is None
+    assert start_eagerly(work()) is None
     assert done == ["worked"]
 
 
@@ -28,7 +28,7 @@ async def test_what_waits_goes_on_from_there_when_it_is_awaited() -> None:
         await second.wait()
         done.append("ended")
 
-    begun = begin(work())
+    begun = start_eagerly(work())
     assert begun is not None
     waiting = asyncio.ensure_future(begun)
     assert done == ["began"]
@@ -46,8 +46,8 @@ async def test_what_it_raises_reaches_the_caller_at_once_or_where_it_is_awaited(
         raise ValueError("refused")
 
     with pytest.raises(ValueError, match="refused"):
-        begin(fail(late=False))
-    begun = begin(fail(late=True))
+        start_eagerly(fail(late=False))
+    begun = start_eagerly(fail(late=True))
     assert begun is not None
     with pytest.raises(ValueError, match="refused"):
         await begun
@@ -64,7 +64,7 @@ async def test_cancellation_reaches_the_coroutine_which_may_wait_for_more() -> N
             await let_go.wait()
             done.append("let go")
 
-    begun = begin(work())
+    begun = start_eagerly(work())
     assert begun is not None
     waiting = asyncio.ensure_future(begun)
     await asyncio.sleep(0)

@@ -7,10 +7,10 @@ import asyncio
 from importlib import import_module
 
 # SQL's grammars, JSON Schema and tokens: none of them is needed to claim a partition, or to expire a hold.
-LATER = ("services.domain.policy.sql", "schemas.json_schema", "schemas.token")
+MODULES = ("services.domain.policy.sql", "schemas.json_schema", "schemas.token")
 
 
-class Later:
+class DeferredImports:
     """Loads the modules, once."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Later:
     def begin(self) -> None:
         """Load them on a thread, unless they are loaded or being loaded."""
         if self._loading is None:
-            self._loading = asyncio.create_task(asyncio.to_thread(load), name="later")
+            self._loading = asyncio.create_task(asyncio.to_thread(load), name="deferred imports")
 
     async def loaded(self) -> None:
         """Load them, and wait until they are loaded."""
@@ -30,5 +30,5 @@ class Later:
 
 def load() -> None:
     """Load them now."""
-    for name in LATER:
+    for name in MODULES:
         import_module(name)

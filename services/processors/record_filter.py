@@ -23,14 +23,14 @@ WholeThrough = Callable[[int], int | None]
 
 
 @dataclass(slots=True)
-class Thinning:
+class RecordFilter:
     """Thins the records of one topic, and stores what each kept record stands for."""
 
     is_unused: IsUnused
     whole_through: WholeThrough
     _firsts: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def thin(self, partition: int, records: Sequence[Any]) -> list[Any]:
+    def drop_unused(self, partition: int, records: Sequence[Any]) -> list[Any]:
         """The records that are kept.
 
         Args:

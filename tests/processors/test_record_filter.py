@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from schemas.record import RawRecord
 from services.processors.errors import PositionLost
 from services.processors.fold import PartitionFold, is_unused
-from services.processors.thinning import Thinning
+from services.processors.record_filter import RecordFilter
 from tests.processors.history import History
 from tests.processors.test_fold import TOPIC, checkpoint_of, counts, folded, history_of
 
@@ -18,14 +18,14 @@ SEEDS = st.integers(0, 2**32)
 
 
 class Fetched(NamedTuple):
-    """The fields of a consumer's record that thinning looks at."""
+    """The fields of a consumer's record that the filter looks at."""
 
     offset: int
     value: bytes | None
 
 
-def thinning(whole_through: int | None = -1) -> Thinning:
-    return Thinning(is_unused, lambda partition: whole_through)
+def record_filter(whole_through: int | None = -1) -> RecordFilter:
+    return RecordFilter(is_unused, lambda partition: whole_through)
 
 
 def fetches(raws: list[RawRecord], rng: random.Random) -> list[list[RawRecord]]:
@@ -40,10 +40,10 @@ def fetches(raws: list[RawRecord], rng: random.Random) -> list[list[RawRecord]]:
 
 def fold_thinned(history: History, fold: PartitionFold, seed: int) -> tuple[int, list[tuple[int, int]]]:
     """Feed a fold with what is kept; how much that was, and the gaps that showed."""
-    thin, given_, gaps = thinning(fold.needs_through), 0, []
+    filtering, given_, gaps = record_filter(fold.needs_through), 0, []
     for piece in fetches(history.raws(fold.start), random.Random(seed)):
-        for raw in thin.thin(0, piece):
-            first = thin.first_of(0, raw.offset)
+        for raw in filtering.drop_unused(0, piece):
+            first = filtering.first_of(0, raw.offset)
             if first > fold.position:
                 gaps.append((fold.position, first))
             fold.apply(raw, first)
@@ -88,45 +88,47 @@ def unused_and_used() -> tuple[bytes, bytes]:
 UNUSED, USED = unused_and_used()
 
 
-def kept(thin: Thinning, records: list[Fetched]) -> list[tuple[int, int]]:
+def kept(filtering: RecordFilter, records: list[Fetched]) -> list[tuple[int, int]]:
     """What is kept, each with the first offset that it stands for."""
-    return [(record.offset, thin.first_of(0, record.offset)) for record in thin.thin(0, records)]
+    return [
+        (record.offset, filtering.first_of(0, record.offset)) for record in filtering.drop_unused(0, records)
+    ]
 
 
 def test_thin_keeps_what_is_used_and_the_last_of_a_fetch() -> None:
     values = [UNUSED, UNUSED, USED, UNUSED, UNUSED]
     records = [Fetched(10 + number, value) for number, value in enumerate(values)]
 
-    assert kept(thinning(), records) == [(12, 10), (14, 13)]
+    assert kept(record_filter(), records) == [(12, 10), (14, 13)]
 
 
 def test_thin_ends_a_stretch_before_a_gap() -> None:
     records = [Fetched(offset, UNUSED) for offset in (10, 11, 14, 15)]
 
-    assert kept(thinning(), records) == [(11, 10), (15, 14)]
+    assert kept(record_filter(), records) == [(11, 10), (15, 14)]
 
 
 def test_thin_keeps_all_through_what_the_fold_wants_whole() -> None:
     records = [Fetched(offset, UNUSED) for offset in range(10, 16)]
 
-    assert kept(thinning(12), records) == [(10, 10), (11, 11), (12, 12), (15, 13)]
+    assert kept(record_filter(12), records) == [(10, 10), (11, 11), (12, 12), (15, 13)]
 
 
 @pytest.mark.parametrize("value", [b"", None, b"not avro", b"\x00\x00\x00\xff\xff"])
 def test_thin_keeps_what_nobody_can_read(value: bytes | None) -> None:
-    assert kept(thinning(), [Fetched(0, value), Fetched(1, UNUSED)]) == [(0, 0), (1, 1)]
+    assert kept(record_filter(), [Fetched(0, value), Fetched(1, UNUSED)]) == [(0, 0), (1, 1)]
 
 
 def test_thin_keeps_all_while_no_fold_is_loaded() -> None:
-    assert kept(thinning(None), [Fetched(0, UNUSED), Fetched(1, UNUSED)]) == [(0, 0), (1, 1)]
+    assert kept(record_filter(None), [Fetched(0, UNUSED), Fetched(1, UNUSED)]) == [(0, 0), (1, 1)]
 
 
 def test_forget_leaves_no_stretch_of_an_earlier_assignment() -> None:
-    thin = thinning()
-    thin.thin(0, [Fetched(0, UNUSED), Fetched(1, UNUSED)])
-    thin.forget()
+    filtering = record_filter()
+    filtering.drop_unused(0, [Fetched(0, UNUSED), Fetched(1, UNUSED)])
+    filtering.forget()
 
-    assert thin.first_of(0, 1) == 1
+    assert filtering.first_of(0, 1) == 1
 
 
 def test_apply_stretch_that_begins_elsewhere_than_asked_for_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Carries commands to other partitions for the executions and the rule uses of one partition.
+"""Forwards commands to other partitions for the executions and the rule uses of one partition.
 
 The work to do follows from the fold, so it is not lost with a writer: the next writer finds it there. Commands are
 sent at least once, after the batch that asks for them was acknowledged, and again until their effect is seen:
@@ -34,12 +34,12 @@ from schemas.topics import Topics, partition_of
 from services.domain.execution.deadlines import is_reserving
 from services.domain.memory.standing_rules import StandingRules
 from services.domain.state import Call
-from services.runtime.effects import Answer, Effect, Errand, Reserving
+from services.runtime.effects import Answer, Effect, Reserving, RuleChange
 from services.runtime.executions_partition import ExecutionsPartition
 
 RETRY_S = 1.0
 # For a rule that the definitions do not show yet: they may be unavailable for long.
-ERRAND_RETRY_MAX_S = 60.0
+RULE_CHANGE_RETRY_MAX_S = 60.0
 IDLE_MS = 60_000
 AT_ONCE = 100
 CONTRADICTED = "a decision went against it"
@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 
 class Published(NamedTuple):
-    """A carrier's view of the definitions: the newest standing rules, and which commands on a key left a trace."""
+    """A forwarder's view of the definitions: the newest standing rules, and which commands on a key left a trace."""
 
     standing: Callable[[], StandingRules]
     answered: Callable[[bytes, str], bool]
@@ -62,7 +62,7 @@ class Job(NamedTuple):
     at_s: float
     order: int
     attempt: int
-    what: "Question | Errand"
+    what: "Question | RuleChange"
 
 
 class Question(NamedTuple):
@@ -78,7 +78,7 @@ def _loop_time_s() -> float:
 
 
 @dataclass(slots=True)
-class Carrier:
+class CommandForwarder:
     """The commands of one partition that are under way to others.
 
     Attributes:
@@ -105,7 +105,7 @@ class Carrier:
     def start(self) -> None:
         """Queue what earlier writers left to do. Their answers are not sent again: the calls that wait ask again."""
         executions = self.executions
-        self.take([*map(Reserving, sorted(executions.reserving)), *executions.errands.every.values()])
+        self.take([*map(Reserving, sorted(executions.reserving)), *executions.rule_changes.every.values()])
 
     def take(self, effects: Iterable[Effect]) -> None:
         """Queue what an acknowledged batch asks for."""
@@ -113,7 +113,7 @@ class Carrier:
         for effect in effects:
             if isinstance(effect, Answer):
                 self._answers.append(effect)
-            elif isinstance(effect, Errand):
+            elif isinstance(effect, RuleChange):
                 self._put(effect, 1, now_s)
             else:
                 self._ask(effect.key, now_s)
@@ -124,7 +124,7 @@ class Carrier:
             return IDLE_MS
         return max(0, min(IDLE_MS, math.ceil((self._jobs[0].at_s - self.monotonic_s()) * 1000)))
 
-    async def carry(self, term: int) -> None:
+    async def forward(self, term: int) -> None:
         """Send everything that is due: all new commands, and again those without a visible effect.
 
         Args:
@@ -150,7 +150,7 @@ class Carrier:
                 self._known.add(question.reservation_id)
                 self._put(question, 1, now_s)
 
-    def _put(self, what: Question | Errand, attempt: int, at_s: float) -> None:
+    def _put(self, what: Question | RuleChange, attempt: int, at_s: float) -> None:
         self._order += 1
         heapq.heappush(self._jobs, Job(at_s, self._order, attempt, what))
 
@@ -169,12 +169,12 @@ class Carrier:
         """The command of a job; None if nothing is left to do."""
         if isinstance(job.what, Question):
             return self._reservation(job.what, job.attempt, term)
-        errand = job.what
-        if self.published.answered(errand.key, errand.errand_id) or errand.is_done(self.published.standing()):
+        change = job.what
+        if self.published.answered(change.key, change.change_id) or change.is_done(self.published.standing()):
             return None
         if job.attempt > 1:
-            logger.warning("the definitions do not show %s of rule %s yet", errand.kind, errand.rule_id)
-        return self._errand(errand)
+            logger.warning("the definitions do not show %s of rule %s yet", change.kind, change.rule_id)
+        return self._rule_change(change)
 
     def _reservation(
         self, question: Question, attempt: int, term: int
@@ -215,15 +215,15 @@ class Carrier:
         command_id = DECIDER_IDS + derived_id("settle", answer.command_id)
         return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key)
 
-    def _errand(self, errand: Errand) -> tuple[TopicPartition, Draft]:
+    def _rule_change(self, change: RuleChange) -> tuple[TopicPartition, Draft]:
         body: MakeRule | SuspendRule
-        if errand.kind == "make":
-            body = MakeRule(rule_id=errand.rule_id, document=errand.text)
+        if change.kind == "make":
+            body = MakeRule(rule_id=change.rule_id, document=change.text)
         else:
-            body = SuspendRule(rule_id=errand.rule_id, reason=CONTRADICTED, evidence=errand.text)
-        actor = decider_actor(errand.tenant, errand.project)
+            body = SuspendRule(rule_id=change.rule_id, reason=CONTRADICTED, evidence=change.text)
+        actor = decider_actor(change.tenant, change.project)
         target = TopicPartition(self.topics.definition_commands, 0)
-        return target, Draft(body, actor, errand.errand_id, errand.key)
+        return target, Draft(body, actor, change.change_id, change.key)
 
     def _to(self, key: bytes) -> TopicPartition:
         return TopicPartition(self.topics.commands, partition_of(key, self.partitions))
@@ -232,4 +232,4 @@ class Carrier:
 def _pause_s(job: Job) -> float:
     if isinstance(job.what, Question):
         return RETRY_S
-    return float(min(ERRAND_RETRY_MAX_S, RETRY_S * 2 ** min(job.attempt - 1, 10)))
+    return float(min(RULE_CHANGE_RETRY_MAX_S, RETRY_S * 2 ** min(job.attempt - 1, 10)))

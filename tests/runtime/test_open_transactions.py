@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from log.places import TopicPartition
-from services.runtime.held_back import HELD_AFTER_S, HeldBack
+from services.runtime.open_transactions import HELD_AFTER_S, OpenTransactions
 from tests.log.logs import KafkaWorld, poll, polled_until, record
 
 TP = TopicPartition("placet.commands", 2)
@@ -22,7 +22,7 @@ class Clock:
 
 def test_transaction_that_stands_still_is_told_and_one_that_goes_on_is_not() -> None:
     clock = Clock()
-    held = HeldBack(clock)
+    held = OpenTransactions(clock)
     for offset in range(5):
         assert held.trouble({TP: offset}) == ""
         clock.now += HELD_AFTER_S - 0.1

@@ -6,7 +6,7 @@ from typing import Any
 _Waiting = Coroutine[Any, Any, None]
 
 
-class Begun:
+class EagerCoroutine:
     """A coroutine that waits for something; awaiting it continues it."""
 
     def __init__(self, doing: _Waiting, waits_for: Any) -> None:
@@ -26,7 +26,7 @@ class Begun:
         yield from self._doing.__await__()
 
 
-def begin(doing: _Waiting) -> Begun | None:
+def start_eagerly(doing: _Waiting) -> EagerCoroutine | None:
     """Run a coroutine up to its first wait.
 
     Returns:
@@ -36,6 +36,6 @@ def begin(doing: _Waiting) -> Begun | None:
         Exception: any exception that it raises until then.
     """
     try:
-        return Begun(doing, doing.send(None))
+        return EagerCoroutine(doing, doing.send(None))
     except StopIteration:
         return None

@@ -14,7 +14,7 @@ HELD_AFTER_S = 3.0
 
 
 @dataclass
-class HeldBack:
+class OpenTransactions:
     """How long transactions have been open in a feed's partitions.
 
     Attributes:

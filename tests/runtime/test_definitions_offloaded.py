@@ -17,7 +17,7 @@ from schemas.policy_document import policy_from_value, size_problems
 from schemas.topics import Topics
 from services.domain.policy import cel, compiled, sql
 from services.domain.policy.programs import MATCHES_MAX, TOOLS_MAX, program_problems
-from services.runtime.apart import on_thread
+from services.runtime.offloading import on_thread
 from tests.runtime.lab import Lab, types
 
 START_MS = 1_780_000_000_000
@@ -92,7 +92,7 @@ async def test_case_31_decider_goes_on_while_the_worst_policy_is_published_and_a
     assert not size_problems(document)
     assert not program_problems(document)
     forget()
-    lab = Lab(MemoryLog(Topics(), 1, lambda: START_MS), 1, random.Random(seed), apart=on_thread)
+    lab = Lab(MemoryLog(Topics(), 1, lambda: START_MS), 1, random.Random(seed), offload=on_thread)
     try:
         await lab.start_worker("one")
         await lab.publish_basics()
@@ -111,7 +111,7 @@ async def test_case_31_decider_goes_on_while_the_worst_policy_is_published_and_a
 async def test_case_31_writer_that_recovers_the_definitions_reads_them_apart(seed: int) -> None:
     policy = worst_policy()
     log = MemoryLog(Topics(), 1, lambda: START_MS)
-    lab = Lab(log, 1, random.Random(seed), apart=on_thread)
+    lab = Lab(log, 1, random.Random(seed), offload=on_thread)
     try:
         first = await lab.start_worker("one")
         await lab.publish_policy(policy)

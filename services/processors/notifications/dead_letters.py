@@ -16,7 +16,7 @@ UNDELIVERABLE = "undeliverable"
 WITHIN_S = 30.0
 
 
-class LettersFailed(TrustError):
+class DeadLettersNotWritten(TrustError):
     """A dead letter could not be written; the message stays in the outbox and is tried again after a restart."""
 
 
@@ -28,17 +28,19 @@ class DeadLetters:
         self._topics = topics
         self._partitions = partitions
 
-    async def bury(self, notices: Sequence[Notice], why: str) -> None:
+    async def write(self, notices: Sequence[Notice], why: str) -> None:
         """Write one letter for each notice, and wait until every replica has them.
 
         Raises:
-            LettersFailed: they could not be written in time.
+            DeadLettersNotWritten: they could not be written in time.
         """
         try:
             async with asyncio.timeout(WITHIN_S):
                 await asyncio.gather(*[await self._send(notice, why) for notice in notices])
         except Exception as error:
-            raise LettersFailed(f"Dead letters could not be written ({type(error).__name__}).") from error
+            raise DeadLettersNotWritten(
+                f"Dead letters could not be written ({type(error).__name__})."
+            ) from error
 
     async def _send(self, notice: Notice, why: str) -> Any:
         source = notice.source

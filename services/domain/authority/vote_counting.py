@@ -14,7 +14,7 @@ from schemas.authority import (
     could_decide,
     hands_to,
     keeps_role,
-    may_still_speak,
+    may_still_vote,
     still_hand_on,
 )
 from schemas.principals import TenantPeople
@@ -72,22 +72,22 @@ def _is_of(wanted: Asked, by: str, had: tuple[str, ...], people: TenantPeople) -
     return could_decide(wanted, by, kept, people)
 
 
-def word_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
+def vote_of(hold: Hold, actor: Actor, people: TenantPeople) -> Vote:
     """The vote that an actor would cast now."""
     return Vote(actor.subject, actor.roles, people.principal_of(actor.subject), len(hold.delegations))
 
 
-def has_spoken(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
+def has_voted(hold: Hold, actor: Actor, people: TenantPeople) -> bool:
     """True if one of the hold's votes is the actor's own, by any of their accounts that is not disabled."""
     return people.name_of(actor.subject) in people.names_of(
         vote.by for vote in hold.votes if not people.is_disabled(vote.by)
     )
 
 
-def is_spoken_for(hold: Hold, requesters: Requesters, actor: Actor, people: TenantPeople) -> bool:
+def is_represented(hold: Hold, requesters: Requesters, actor: Actor, people: TenantPeople) -> bool:
     """True if the actor's approval would repeat a voice that the hold already has: a delegate's or delegator's."""
     voices = {voice_of(hold, vote, people) for vote in counting(hold, requesters, people)}
-    return voice_of(hold, word_of(hold, actor, people), people) in voices
+    return voice_of(hold, vote_of(hold, actor, people), people) in voices
 
 
 def voice_of(hold: Hold, vote: Vote, people: TenantPeople) -> str:
@@ -136,7 +136,7 @@ def _hands_then(hold: Hold, vote: Vote) -> Iterator[str]:
 
 def _still_counts(hold: Hold, requesters: Requesters, vote: Vote, people: TenantPeople) -> bool:
     asked = asked_by(hold, vote.delegations)
-    if not may_still_speak(asked, requesters, vote.by, vote.person, people):
+    if not may_still_vote(asked, requesters, vote.by, vote.person, people):
         return False
     if hands := _hands(hold, vote, people):
         return still_hand_on(asked, requesters, hands, people)
