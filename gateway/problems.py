@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from schemas.plain_words import by_place, sentence
-from schemas.refusals import HTTP_STATUS, PRECEDENCE, Refusal
+from schemas.refusals import HTTP_STATUS, Refusal
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 100
@@ -60,11 +60,6 @@ class Problem(Exception):
             "detail": self.detail,
             **self.fields,
         }
-
-
-def first_of(problems: Iterable[Problem]) -> Problem:
-    """Return the problem to answer if several apply: the earliest in the order of refusals."""
-    return min(problems, key=lambda problem: PRECEDENCE[problem.code])
 
 
 def not_found(what: str) -> Problem:

@@ -181,12 +181,6 @@ class Verifier:
         return self.decider_keys(kid), "decider"
 
 
-def with_token(draft: Draft, token: str) -> OutRecord:
-    """A command of a service that produces to Kafka itself, authenticated by its agent token."""
-    headers = (*_labels(draft, b"/placet/service"), ("placet_token", token.encode()))
-    return OutRecord(draft.key, codec.encode(draft.body), headers)
-
-
 def nudge(body: ExpireDue, name: str, key: bytes) -> OutRecord:
     """The timer's nudge, unsigned.
 

@@ -204,15 +204,6 @@ def policy_json_schema() -> dict[str, Any]:
     return {"$schema": dialect, "$id": "/schemas/policy.json", **PolicyDocument.model_json_schema()}
 
 
-def parse_policy(text: str) -> PolicyDocument:
-    """Read a policy document from YAML (or JSON).
-
-    Raises:
-        PolicyRefused: with every problem of form; expressions are not compiled here.
-    """
-    return policy_from_value(policy_value(text))
-
-
 def policy_value(text: str) -> Any:
     """The value of a YAML (or JSON) text, whatever its form is.
 

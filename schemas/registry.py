@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from schemas.canonical import parse_strict, sha256_hex
+from schemas.canonical import parse_strict
 
 AVRO_DIR = Path(__file__).parent / "avro"
 
@@ -82,20 +82,9 @@ def load(directory: Path) -> Registry:
     return Registry(by_id, by_subject)
 
 
-def edited_files(directory: Path = AVRO_DIR) -> tuple[str, ...]:
-    """The schema files that differ in any byte from what was shipped according to the manifest."""
-    manifest = _manifest(directory)
-    rows = [row for rows in manifest.values() for row in rows]
-    return tuple(row["file"] for row in rows if _sha256(directory / row["file"]) != row["sha256"])
-
-
 def _manifest(directory: Path) -> dict[str, list[dict[str, Any]]]:
     manifest: dict[str, list[dict[str, Any]]] = parse_strict((directory / "manifest.json").read_bytes())
     return manifest
-
-
-def _sha256(path: Path) -> str:
-    return sha256_hex(path.read_bytes())
 
 
 def _entry(directory: Path, subject: str, row: Mapping[str, Any]) -> SchemaEntry:

@@ -64,11 +64,6 @@ class DefinitionDesk:
         reply = await queue.asked(owner, {"kind": "policy", "tenant": owner[0], **question})
         return PolicyRead(reply["text"], reply["problems"], reply["difference"])
 
-    @property
-    def process_ids(self) -> tuple[int | None, int | None]:
-        """The present processes for publishing and checking; None before the first definition."""
-        return self._publishing.reader.process_id, self._checking.reader.process_id
-
     async def close(self) -> None:
         """End the processes."""
         await self._publishing.reader.close()

@@ -24,11 +24,6 @@ class Reader:
         self._budget_s = budget_s
         self._process: asyncio.subprocess.Process | None = None
 
-    @property
-    def process_id(self) -> int | None:
-        """The present process; None before the first definition."""
-        return None if self._process is None else self._process.pid
-
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """Return the answer of the process.
 

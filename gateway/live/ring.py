@@ -71,12 +71,6 @@ class Ring:
         """Return True if an event of this key is recent."""
         return key in self._last_of_key
 
-    def holds_all_since(self, vector: Vector) -> bool:
-        """Return True if everything after the vector is here, and the vector is of this very log."""
-        if vector.given != ALL_GIVEN and (vector.lane, vector.offsets[vector.lane]) not in self._marks:
-            return False
-        return all(map(self.connects, range(len(self.gone_through)), vector.offsets, vector.marks))
-
     def since(self, vector: Vector) -> Iterator[tuple[Group, int]]:
         """Yield everything after the vector in order of arrival, each with the number of its messages already sent.
 

@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import secrets
-import signal
 import subprocess
 import time
 import uuid
@@ -70,7 +69,7 @@ class BrokerConfig:
 
 
 class Broker:
-    """A handle on one embedded broker: start, stop, and for fault tests kill, pause and resume."""
+    """A handle on one embedded broker: start, stop, kill."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
@@ -157,21 +156,6 @@ class Broker:
             self._process.kill()
             self._process.wait()
         self._release()
-
-    def pause(self) -> None:
-        """Freeze it (SIGSTOP); returns when every thread has stopped."""
-        os.kill(self.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
-
-    def resume(self) -> None:
-        """Let a frozen one go on (SIGCONT)."""
-        os.kill(self.pid, signal.SIGCONT)
-
-    def restart(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start it again on the same directory and ports, stopping it first if it runs."""
-        if self.is_running:
-            self.stop()
-        self.start(timeout_s)
 
     def _launch(self) -> None:
         _check_space(self.config.data_dir)
@@ -266,17 +250,6 @@ class Broker:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-
-@contextlib.contextmanager
-def running_broker(config: BrokerConfig) -> Iterator[Broker]:
-    """A started broker, stopped at the end."""
-    broker = Broker(config)
-    broker.start()
-    try:
-        yield broker
-    finally:
-        broker.stop()
 
 
 def _class_path(cache: Path) -> str:

@@ -15,9 +15,6 @@ from projections.folds.events.executions import told_giving_up, told_refusal
 from projections.folds.resources import resource_of
 from projections.folds.rows import json_value, moment, place_of
 from projections.tables.audit import AUDIT, AuditRow, ShownAuditRow
-from projections.tables.calls import CallRow
-from projections.tables.executions import ExecutionRow
-from projections.tables.holds import HoldRow
 from projections.tables.standing_rules import StandingRuleRow
 from schemas.events.executions import CommandAbandoned, CommandRefused
 from schemas.ids import TENANT_WIDE, project_of_definition
@@ -27,26 +24,13 @@ from schemas.record import Event
 NO_PROJECT = ""
 
 
-def audit_entry(
-    event: Event,
-    *,
-    execution: ExecutionRow | None = None,
-    call: CallRow | None = None,
-    hold: HoldRow | None = None,
-) -> AuditRow | None:
-    """The audit row of an event, or None if it is not an act of authority.
+def entry_of(event: Event, before: Before) -> AuditRow | None:
+    """The audit row of an event of an execution, or None if it is not an act of authority.
 
     Args:
         event: any event of an execution.
-        execution: the execution's row before the event.
-        call: the row, before the event, of the call that it is about.
-        hold: the same for the hold.
+        before: the rows before the event: the execution's, and those of the call and the hold that it is about.
     """
-    return entry_of(event, Before(execution, call, hold))
-
-
-def entry_of(event: Event, before: Before) -> AuditRow | None:
-    """The audit row of an event of an execution; as `audit_entry`."""
     told = EFFECTS[type(event.body)].audit
     act = None if told is None else told(event.body, before)
     if act is None:

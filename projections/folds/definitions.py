@@ -6,8 +6,6 @@ from projections.folds.audit import definition_entry
 from projections.folds.effects import New, new
 from projections.folds.events.definitions import PUBLISHED
 from projections.folds.events.definitions import RETIRED as RETIRED
-from projections.folds.resources import resource_of
-from projections.folds.rows import json_value, moment
 from projections.folds.standing_rules import standing_rule_row
 from projections.tables.audit import AUDIT_ENTRIES
 from projections.tables.definitions import DEFINITIONS, DefinitionRow
@@ -76,30 +74,3 @@ def definition_row(event: Event) -> DefinitionRow | None:
         "event_id": event.meta.event_id,
         "command_id": event.meta.command_id,
     }
-
-
-def policy_json(row: DefinitionRow) -> dict[str, Any]:
-    """A version of a policy as the APIs return it."""
-    return _POLICY(row)
-
-
-def tool_json(row: DefinitionRow) -> dict[str, Any]:
-    """A tool as the APIs return it: its MCP definition with its version."""
-    definition: dict[str, Any] = json_value(row["document"])
-    return definition | {
-        "name": row["name"],
-        "version": row["version"],
-        "tool_version": row["tool_version"],
-        "by": row["published_by"],
-        "at": moment(row["published_at_ms"]),
-    }
-
-
-_POLICY = resource_of(
-    DEFINITIONS,
-    "name",
-    "version",
-    "document",
-    ("by", "published_by"),
-    ("at", "published_at_ms"),
-)

@@ -11,7 +11,7 @@ from projections.tables.calls import TOOL_CALLS, CallRow
 from projections.tables.columns import R, TableOf
 from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
-from projections.tables.log import DEAD_LETTERS, SKIPPED_RECORDS, DeadLetterRow, SkippedRow
+from projections.tables.log import DEAD_LETTERS, DeadLetterRow
 
 # The column of a list of reviewers → the action in the audit trail that is counted there.
 DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
@@ -231,12 +231,6 @@ def _letters(
     count = bounded(limit)
     tail = f"{condition} {_NEWEST_LETTERS} LIMIT {count + 1}"
     return page_of(moment.select(DEAD_LETTERS, tail, _flat(values)), count, *_LETTERS_ORDER)
-
-
-def skipped_records(moment: Moment, limit: int | None = None) -> list[SkippedRow]:
-    """Records that the projector could not read. They belong to the installation, not to a tenant."""
-    tail = f'ORDER BY "topic", "log_partition", "log_offset" LIMIT {bounded(limit)}'
-    return moment.select(SKIPPED_RECORDS, tail)
 
 
 def _page(

@@ -7,7 +7,6 @@ As a backslash is always doubled, the original can be derived exactly from the s
 """
 
 import re
-from collections.abc import Iterable
 
 from schemas.display.characters import (
     FOREIGN,
@@ -135,14 +134,6 @@ def escaped_lines(text: str, badges: Badges) -> list[str]:
         said = raw.rstrip(" ")
         lines.append(_shown(said, badges) + _spaces(len(raw) - len(said)))
     return lines + _blank_lines(blank)
-
-
-def badges_of(texts: Iterable[str]) -> tuple[Badge, ...]:
-    """The badges of texts."""
-    badges = Badges()
-    for text in texts:
-        escaped(text, badges)
-    return badges.sorted()
 
 
 def revealed(text: str) -> str:

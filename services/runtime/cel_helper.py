@@ -73,11 +73,6 @@ class CelHelper:
         # Started once the first one is ready, so that the decider's own start does not wait for it.
         self._spare: _Helper | None = None
 
-    @property
-    def process_id(self) -> int:
-        """The id of the current helper process."""
-        return self._helper.process.pid
-
     def evaluate(self, expression: CompiledExpression, bindings: Bindings) -> bool:
         """Evaluate in this process while all conditions on the call are certainly small, else in the helper.
 

@@ -21,10 +21,10 @@ from gateway.identity.authentication import (
 )
 from gateway.identity.issuer import issue
 from gateway.identity.keys import ISSUERS, PublishedKeyFile, load_or_create
-from gateway.problems import Problem, first_of
+from gateway.problems import Problem
 from schemas.actor import Actor
 from schemas.principals import People, principal_from_value
-from schemas.refusals import PRECEDENCE, Refusal
+from schemas.refusals import Refusal
 from schemas.token import Claims
 
 BOT = Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing")
@@ -274,9 +274,3 @@ def test_permitted_scope_of_somebody_else_refused(claim: str | None, actor: Acto
     with pytest.raises(Problem) as caught:
         permitted_scope(claims(actor, user=claim), "user", "bob")
     assert caught.value.code is Refusal.NOT_AUTHORISED
-
-
-def test_first_of_follows_the_order_of_refusals() -> None:
-    problems = [Problem(code, "") for code in reversed(Refusal)]
-    assert first_of(problems).code is Refusal.UNAUTHENTICATED
-    assert first_of(problems[:5]).code is min((p.code for p in problems[:5]), key=PRECEDENCE.__getitem__)

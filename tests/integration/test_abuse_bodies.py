@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from schemas import commands as k
-from schemas.envelope import Draft, with_token
+from schemas.envelope import Draft
 from tests.integration.doors import (
     Tenant,
     agent_of,
@@ -23,6 +23,7 @@ from tests.integration.doors import (
     socket,
 )
 from tests.integration.site import Site
+from tests.schemas.token_commands import with_token
 from tests.servers.stack import PLACET, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]

@@ -15,7 +15,7 @@ import pytest
 from gateway.identity.keys import load_or_create
 from schemas import commands as k
 from schemas.canonical import canonical
-from schemas.envelope import Draft, with_token
+from schemas.envelope import Draft
 from schemas.events.executions import CommandRefused
 from tests.integration.doors import (
     POLICY,
@@ -35,6 +35,7 @@ from tests.integration.doors import (
     socket,
 )
 from tests.integration.site import Site
+from tests.schemas.token_commands import with_token
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 

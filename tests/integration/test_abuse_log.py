@@ -11,7 +11,7 @@ from gateway.identity.issuer import issue
 from log.places import TopicPartition
 from schemas import codec
 from schemas import commands as k
-from schemas.envelope import Draft, with_token
+from schemas.envelope import Draft
 from schemas.events.calls import ToolCallReleased
 from schemas.events.holds import DecisionRecorded
 from schemas.events.log import WriterAlive, WriterClaimed
@@ -33,6 +33,7 @@ from tests.integration.doors import (
     site_log,
 )
 from tests.integration.site import Site
+from tests.schemas.token_commands import with_token
 from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]

@@ -19,6 +19,7 @@ from ops.kafka.broker import Broker
 from ops.ports import free_port
 from schemas.topics import Topics
 from tests.log.logs import PATIENCE_S, KafkaWorld, kafka_world, poll, read_all, record, records, take, texts
+from tests.servers.brokers import pause, resume
 
 pytestmark = pytest.mark.broker
 
@@ -101,7 +102,7 @@ async def test_append_broker_killed_outcome_unknown_and_a_fresh_appender_goes_on
     assert texts((await anext(tail))[1]) == ["before"]
     following = asyncio.ensure_future(take(tail, 1))
 
-    broker.pause()
+    pause(broker)
     append = asyncio.ensure_future(appender.append(events, records("lost")))
     await asyncio.sleep(0.1)
     broker.kill()
@@ -127,7 +128,7 @@ async def test_append_broker_frozen_what_waited_is_never_sent(broker: Broker, ow
     tp = TopicPartition(log.topics.executions, 0)
     appender = await log.appender()
     await appender.append(tp, records("before"))
-    broker.pause()
+    pause(broker)
     try:
         cancelled = asyncio.ensure_future(appender.append(tp, records("in flight")))
         waiting = asyncio.ensure_future(appender.append(tp, records("waiting")))
@@ -141,7 +142,7 @@ async def test_append_broker_frozen_what_waited_is_never_sent(broker: Broker, ow
         await appender.abandon()
         assert time.monotonic() - began < 3
     finally:
-        broker.resume()
+        resume(broker)
     fresh = await log.appender()
     await fresh.append(tp, records("after"))
     # The cancelled batch was on its way and may land at any time: that is what terms are for.

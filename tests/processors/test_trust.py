@@ -23,6 +23,7 @@ from services.processors.errors import EXIT_STALLED
 from tests.processors.gaps import commit_foreign_record, delete_records
 from tests.processors.history import AGENTS, PROJECTS, TENANTS, TOOLS, History, histories
 from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_parts, produce, read_all
+from tests.servers.brokers import pause, resume
 
 pytestmark = pytest.mark.broker
 
@@ -295,10 +296,10 @@ async def test_trust_broker_that_hangs_ends_it_by_the_watchdog_and_the_next_star
         role.start()
         role.wait_ready()
         await produce_all(role, found, 0, 200)
-        broker.pause()
+        pause(broker)
         assert role.wait_end() == EXIT_STALLED
         assert "No progress on " in role.log
-        broker.resume()
+        resume(broker)
         await produce_all(role, found, 200)
         role.start()
         raws = await until_counted(role, found)

@@ -164,7 +164,7 @@ def test_judge_while_the_helper_starts_is_held_at_once() -> None:
 def test_evaluate_helper_that_was_killed_is_an_error_and_comes_back() -> None:
     with CelHelper(budget_ms=WAIT_MS) as helper:
         helper.wait_ready(WAIT_MS)
-        os.kill(helper.process_id, signal.SIGKILL)
+        os.kill(_process_id(helper), signal.SIGKILL)
         with pytest.raises(EvaluationFailed):
             ask(helper, NESTED, {"l": [1.0] * 100})
 
@@ -211,12 +211,12 @@ def test_misfit_of_a_schema_that_had_the_helper_killed_twice_harms_no_other_any_
             helper.wait_ready(WAIT_MS)
             assert "could not be applied" in str(helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS))
         helper.wait_ready(WAIT_MS)
-        living = helper.process_id
+        living = _process_id(helper)
 
         with pytest.raises(NotNow, match="twice within a minute"):
             helper.misfit(SLOW_SCHEMA, SLOW_ARGUMENTS)
 
-        assert helper.process_id == living
+        assert _process_id(helper) == living
         assert helper.misfit('{"properties":{"a":{"pattern":"^b+$"}}}', {"a": "bbb"}) is None
 
 
@@ -227,12 +227,12 @@ def test_evaluate_condition_that_had_the_helper_killed_twice_is_held_without_ano
             with pytest.raises(PolicyTimeout, match="did not end"):
                 ask(helper, NESTED, {"l": [1.0] * 5000})
         helper.wait_ready(WAIT_MS)
-        living = helper.process_id
+        living = _process_id(helper)
 
         with pytest.raises(PolicyTimeout, match="twice within a minute"):
             ask(helper, NESTED, {"l": [1.0] * 5000})
 
-        assert helper.process_id == living
+        assert _process_id(helper) == living
 
 
 def test_case_31_pattern_on_a_long_text_is_left_to_the_helper_and_held_where_it_does_not_end() -> None:
@@ -278,7 +278,7 @@ def test_misfit_while_the_helper_starts_or_after_it_was_killed_is_never_none() -
         with pytest.raises(NotNow, match="still starting"):
             helper.misfit(SLOW_SCHEMA, {"a": "aaa"})
         helper.wait_ready(WAIT_MS)
-        os.kill(helper.process_id, signal.SIGKILL)
+        os.kill(_process_id(helper), signal.SIGKILL)
         assert "could not be applied" in str(helper.misfit(SLOW_SCHEMA, {"a": "aaa"}))
 
 
@@ -292,7 +292,8 @@ def test_misfit_of_little_work_needs_no_helper() -> None:
 def test_worker_ends_when_its_parent_is_gone() -> None:
     program = (
         "import sys, time; from services.runtime.cel_helper import CelHelper\n"
-        "helper = CelHelper(); helper.wait_ready(20000); print(helper.process_id, flush=True); time.sleep(60)"
+        "helper = CelHelper(); helper.wait_ready(20000)\n"
+        "print(helper._helper.process.pid, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
@@ -316,6 +317,10 @@ def test_worker_whose_parent_was_killed_with_an_answer_unread_ends_without_a_wor
     assert (said, worker.returncode) == (b"", 0)
 
 
+def _process_id(helper: CelHelper) -> int:
+    return helper._helper.process.pid
+
+
 def _alive(process_id: int) -> bool:
     try:
         with open(f"/proc/{process_id}/stat") as stat:
@@ -327,11 +332,11 @@ def _alive(process_id: int) -> bool:
 @contextmanager
 def frozen(helper: CelHelper) -> Iterator[None]:
     """A helper that was just launched comes no further meanwhile, however slow its parent is."""
-    os.kill(helper.process_id, signal.SIGSTOP)
+    os.kill(_process_id(helper), signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(helper.process_id, signal.SIGCONT)
+        os.kill(_process_id(helper), signal.SIGCONT)
 
 
 PATTERN = {"name": "pay", "inputSchema": {"properties": {"to": {"pattern": "^[A-Z]+$"}}}}

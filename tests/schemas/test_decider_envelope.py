@@ -6,7 +6,7 @@ import pytest
 
 from schemas.actor import Actor, decider_actor, system_actor
 from schemas.commands import COMMANDS, ExpireDue
-from schemas.envelope import BY_DECIDER, DECIDERS_ALONE, Verifier, with_token
+from schemas.envelope import BY_DECIDER, DECIDERS_ALONE, Verifier
 from schemas.message import Message
 from schemas.record import UnreadableRecord
 from tests.schemas import samples
@@ -23,6 +23,7 @@ from tests.schemas.test_envelope import (
     verifier,
     with_headers,
 )
+from tests.schemas.token_commands import with_token
 
 CARRIER = decider_actor("acme", "default")
 EVERY_COMMAND = [samples.full(model) for model in COMMANDS]

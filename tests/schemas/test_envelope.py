@@ -26,7 +26,6 @@ from schemas.envelope import (
     Signer,
     Verifier,
     command_digest,
-    with_token,
 )
 from schemas.events.holds import HoldClaimed
 from schemas.ids import DECIDER_IDS, TIMER_IDS
@@ -34,6 +33,7 @@ from schemas.message import Message
 from schemas.record import Command, OutRecord, RawRecord, UnreadableRecord
 from tests.schemas import samples
 from tests.schemas.strategies import any_message, raw_records
+from tests.schemas.token_commands import with_token
 
 GATEWAY = Signer("gw-1", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 FOREIGN = Signer("gw-1", Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33))))

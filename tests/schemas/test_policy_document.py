@@ -3,8 +3,9 @@ import json
 import jsonschema
 import pytest
 
-from schemas.policy_document import parse_policy, policy_from_value, policy_json_schema, policy_to_json
+from schemas.policy_document import policy_from_value, policy_json_schema, policy_to_json
 from schemas.policy_problems import PolicyRefused
+from tests.policy_documents import parse_policy
 
 PROTOCOL_EXAMPLE = """
 policy: production            # a version number is given on publishing

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from schemas import registry
+from schemas.canonical import sha256_hex
 from schemas.registry import AVRO_DIR, ManifestError
 
 HOW = (
@@ -17,6 +18,15 @@ HOW = (
     "and the next free id, list it in schemas/avro/manifest.json with its sha256sum, and run "
     "`python -m tests.golden.avro_vectors`."
 )
+
+
+def edited_files(directory: Path) -> list[str]:
+    """The schema files that differ in any byte from what was shipped according to the manifest."""
+    manifest = json.loads((directory / "manifest.json").read_bytes())
+    rows = [row for rows in manifest.values() for row in rows]
+    return [
+        row["file"] for row in rows if sha256_hex((directory / row["file"]).read_bytes()) != row["sha256"]
+    ]
 
 
 def write(directory: Path, manifest: Mapping[str, list[dict[str, Any]]], **files: str) -> Path:
@@ -31,7 +41,7 @@ def row(version: int, schema_id: int, file: str = "A.avsc", sha256: str = "") ->
 
 
 def test_shipped_schemas_are_byte_for_byte_what_was_listed() -> None:
-    edited = registry.edited_files()
+    edited = edited_files(AVRO_DIR)
     assert not edited, HOW.format(files=", ".join(edited))
 
 
@@ -66,9 +76,9 @@ def test_latest_is_the_last_version(tmp_path: Path) -> None:
 def test_edited_file_is_noticed(tmp_path: Path) -> None:
     sha256 = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
     write(tmp_path, {"a.A": [row(1, 1, sha256=sha256)]}, A="{}")
-    assert registry.edited_files(tmp_path) == ()
+    assert edited_files(tmp_path) == []
     (tmp_path / "A.avsc").write_text("{ }")
-    assert registry.edited_files(tmp_path) == ("A.avsc",)
+    assert edited_files(tmp_path) == ["A.avsc"]
 
 
 @pytest.mark.parametrize(

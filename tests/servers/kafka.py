@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ops.kafka.broker import BrokerConfig, running_broker
+from ops.kafka.broker import BrokerConfig
+from tests.servers.brokers import running_broker
 
 
 @contextmanager

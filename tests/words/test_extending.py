@@ -7,7 +7,8 @@ import json
 import pytest
 
 from gateway.problems import Problem
-from projections.folds.audit import audit_entry
+from projections.folds.audit import entry_of
+from projections.folds.effects import Before
 from projections.queries.history import fold_all
 from schemas import commands as k
 from schemas.limits import DEADLINE_MAX_S
@@ -79,12 +80,8 @@ def test_audit_tells_of_an_extension_with_the_deadline_before_and_after() -> Non
     before = fold_all(world.events)
     world.ask(said("extend", hold.hold_id, seconds=60), RITA)
 
-    row = audit_entry(
-        world.events[-1],
-        execution=before.execution,
-        call=before.calls[hold.call_id],
-        hold=before.holds[hold.hold_id],
-    )
+    rows = Before(before.execution, before.calls[hold.call_id], before.holds[hold.hold_id])
+    row = entry_of(world.events[-1], rows)
 
     assert row is not None
     assert (row["subject"], row["action"]) == (RITA.subject, "extend")

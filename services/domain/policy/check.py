@@ -69,19 +69,6 @@ def _is(policy: Standing, name: str, project: str) -> bool:
     return (policy.name, policy.project) == (name, project)
 
 
-def check(
-    document: PolicyDocument, known_tools: Collection[str] | None = None, tenant: str | None = None
-) -> list[Problem]:
-    """The errors (it cannot be published) and warnings of a document.
-
-    Args:
-        document: a document whose form is valid.
-        known_tools: the published tools' names; None: patterns are not compared with them.
-        tenant: the publisher's tenant; None: the scope is not compared with it.
-    """
-    return list(_problems(document, document, known_tools, tenant))
-
-
 def _problems(
     document: PolicyDocument | None,
     readable: PolicyDocument,
@@ -93,8 +80,8 @@ def _problems(
     Args:
         document: None if its form is wrong.
         readable: the part of it that can be read.
-        known_tools: as for `check`.
-        tenant: as for `check`.
+        known_tools: the published tools' names; None: patterns are not compared with them.
+        tenant: the publisher's tenant; None: the scope is not compared with it.
     """
     yield from _errors(readable, tenant)
     yield from doubtful_numbers(readable.rules)

@@ -9,7 +9,7 @@ from schemas.policy_document import Effect, PolicyDocument
 from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
 from services.domain.policy.remembered import judge_alone
-from services.domain.policy.verdict import STRICTNESS, CallFacts
+from services.domain.policy.verdict import CallFacts
 
 
 class ChangedRule(msgspec.Struct, frozen=True):
@@ -28,11 +28,6 @@ class ChangedCall(msgspec.Struct, frozen=True):
     after: Effect
     rules_before: tuple[str, ...]
     rules_after: tuple[str, ...]
-
-    @property
-    def loosened(self) -> bool:
-        """True if the new version is less strict with this call."""
-        return STRICTNESS[self.after] < STRICTNESS[self.before]
 
 
 class PolicyDiff(msgspec.Struct, frozen=True):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from schemas.policy_document import parse_policy
 from services.domain.policy import CallFacts, PolicySet
+from tests.policy_documents import parse_policy
 
 NOW_MS = 1_767_614_400_000
 READ = {"annotations": {"readOnlyHint": True}}

@@ -2,10 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from schemas.policy_document import parse_policy
 from schemas.policy_problems import PolicyRefused
 from services.domain.policy.cases import CaseResult, parse_cases, run_policy_tests
-from services.domain.policy.check import check
+from tests.policy_documents import check, parse_policy
 
 POLICIES = Path(__file__).parents[3] / "policies"
 DEFAULT = parse_policy((POLICIES / "default.yaml").read_text())

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from schemas.policy_document import parse_policy
-from services.domain.policy.check import check, check_text, check_value
+from services.domain.policy.check import check_text, check_value
+from tests.policy_documents import check, parse_policy
 
 
 def codes(text: str, **options: Any) -> list[tuple[str, str, str]]:

@@ -1,10 +1,10 @@
 import pytest
 
-from schemas.policy_document import parse_policy
 from schemas.policy_problems import PolicyRefused
 from services.domain.policy import PolicySet, compile_policy
 from services.domain.policy.scopes import ScopeFacts
 from tests.domain.policy.builders import policies, rules
+from tests.policy_documents import parse_policy
 
 FACTS = ScopeFacts("acme", "web", "", "", "bot")
 

@@ -5,12 +5,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.policy_document import parse_policy
 from services.domain.policy import judge
 from services.domain.policy.cel import evaluate_alone
 from services.domain.policy.compiled import policy_alone
 from tests.domain.policy.builders import NOW_MS, READ, WRITE, call
 from tests.domain.policy.test_cases import POLICIES
+from tests.policy_documents import parse_policy
 
 DEFAULT = policy_alone(parse_policy((POLICIES / "default.yaml").read_text()), "acme")
 SQL_NAMES = {

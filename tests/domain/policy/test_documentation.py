@@ -3,11 +3,10 @@
 import re
 from pathlib import Path
 
-from schemas.policy_document import parse_policy
 from services.domain.policy.cases import parse_cases, run_policy_tests
 from services.domain.policy.cel import MAX_COST
-from services.domain.policy.check import check
 from services.domain.policy.risk import HIGH_FROM, MEDIUM_FROM, TOLERATED, WEIGHTS
+from tests.policy_documents import check, parse_policy
 
 TEXT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
 POLICY, CASES = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)

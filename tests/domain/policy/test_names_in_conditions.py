@@ -11,12 +11,13 @@ from schemas.policy_problems import PROBLEMS_MAX, PolicyRefused
 from services.domain.policy import Bindings, PolicySet, judge
 from services.domain.policy.cases import TrustCase, parse_cases
 from services.domain.policy.cel import compile_expression, evaluate_in_process
-from services.domain.policy.check import check, check_value
+from services.domain.policy.check import check_value
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.tool_facts import tool_views
 from services.domain.policy.visible import VISIBLE, Kind, variables_of
 from services.domain.trust import TrustBook
 from tests.domain.policy.builders import NOW_MS, call
+from tests.policy_documents import check
 
 TEXT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
 HINT = "tool.annotations has no field {!r}; did you mean 'readOnlyHint'?"

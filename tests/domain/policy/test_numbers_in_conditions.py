@@ -6,11 +6,10 @@ import json
 
 import pytest
 
-from schemas.policy_document import parse_policy
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import compile_expression, evaluate_in_process
-from services.domain.policy.check import check
 from services.domain.policy.failures import EvaluationFailed
+from tests.policy_documents import check, parse_policy
 
 
 def told(condition: str) -> list[str]:

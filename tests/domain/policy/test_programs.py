@@ -6,8 +6,8 @@ import pytest
 
 from schemas.linear_patterns import bounded_size
 from schemas.policy_document import policy_from_value
-from services.domain.policy.check import check
 from services.domain.policy.programs import MATCHES_MAX, PATTERN_MAX, TOOLS_MAX, program_problems
+from tests.policy_documents import check
 
 
 def policy(*rules: dict[str, Any]) -> Any:

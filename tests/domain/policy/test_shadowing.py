@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.policy_document import parse_policy
 from services.domain.policy.patterns import matcher, overlap
 from services.domain.policy.scopes import ScopeFacts
 from services.domain.policy.shadowing import WARNINGS_MAX, Standing, shadows
 from tests.domain.policy.builders import policies
+from tests.policy_documents import parse_policy
 
 INTERNS = """
 policy: interns

@@ -4,13 +4,12 @@ import json
 
 import pytest
 
-from schemas.policy_document import parse_policy
 from services.domain.policy import Bindings, EvaluationFailed
 from services.domain.policy.cel import compile_expression, evaluate_in_process
 from services.domain.policy.cel_program import program_of
 from services.domain.policy.cel_tokens import tokenize
-from services.domain.policy.check import check
 from tests.domain.policy.builders import NOW_MS
+from tests.policy_documents import check, parse_policy
 
 
 def evaluate(source: str, now_ms: int = NOW_MS, **arguments: object) -> bool:

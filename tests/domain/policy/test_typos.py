@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.policy_document import parse_policy
 from schemas.policy_problems import Problem
-from services.domain.policy.check import check
+from tests.policy_documents import check, parse_policy
 
 DEFAULT = (Path(__file__).parents[3] / "policies" / "default.yaml").read_text()
 UNKNOWN, NEAR = "no_known_tool", "near_known_tool"

@@ -5,9 +5,8 @@ import pytest
 from ops.demo.show import POLICY
 from ops.demo.suites import Office
 from ops.demo.tools import EFFECTS, definitions
-from schemas.policy_document import parse_policy
 from services.domain.policy.cases import CaseResult, parse_cases, run_policy_tests
-from services.domain.policy.check import check
+from tests.policy_documents import check, parse_policy
 
 DEMO = parse_policy(POLICY.read_text())
 CASES = parse_cases(POLICY.with_name("demo.tests.yaml").read_text())

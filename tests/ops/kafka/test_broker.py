@@ -31,6 +31,7 @@ from ops.kafka.settings import Layout, Ports
 from ops.ports import free_port
 from ops.topics import ensure_topics
 from schemas.topics import Topics
+from tests.servers.brokers import pause, resume
 
 LOOPBACK = "127.0.0.1"
 
@@ -52,7 +53,7 @@ async def test_broker_killed_and_restarted_keeps_address_and_acknowledged_record
         await producer.send_and_wait(topic, b"kept", partition=1)
     broker.kill()
     assert brokers_alive(LOOPBACK, broker.ports.listener if broker.ports else 0) == 0
-    broker.restart()
+    broker.start()
     assert broker.bootstrap_servers == address
     consumer = AIOKafkaConsumer(bootstrap_servers=address, auto_offset_reset="none", enable_auto_commit=False)
     await consumer.start()
@@ -68,9 +69,9 @@ async def test_broker_killed_and_restarted_keeps_address_and_acknowledged_record
 def test_broker_paused_does_not_answer_and_resumed_does(broker: Broker) -> None:
     assert broker.ports is not None
     port = broker.ports.listener
-    broker.pause()
+    pause(broker)
     assert brokers_alive(LOOPBACK, port, timeout_s=0.5) == 0
-    broker.resume()
+    resume(broker)
     wait_until(lambda: brokers_alive(LOOPBACK, port) == 1)
     assert is_recent(LOOPBACK, port)
 

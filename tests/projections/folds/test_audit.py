@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from projections.folds.audit import audit_entry
+from projections.folds.audit import entry_of
+from projections.folds.effects import Before
 from projections.folds.rows import Row
 from projections.queries.history import fold_all
 from projections.tables.audit import AUDIT_ENTRIES
@@ -32,14 +33,14 @@ TAKEN = h.SecretsDelivered(request_id="q", attempt_id="a", until_ms=7, by="bot")
 ERASED = h.SecretsErased(call_id="c1", request_id="", reason="", by="ann@acme")
 
 
-def entry_of(*bodies: Message) -> Row | None:
+def last_entry_of(*bodies: Message) -> Row | None:
     """The audit row of the last body, after the others."""
     *earlier, last = events_of(bodies)
     state = fold_all(earlier)
     fields = last.body.__dict__
     hold = state.holds.get(fields.get("hold_id", ""))
     call = state.calls.get(fields.get("call_id", "") or (hold["call_id"] if hold else "") or "")
-    return audit_entry(last, execution=state.execution, call=call, hold=hold)
+    return entry_of(last, Before(state.execution, call, hold))
 
 
 @pytest.mark.parametrize(
@@ -59,21 +60,21 @@ def entry_of(*bodies: Message) -> Row | None:
     ],
 )  # fmt: skip
 def test_act_of_authority_names_who_and_what(history: list[Message], subject: str, action: str) -> None:
-    row = entry_of(*history)
+    row = last_entry_of(*history)
     assert row is not None
     assert (row["subject"], row["action"]) == (subject, action)
     assert set(row) == set(AUDIT_ENTRIES.names)
 
 
 def test_approval_names_call_hold_digest_and_exactly_what_was_approved() -> None:
-    row = entry_of(*HELD, decided(HOLD))
+    row = last_entry_of(*HELD, decided(HOLD))
     assert row is not None
     assert (row["call_id"], row["hold_id"], row["digest"]) == ("c1", HOLD.hold_id, CALL.digest)
     assert row["before"] == row["after"] == CALL.arguments
 
 
 def test_edit_shows_the_arguments_before_and_after() -> None:
-    row = entry_of(*HELD, decided(HOLD, "edit", edited_arguments='{"amount":1}'))
+    row = last_entry_of(*HELD, decided(HOLD, "edit", edited_arguments='{"amount":1}'))
     assert row is not None
     assert (row["before"], row["after"]) == (CALL.arguments, '{"amount":1}')
 
@@ -88,7 +89,7 @@ def test_refused_decision_is_kept_with_its_code_and_the_winner() -> None:
         winning_decision_id="d-1",
         by="bob@acme",
     )
-    row = entry_of(*HELD, decided(HOLD), refused)
+    row = last_entry_of(*HELD, decided(HOLD), refused)
     assert row is not None
     assert (row["subject"], row["action"], row["feedback"]) == ("bob@acme", "approve_refused", "too late")
     assert json.loads(row["after"]) == {"code": "already_decided", "winning_decision_id": "d-1"}
@@ -98,7 +99,7 @@ def test_refused_command_is_named_in_words() -> None:
     refused = x.CommandRefused(
         code=Refusal.ALREADY_CONSUMED, command="ConsumeGrant", subject_id="c1", detail="another", by="svc"
     )
-    row = entry_of(*HELD, refused)
+    row = last_entry_of(*HELD, refused)
     assert row is not None
     assert row["action"] == "consume_grant_refused"
 
@@ -116,7 +117,7 @@ def test_refused_command_is_named_in_words() -> None:
     ],
 )
 def test_what_nobody_decided_leaves_no_row(history: list[Message]) -> None:
-    assert entry_of(*history) is None
+    assert last_entry_of(*history) is None
 
 
 def test_every_event_that_names_a_person_is_considered() -> None:

@@ -9,7 +9,6 @@ from typing import TypeVar
 import pytest
 
 from projections.folds.audit import audit_json
-from projections.folds.definitions import policy_json, tool_json
 from projections.folds.rows import Row
 from projections.queries import definitions, history, lists, resources
 from projections.queries.moment import Moment
@@ -250,7 +249,7 @@ def test_state_at_a_version_or_time_is_the_fold_up_to_there(filled: Filler, view
     assert now.execution == ask(views, lambda moment: resources.execution(moment, *OURS, "run-1"))
 
 
-def test_definitions_are_read_by_version_and_tools_by_their_newest(filler: Filler, views: Views) -> None:
+def test_version_that_a_command_published_is_read_by_its_answer(filler: Filler, views: Views) -> None:
     log = LogBuilder(1).claim_all()
     for version in (1, 2):
         log.append(policy_key("production"), [policy_published("production", version)], partition=0)
@@ -261,16 +260,11 @@ def test_definitions_are_read_by_version_and_tools_by_their_newest(filler: Fille
             command_id=f"t{version}",
         )
     filler.fill(definitions=log)
-    versions = ask(views, lambda moment: definitions.versions(moment, "acme", "policy", "production"))
-    assert [policy_json(row)["document"]["note"] for row in versions] == [2, 1]
-    (newest,) = ask(views, lambda moment: definitions.tools(moment, "acme"))
-    assert (tool_json(newest)["description"], newest["version"]) == ("v2", 2)
     answer = ask(views, lambda moment: resources.answer(moment, "acme", "main", "t1", ""))
     assert answer is not None
     published = ask(views, lambda moment: definitions.published_by_command(moment, answer))
     assert published is not None
     assert published["version"] == 1
-    assert ask(views, lambda moment: definitions.tools(moment, "other")) == []
     assert views.read_now(lambda moment: None)[1].definitions == 5
 
 
