@@ -83,7 +83,7 @@ async def serve(settings: GatewaySettings) -> None:
     gateway.heartbeat_sender.start()
     serving = asyncio.create_task(server.serve([listening]))
     starting = asyncio.create_task(_start(gateway, address))
-    failing = asyncio.create_task(gateway.parts.wait_failed())
+    failing = asyncio.create_task(gateway.tasks.wait_failed())
     try:
         await asyncio.wait({serving, failing, starting}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done() and starting.exception() is None:
@@ -100,8 +100,8 @@ async def serve(settings: GatewaySettings) -> None:
             settings.status_file.unlink(missing_ok=True)
     with suppress(asyncio.CancelledError):
         await starting
-    if gateway.parts.failure is not None:
-        raise gateway.parts.failure
+    if gateway.tasks.failure is not None:
+        raise gateway.tasks.failure
 
 
 def _stop(server: GatewayServer, settings: GatewaySettings) -> None:

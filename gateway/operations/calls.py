@@ -83,7 +83,9 @@ def plan_propose(
     check_call_id(execution_id, body.tool, body.arguments, call_id)
 
     async def prepare() -> Plan:
-        sealed = await gate.desk.seal(owner_of(actor, execution_id, "call", call_id), actor.subject, marked)
+        sealed = await gate.vault_access.seal(
+            owner_of(actor, execution_id, "call", call_id), actor.subject, marked
+        )
         public = canonical_text(replaced(body.arguments, sealed), "arguments")
         return _plan_proposal(gate, actor, agent, execution_id, body, call_id, public, key)
 

@@ -11,7 +11,7 @@ from gateway.identity.authentication import check_role
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import Gate, Given, Plan, Reply, definition_ask, never
 from gateway.problems import not_found
-from gateway.vault.desk import ERASE_WITHIN_S
+from gateway.vault.access import ERASE_WITHIN_S
 from gateway.vault.vault import DataKey
 from projections.folds.rows import moment
 from schemas import commands as k
@@ -31,7 +31,7 @@ async def list_keys(gate: Gate, claims: Claims) -> list[dict[str, Any]]:
 async def _keys(gate: Gate, claims: Claims) -> list[DataKey]:
     actor, project = claims.publisher, claims.definitions_project
     check_role(actor, "admin")
-    found = await gate.desk.run(lambda vault: vault.data_keys(actor.tenant))
+    found = await gate.vault_access.run(lambda vault: vault.data_keys(actor.tenant))
     return [key for key in found if project in (key.project, TENANT_WIDE)]
 
 
@@ -65,7 +65,7 @@ def _plan(gate: Gate, claims: Claims, found: DataKey, given: Given, key: str | N
     ask = definition_ask(gate, address, command, actor, name_of(actor, f"/v1/data-keys/{name}/destroy", key))
 
     async def deliver(_: None, outcome: Outcome) -> Reply:
-        await gate.desk.run(
+        await gate.vault_access.run(
             lambda vault: vault.destroy_key(actor.tenant, found.project, name), ERASE_WITHIN_S
         )
         (now,) = [one for one in await list_keys(gate, claims) if one["name"] == name]

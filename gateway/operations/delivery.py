@@ -14,7 +14,7 @@ from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared, never
 from gateway.operations.running import check_has
 from gateway.operations.sealing import marked_paths, owner_of
 from gateway.problems import Problem
-from gateway.vault.desk import ERASE_WITHIN_S
+from gateway.vault.access import ERASE_WITHIN_S
 from gateway.vault.vault import Owner
 from projections.folds.rows import json_value
 from projections.tables.calls import CallRow
@@ -41,7 +41,7 @@ async def secrets_of_call(gate: Gate, actor: Actor, row: CallRow) -> Secrets:
     if marked:
         check_receives_secrets(actor, row["agent"], row["tool"])
     owner = owner_of(actor, row["execution_id"], "call", row["call_id"])
-    return await gate.desk.hand_over(owner, arguments, marked)
+    return await gate.vault_access.deliver(owner, arguments, marked)
 
 
 def consumption(gate: Gate, actor: Actor, ask: Ask, subject: Subject, attempt_id: str) -> Plan:
@@ -118,7 +118,7 @@ def plan_erase(gate: Gate, claims: Claims, subject: Subject, given: Given, key: 
     name = name_of(actor, f"/v1/{subject.kind}/{row['execution_id']}/{own_id}/secrets/erase", key)
 
     async def deliver(_: object, outcome: Outcome) -> Reply:
-        erased = await gate.desk.run(lambda vault: vault.erase(owner), ERASE_WITHIN_S)
+        erased = await gate.vault_access.run(lambda vault: vault.erase(owner), ERASE_WITHIN_S)
         return gate.json({"call_id": call_id or None, "request_id": request_id or None, "erased": erased})
 
     ask = gate.execution_ask(row["execution_id"], command, actor, name)
@@ -133,4 +133,4 @@ async def _answer(gate: Gate, owner: Owner, row: HoldRow) -> Secrets:
         )
     if not isinstance(response, dict):
         raise Problem(Refusal.NOT_RELEASED, "these variables have not been given yet")
-    return await gate.desk.hand_over(owner, response, [(name,) for name in response])
+    return await gate.vault_access.deliver(owner, response, [(name,) for name in response])

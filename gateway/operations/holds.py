@@ -106,7 +106,7 @@ def _plan_decision(
         return _plan_sealed(gate, actor, row, body, name)
 
     async def prepare() -> Plan:
-        sealed = await gate.desk.seal(_owner(actor, row), actor.subject, marked)
+        sealed = await gate.vault_access.seal(_owner(actor, row), actor.subject, marked)
         if row["request_id"]:
             public = body.model_copy(update={"value": replaced(body.value, sealed)})
         else:
@@ -157,7 +157,7 @@ def _plan_sealed(gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold
     def render(row: HoldRow, outcome: Outcome) -> Reply:
         return decision_reply(gate, row, outcome)
 
-    dwell_ms = gate.looks.dwell_ms(actor, row["hold_id"])
+    dwell_ms = gate.view_times.dwell_ms(actor, row["hold_id"])
     ask = gate.execution_ask(row["execution_id"], command, actor, name, dwell_ms=dwell_ms)
     return Plan(ask, subject_of(actor, row["hold_id"]), render)
 

@@ -19,18 +19,18 @@ import orjson
 
 from gateway.asking.asker import Ask, Asker
 from gateway.asking.undecided import Undecided
-from gateway.checking.desk import DefinitionDesk
+from gateway.checking.definition_readers import DefinitionReaders
 from gateway.identity.grants import Grants
 from gateway.live.live import Live
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Reader, Subject
-from gateway.looks import Looks
 from gateway.policy import GatewayPolicy
 from gateway.problems import Problem, not_found
 from gateway.pushes.catching_up import CatchUps
 from gateway.shares.quotas import ProposalQuotas
 from gateway.shares.work import Work
-from gateway.vault.desk import Desk
+from gateway.vault.access import VaultAccess
+from gateway.view_times import ViewTimes
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.ids import execution_key
@@ -127,9 +127,9 @@ class Gate(NamedTuple):
     policy: GatewayPolicy
     grants: Grants
     quotas: ProposalQuotas
-    looks: Looks
-    desk: Desk
-    definitions: DefinitionDesk
+    view_times: ViewTimes
+    vault_access: VaultAccess
+    definitions: DefinitionReaders
     catch_ups: CatchUps
     work: Work
     undecided: Undecided

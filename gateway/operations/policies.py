@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.asking.asker import name_of
 from gateway.bodies import RetirePolicy, read_body
-from gateway.checking.desk import PolicyRead
+from gateway.checking.definition_readers import PolicyRead
 from gateway.identity.authentication import check_reads, check_role
 from gateway.live.definitions import Published, in_force, newest, policy_json
 from gateway.live.outcome import Outcome

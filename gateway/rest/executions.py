@@ -15,7 +15,7 @@ from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.history import Moment, event_page, read_execution, read_moment
-from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.words.executions import VERBS
 from projections.folds.executions import execution_json
@@ -25,7 +25,7 @@ from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1/executions", tags=["executions"])
 Context = Annotated[RequestContext, Depends(context_of)]
-STATE = Word("state", "Only executions in this state.", words=get_args(r.ExecutionState))
+STATE = Choice("state", "Only executions in this state.", choices=get_args(r.ExecutionState))
 AGENT = Parameter("agent", "Only those of this agent.")
 AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was then.")
 

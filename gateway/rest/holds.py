@@ -25,7 +25,7 @@ from gateway.operations.holds import (
 from gateway.operations.plan import Plan
 from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
-from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Word
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of, listed
 from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json
@@ -39,12 +39,12 @@ from schemas.refusals import Refusal
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
 Context = Annotated[RequestContext, Depends(context_of)]
 ME = "me"
-STATUS = Word("status", "Only holds of this status.", words=get_args(r.HoldStatus))
-KIND = Word("kind", "Only holds of this kind.", words=get_args(RequestKind))
-DECIDABLE = Word(
+STATUS = Choice("status", "Only holds of this status.", choices=get_args(r.HoldStatus))
+KIND = Choice("kind", "Only holds of this kind.", choices=get_args(RequestKind))
+DECIDABLE = Choice(
     "decidable",
     f"`{ME}`: only open holds that the token's subject may decide and has not decided yet.",
-    words=(ME,),
+    choices=(ME,),
 )
 FILTERS = (
     STATUS,

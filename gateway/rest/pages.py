@@ -104,7 +104,7 @@ async def _shown(context: RequestContext, hold_id: str) -> str:
     execution: ExecutionRow = await reader.read(executions.subject_of(context.actor, row["execution_id"]))
     view = await view_of(context.gate, context.actor, row, execution)
     if context.actor.agent is None:
-        context.gate.looks.note(context.actor, hold_id)
+        context.gate.view_times.note(context.actor, hold_id)
     facts = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>\n" for name, value in _facts(row))
     how, commands = _how(row)
     return SHOWN.format(facts=facts, text=_text(view.text), how=how, commands=_text(commands))

@@ -61,15 +61,15 @@ class Text(Parameter):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Word(Parameter):
-    """One of some words."""
+class Choice(Parameter):
+    """One of some texts."""
 
-    words: tuple[str, ...]
+    choices: tuple[str, ...]
 
     @property
     def schema(self) -> Mapping[str, Any]:
         """Its values, as JSON Schema."""
-        return {"type": "string", "enum": list(self.words)}
+        return {"type": "string", "enum": list(self.choices)}
 
 
 @dataclass(frozen=True, kw_only=True)

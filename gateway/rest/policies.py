@@ -17,7 +17,7 @@ from gateway.operations.definitions import looked_up, missing
 from gateway.operations.policies import check_policy, plan_policy, plan_retirement
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import operation
-from gateway.rest.parameters import AFTER, CURSOR, Number, Word
+from gateway.rest.parameters import AFTER, CURSOR, Choice, Number
 from gateway.rest.request_context import RequestContext, answer, context_of, read_raw
 from gateway.strictjson import BODY_MAX_BYTES, parse
 from schemas.policy_document import PolicyDocument
@@ -25,7 +25,7 @@ from schemas.refusals import Refusal
 
 router = APIRouter(prefix="/v1", tags=["definitions"])
 Context = Annotated[RequestContext, Depends(context_of)]
-STATUS = Word("status", "`in_force` if it is left out.", words=("in_force", "retired", "all"))
+STATUS = Choice("status", "`in_force` if it is left out.", choices=("in_force", "retired", "all"))
 VERSION = Number("version", "The version; the newest if it is left out.")
 # A rule of a policy: the policy, the rule's index and the rule.
 Rule = tuple[Published, int, dict[str, Any]]

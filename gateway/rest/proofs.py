@@ -14,7 +14,7 @@ from gateway.audit_reads import AuditReads, cut_to_size, record_json, tree_in, w
 from gateway.identity.authentication import check_role
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import operation
-from gateway.rest.parameters import CURSOR, LIMIT, NUMBER_MAX, Number, Word
+from gateway.rest.parameters import CURSOR, LIMIT, NUMBER_MAX, Choice, Number
 from gateway.rest.request_context import RequestContext, answer, context_of, listed
 from projections.audit.tiles import TreeDamaged
 from projections.audit.trees import TreeKey
@@ -29,7 +29,7 @@ from schemas.standing_rule import RULE_KIND
 router = APIRouter(prefix="/v1/audit", tags=["records"])
 Context = Annotated[RequestContext, Depends(context_of)]
 ROLES: dict[str, TopicRole] = {"executions": "executions", "definitions": "definitions"}
-TOPIC = Word("topic", "The topic.", words=tuple(ROLES), required=True)
+TOPIC = Choice("topic", "The topic.", choices=tuple(ROLES), required=True)
 PARTITION = Number("partition", "A partition of the topic; 0 if it is left out.", least=0, most=NUMBER_MAX)
 SINCE_HEAD = Number("from", "The number of an earlier head.", most=NUMBER_MAX)
 NUMBER_DIGITS = 18

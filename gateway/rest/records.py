@@ -13,7 +13,7 @@ from gateway.identity.authentication import check_owner, check_reads, check_role
 from gateway.problems import not_found
 from gateway.rest.documented import operation
 from gateway.rest.history import read_time
-from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Parameter, Time, Word
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter, Time
 from gateway.rest.request_context import RequestContext, answer, context_of, listed
 from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
@@ -28,10 +28,10 @@ Context = Annotated[RequestContext, Depends(context_of)]
 SUBJECT = Parameter("subject", "Only what this subject did.")
 REVIEWERS_DAYS = 30
 INSTALLATION = "installation"
-SCOPE = Word(
+SCOPE = Choice(
     "scope",
     f"`{INSTALLATION}`: those of every tenant and those of none, for an admin of the installation.",
-    words=(INSTALLATION,),
+    choices=(INSTALLATION,),
 )
 SINCE = Time("since", "Only from this RFC 3339 time on.")
 

@@ -20,7 +20,7 @@ from gateway.identity.authentication import Authentication
 from gateway.live.cursor import CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Making, Reply
 from gateway.problems import Problem
-from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Number, Seconds, Word
+from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Choice, Number, Seconds
 from gateway.server.unauthenticated import mark_request_authenticated
 from gateway.service.served import Served
 from gateway.shares.intake import taken_in
@@ -85,13 +85,13 @@ class RequestContext(NamedTuple):
         """Return a query parameter; None if it is missing."""
         return self.request.query_params.get(name)
 
-    def one_of(self, word: Word) -> str | None:
-        """Return a query parameter that must be one of some words; None if it is missing.
+    def one_of(self, parameter: Choice) -> str | None:
+        """Return a query parameter that must be one of its choices; None if it is missing.
 
         Raises:
             Problem: 422, it is none of them.
         """
-        return word_in(self.request, word)
+        return choice_in(self.request, parameter)
 
     def seconds(self, parameter: Seconds) -> float:
         """Return a query parameter in seconds.
@@ -284,18 +284,18 @@ def _have_reached(positions: Positions, vector: Vector) -> bool:
     )
 
 
-def word_in(request: Request, word: Word) -> str | None:
-    """Return a request's query parameter that must be one of some words; None if it is missing.
+def choice_in(request: Request, parameter: Choice) -> str | None:
+    """Return a request's query parameter that must be one of its choices; None if it is missing.
 
     Raises:
         Problem: 422, it is none of them, empty or given twice.
     """
-    _check_said_once(request, word.name)
-    found = request.query_params.get(word.name)
-    if found is None and word.required:
-        raise Problem(Refusal.INVALID, f"{word.name} is required: one of {', '.join(word.words)}")
-    if found is not None and found not in word.words:
-        raise Problem(Refusal.INVALID, f"{word.name} must be one of {', '.join(word.words)}")
+    _check_said_once(request, parameter.name)
+    found = request.query_params.get(parameter.name)
+    if found is None and parameter.required:
+        raise Problem(Refusal.INVALID, f"{parameter.name} is required: one of {', '.join(parameter.choices)}")
+    if found is not None and found not in parameter.choices:
+        raise Problem(Refusal.INVALID, f"{parameter.name} must be one of {', '.join(parameter.choices)}")
     return found
 
 

@@ -12,7 +12,7 @@ from gateway import resources as r
 from gateway.identity.authentication import check_reads
 from gateway.operations.standing_rules import plan_change, rule_row
 from gateway.rest.documented import operation, verb_route
-from gateway.rest.parameters import AFTER, CURSOR, Word
+from gateway.rest.parameters import AFTER, CURSOR, Choice
 from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.words.standing_rules import VERBS
 from projections.folds.standing_rules import standing_rule_json
@@ -22,10 +22,10 @@ from schemas.standing_rule import standing_rule_from_text
 
 router = APIRouter(prefix="/v1/standing-rules", tags=["definitions"])
 Context = Annotated[RequestContext, Depends(context_of)]
-STATUS = Word(
+STATUS = Choice(
     "status",
     "Only rules of this status.",
-    words=("proposed", "active", "suspended", "revoked", "refused"),
+    choices=("proposed", "active", "suspended", "revoked", "refused"),
 )
 
 

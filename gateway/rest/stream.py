@@ -51,7 +51,7 @@ async def stream_events(context: RequestContext) -> StreamingResponse:
     out = OutgoingFrames(gateway.settings.limits, owner_of(context.actor), gateway.budget)
     stream = Stream(context.gate, gateway.hub, context.actor, gateway.metrics, out, context.authentication)
     with ExitStack() as taken:
-        taken.enter_context(gateway.seats.seat(context.actor))
+        taken.enter_context(gateway.socket_limit.open(context.actor))
         taken.callback(out.discard)
         taken.enter_context(gateway.shutdown.ends(out.close))
         catching_up = await subscribe(gateway.hub, context.gate, stream, channels, cursor)

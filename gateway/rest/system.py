@@ -12,16 +12,16 @@ from starlette.responses import JSONResponse, Response
 from gateway import resources as r
 from gateway.identity.authentication import check_reads, is_owner
 from gateway.rest.documented import open_operation, operation, refusals
-from gateway.rest.parameters import Word
-from gateway.rest.request_context import RequestContext, answer, context_of, listed, word_in
+from gateway.rest.parameters import Choice
+from gateway.rest.request_context import RequestContext, answer, choice_in, context_of, listed
 from gateway.service.gateway import Gateway
 from gateway.service.readiness import all_problems, installation, own_finding
 
 router = APIRouter(tags=["system"])
 Context = Annotated[RequestContext, Depends(context_of)]
 GATEWAY = "gateway"
-PART = Word(
-    "part", f"`{GATEWAY}`: only what this gateway itself needs, for a load balancer.", words=(GATEWAY,)
+PART = Choice(
+    "part", f"`{GATEWAY}`: only what this gateway itself needs, for a load balancer.", choices=(GATEWAY,)
 )
 
 
@@ -47,7 +47,7 @@ async def readyz(request: Request) -> Response:
     With `part=gateway` only this gateway counts.
     """
     gateway: Gateway = request.app.state.gateway
-    if word_in(request, PART) == GATEWAY:
+    if choice_in(request, PART) == GATEWAY:
         found = await own_finding(gateway)
     else:
         found = await all_problems(gateway)

@@ -16,18 +16,18 @@ from gateway.resources import Page
 from gateway.resources.holds import HoldGroup, HoldView
 from gateway.rest.documented import operation
 from gateway.rest.head_method import has_body
-from gateway.rest.parameters import AFTER, Parameter, Word
+from gateway.rest.parameters import AFTER, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 
 router = APIRouter(prefix="/v1/holds", tags=["holds"])
 Context = Annotated[RequestContext, Depends(context_of)]
-AT = Word(
+AT = Choice(
     "at",
     f"`{AT_DECISION}`: the view that the decisions were made on, with the decisions. Leave it out if there is "
     "none yet.",
-    words=(AT_DECISION,),
+    choices=(AT_DECISION,),
 )
 AGENT = Parameter("agent", "Only those of this agent.")
 
@@ -68,5 +68,5 @@ async def view_hold(context: Context, hold_id: str) -> Response:
     execution: ExecutionRow = await reader.read(executions.subject_of(context.actor, row["execution_id"]))
     reply = await view_reply(context.gate, context.actor, row, execution, at)
     if context.actor.agent is None and has_body(context.request.scope):
-        context.gate.looks.note(context.actor, hold_id)
+        context.gate.view_times.note(context.actor, hold_id)
     return answer(reply)

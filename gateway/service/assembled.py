@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.checking.desk import DefinitionDesk
+from gateway.background_tasks import BackgroundTasks
+from gateway.checking.definition_readers import DefinitionReaders
 from gateway.identity.keys import Keys
 from gateway.kafka.commands import KafkaCommandLog
-from gateway.parts import Parts
 from gateway.service.served import Served
-from gateway.vault.desk import Desk
-from gateway.vault.keeper import Keeper
+from gateway.vault.access import VaultAccess
+from gateway.vault.reconciler import VaultReconciler
 from vitals.heartbeat_sender import HeartbeatSender
 
 
@@ -21,8 +21,8 @@ class Assembled(Served):
     keys: Keys
     commands: KafkaCommandLog
     asked_for_time: KafkaCommandLog
-    desk: Desk
-    keeper: Keeper
+    vault_access: VaultAccess
+    vault_reconciler: VaultReconciler
     heartbeat_sender: HeartbeatSender
-    definitions: DefinitionDesk = field(default_factory=DefinitionDesk)
-    parts: Parts = field(default_factory=Parts)
+    definitions: DefinitionReaders = field(default_factory=DefinitionReaders)
+    tasks: BackgroundTasks = field(default_factory=BackgroundTasks)

@@ -13,13 +13,13 @@ from gateway.policy import load_gateway_policy
 from gateway.pushes.hub import Hub
 from gateway.server.unauthenticated import UnauthenticatedConnections
 from gateway.service.gateway import Gateway
-from gateway.service.trusted import authenticator_of, desk_of
+from gateway.service.trusted import authenticator_of, vault_access_of
 from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
-from gateway.shares.seats import Seats
+from gateway.shares.socket_limit import SocketLimit
 from gateway.shares.work import Work
-from gateway.vault.keeper import Keeper
+from gateway.vault.reconciler import VaultReconciler
 from gateway.views import GatewayViews
 from log.kafka.client import KafkaSettings
 from log.kafka.heartbeat_producer import HeartbeatProducer
@@ -44,9 +44,9 @@ def assemble(settings: GatewaySettings) -> Gateway:
     grants, authenticator = Grants(settings.keys_dir), authenticator_of(settings)
     config = KafkaSettings(settings.bootstrap_servers, client_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
-    desk = desk_of(settings)
+    vault_access = vault_access_of(settings)
     heartbeats, status = LatestHeartbeats(), ProcessStatus("gateway", settings.name)
-    voice = HeartbeatProducer(config.bootstrap_servers, config.security, settings.topics.heartbeats)
+    producer = HeartbeatProducer(config.bootstrap_servers, config.security, settings.topics.heartbeats)
     commands = KafkaCommandLog(config)
     limits = settings.limits
     return Gateway(
@@ -59,14 +59,14 @@ def assemble(settings: GatewaySettings) -> Gateway:
         commands=commands,
         asked_for_time=KafkaCommandLog(config, commands.time),
         requests=Buckets(limits.requests_per_s),
-        seats=Seats(limits.sockets),
+        socket_limit=SocketLimit(limits.sockets),
         components=Components(config, settings.data_dir / "run", heartbeats, settings.partitions),
         audit=_audit_reads(settings, config),
-        desk=desk,
-        keeper=Keeper(desk, views),
+        vault_access=vault_access,
+        vault_reconciler=VaultReconciler(vault_access, views),
         unauthenticated=UnauthenticatedConnections(limits.bounds),
         status=status,
-        heartbeat_sender=HeartbeatSender(status, voice, settings.status_file),
+        heartbeat_sender=HeartbeatSender(status, producer, settings.status_file),
         heartbeats=heartbeats,
         work=Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s),
         budget=Budget(limits.subject_bytes, limits.total_bytes),

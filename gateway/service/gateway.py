@@ -52,10 +52,10 @@ class Gateway(Assembled):
             VaultUnavailable: the vault's database refuses the connection.
         """
         settings = self.settings
-        self.parts.on_failure(self.give_up)
+        self.tasks.on_failure(self.give_up)
         await check_topics(self.commands.config, settings.topics, settings.partitions)
         await self.commands.open()
-        await self.desk.start()
+        await self.vault_access.start()
         live, tail = live_of(self, await beginning_of(self.views))
         self.authenticator.people = lambda: live.definitions.people
         self._tail = tail
@@ -63,19 +63,19 @@ class Gateway(Assembled):
         self._past = KafkaPast(tail.config, [start.tp for start in tail.starts])
         self._gate = gate_of(self, live, tail, self._past)
         ends = await tail.end_offsets()
-        self.parts.spawn(tail.run())
-        self.parts.spawn(self._gate.asker.outbox.run())
-        self.parts.spawn(self._gate.asker.run())
-        self.parts.spawn(self.keeper.run())
+        self.tasks.spawn(tail.run())
+        self.tasks.spawn(self._gate.asker.outbox.run())
+        self.tasks.spawn(self._gate.asker.run())
+        self.tasks.spawn(self.vault_reconciler.run())
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
-        self.parts.spawn(trust.run())
-        self.parts.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
-        self.parts.spawn(
+        self.tasks.spawn(trust.run())
+        self.tasks.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
+        self.tasks.spawn(
             HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heartbeats).run()
         )
-        self.parts.spawn(self._update_status())
-        await until_read(live, ends, lambda: self.parts.failure is not None)
-        self.caught_up = self.parts.failure is None
+        self.tasks.spawn(self._update_status())
+        await until_read(live, ends, lambda: self.tasks.failure is not None)
+        self.caught_up = self.tasks.failure is None
 
     def begin_shutdown(self) -> None:
         """Answer long polls with the present state, and end the streams."""
@@ -90,13 +90,13 @@ class Gateway(Assembled):
 
     async def stop(self) -> None:
         """Answer the requests that still wait, and close every connection."""
-        await self.parts.stop()
+        await self.tasks.stop()
         self.give_up()
         if self._gate is not None:
             await self._gate.undecided.close()
         if self._tail is not None:
             await self._tail.close()
-        await self.desk.stop()
+        await self.vault_access.stop()
         await self.definitions.close()
         await self.commands.close()
         await self.asked_for_time.close()

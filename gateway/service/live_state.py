@@ -16,13 +16,13 @@ from gateway.live.cache import MAX_PASSING, key_of
 from gateway.live.cursor import CursorKey
 from gateway.live.live import Live
 from gateway.live.reader import Reader
-from gateway.looks import Looks
 from gateway.operations.plan import Gate
 from gateway.policy import load_gateway_policy
 from gateway.pushes.catching_up import CatchUps
 from gateway.service.assembled import Assembled
 from gateway.shares.quotas import ProposalQuotas
 from gateway.shares.work import Owner
+from gateway.view_times import ViewTimes
 from gateway.views import Beginning, GatewayViews
 from log.kafka.client import KafkaSettings
 from log.kafka.settings import client_settings
@@ -69,7 +69,7 @@ def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
 
     def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
         live.take(lane, events, next_offset)
-        parts.keeper.note(events)
+        parts.vault_reconciler.note(events)
 
     return live, KafkaTail(config, begins, take, settings.seals)
 
@@ -88,8 +88,8 @@ def gate_of(parts: Assembled, live: Live, tail: KafkaTail, past: KafkaPast) -> G
         load_gateway_policy(parts.settings.policy_file),
         parts.grants,
         ProposalQuotas(limits.agent_proposals_per_minute, limits.tenant_proposals_per_minute),
-        Looks(),
-        parts.desk,
+        ViewTimes(),
+        parts.vault_access,
         parts.definitions,
         CatchUps(live, parts.hub, past, parts.views.state_before, tail.rule_at),
         parts.work,

@@ -18,8 +18,8 @@ VIEWS_WITHIN_S = 2.0
 
 async def own_problems(gateway: Gateway) -> list[str]:
     """Return what keeps a gateway itself from serving; empty if nothing does."""
-    if gateway.parts.failure is not None:
-        return [str(gateway.parts.failure)]
+    if gateway.tasks.failure is not None:
+        return [str(gateway.tasks.failure)]
     if not gateway.caught_up:
         return ["the log is still being read"]
     problems = []
@@ -59,7 +59,7 @@ async def all_problems(gateway: Gateway) -> Finding:
 def _own_warnings(gateway: Gateway) -> list[str]:
     """Faults of the identity provider's keys, and of the vault, which only sensitive values need."""
     keys = gateway.authenticator.fault()
-    return [f"this gateway: {wrong}" for wrong in (keys, gateway.desk.damage) if wrong]
+    return [f"this gateway: {wrong}" for wrong in (keys, gateway.vault_access.damage) if wrong]
 
 
 def installation(gateway: Gateway) -> Finding:

@@ -17,7 +17,7 @@ from gateway.server.unauthenticated import UnauthenticatedConnections
 from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
-from gateway.shares.seats import Seats
+from gateway.shares.socket_limit import SocketLimit
 from gateway.shares.work import Work
 from gateway.shutdown import Shutdown
 from gateway.views import GatewayViews
@@ -34,7 +34,7 @@ class Served:
     hub: Hub
     views: GatewayViews
     requests: Buckets
-    seats: Seats
+    socket_limit: SocketLimit
     components: Components
     audit: AuditReads
     unauthenticated: UnauthenticatedConnections

@@ -7,7 +7,7 @@ from gateway.identity.keys import ISSUERS, PublishedKeyFile
 from gateway.identity.oidc import OidcIssuer
 from gateway.identity.oidc_settings import OidcSettings
 from gateway.settings import GatewaySettings
-from gateway.vault.desk import Desk
+from gateway.vault.access import VaultAccess
 from gateway.vault.opening import open_database
 from gateway.vault.vault import Vault
 from gateway.vault.wrapping import wrapper_of
@@ -19,14 +19,14 @@ def authenticator_of(settings: GatewaySettings) -> Authenticator:
     return Authenticator(issuers.get, oidc=_oidc(settings.oidc), keys_version=issuers.version)
 
 
-def desk_of(settings: GatewaySettings) -> Desk:
+def vault_access_of(settings: GatewaySettings) -> VaultAccess:
     """Return the access to the vault; the vault itself is opened when the gateway starts.
 
     Raises:
         KeysUnreadable: a key is damaged.
     """
     wrapper = wrapper_of(settings.keys_dir)
-    return Desk(lambda: Vault(open_database(settings.data_dir, settings.database_url), wrapper))
+    return VaultAccess(lambda: Vault(open_database(settings.data_dir, settings.database_url), wrapper))
 
 
 def _oidc(settings: OidcSettings | None) -> OidcIssuer | None:

@@ -71,14 +71,14 @@ class Stream:
 
 
 class EventStream(StreamingResponse):
-    """A stream as a response. However it ends, even before its first message, its reader leaves hub and seat."""
+    """A stream as a response. However it ends, even before its first message, its reader leaves hub and slot."""
 
     def __init__(
-        self, stream: Stream, seat: ExitStack, catching_up: Coroutine[Any, Any, None] | None
+        self, stream: Stream, slot: ExitStack, catching_up: Coroutine[Any, Any, None] | None
     ) -> None:
         super().__init__(_frames(stream), media_type="text/event-stream", headers=HEADERS)
         self.reader = stream
-        self.seat = seat
+        self.slot = slot
         self.catching_up = catching_up
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,7 +96,7 @@ class EventStream(StreamingResponse):
                 await asyncio.gather(catching_up, return_exceptions=True)
             reader.metrics.sockets.dec()
             reader.hub.forget(reader)
-            self.seat.close()
+            self.slot.close()
 
     async def _catch_up(self, catching_up: Coroutine[Any, Any, None]) -> None:
         """Send the reader what it missed; if that fails, it is told to reconnect from its last position."""

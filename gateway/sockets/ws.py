@@ -62,7 +62,7 @@ async def endpoint(websocket: WebSocket) -> None:
         try:
             authentication = await _authenticate(websocket, gateway)
             mark_request_authenticated(websocket.scope)
-            with gateway.seats.seat(authentication.claims.actor):
+            with gateway.socket_limit.open(authentication.claims.actor):
                 await _serve(websocket, gateway, authentication)
         except Problem as refused:
             await _turn_away(websocket, refused)

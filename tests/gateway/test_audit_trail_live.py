@@ -51,7 +51,9 @@ def tree_of(directory: Path) -> Path:
     return max((directory / "trees").glob("executions-*.jsonl"), key=lambda path: path.stat().st_size)
 
 
-def told(placet: Callable[..., int], capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, Any]:
+def printed_json(
+    placet: Callable[..., int], capsys: pytest.CaptureFixture[str], *arguments: Any
+) -> tuple[int, Any]:
     capsys.readouterr()
     code = placet(*arguments, "--json")
     return code, json.loads(capsys.readouterr().out)
@@ -71,7 +73,7 @@ def test_trail_is_fetched_verified_and_every_meddling_named(
     proof_of(analyst, an_entry(bot, analyst))
     home = tmp_path / "home"
     assert placet("fetch", "--out", home) == 0
-    code, report = told(placet, capsys, "verify", home, "--key", key)
+    code, report = printed_json(placet, capsys, "verify", home, "--key", key)
     assert (code, report["verified"], report["findings"]) == (0, True, [])
     assert report["records"] == report["leaves"] > 10
     _meddle(placet, capsys, key, home)
@@ -79,9 +81,11 @@ def test_trail_is_fetched_verified_and_every_meddling_named(
     decided(bot, anna, "approve")
     proof_of(analyst, an_entry(bot, analyst))
     _tear(home)
-    more_code, more = told(placet, capsys, "fetch", "--out", home)
+    more_code, more = printed_json(placet, capsys, "fetch", "--out", home)
     assert (more_code, more["leaves"] > report["leaves"]) == (0, True)
-    code, longer = told(placet, capsys, "verify", home, "--key", key, "--head", tmp_path / "kept.jsonl")
+    code, longer = printed_json(
+        placet, capsys, "verify", home, "--key", key, "--head", tmp_path / "kept.jsonl"
+    )
     assert (code, longer["leaves"]) == (0, more["leaves"])
 
 
@@ -116,7 +120,7 @@ def _meddle(placet: Callable[..., int], capsys: pytest.CaptureFixture[str], key:
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         change(lines)
         path.write_text("".join(compact(line) + "\n" for line in lines))
-        code, report = told(placet, capsys, "verify", copy, "--key", key)
+        code, report = printed_json(placet, capsys, "verify", copy, "--key", key)
         (found,) = report["findings"]
         assert (code, found["kind"], found["index"]) == (1, kind, 3)
         assert found["tree"] == path.stem.replace("-", "/")
@@ -144,7 +148,7 @@ def test_proof_of_one_decision_is_verified_by_itself_and_against_an_earlier_head
     proof = json.loads(out.read_text())
     proof["record"]["value"] = base64.b64encode(b"forged").decode()
     out.write_text(json.dumps(proof))
-    code, report = told(placet, capsys, "verify", out, "--key", key)
+    code, report = printed_json(placet, capsys, "verify", out, "--key", key)
     assert (code, report["findings"][0]["kind"]) == (1, "not_the_signed_root")
 
 

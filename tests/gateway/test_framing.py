@@ -25,7 +25,7 @@ from tests.gateway.test_server_bounds import (
     status_of,
 )
 from tests.gateway.test_upgrades import OFFERS
-from tests.gateway.wire import Handled, Recorder, told
+from tests.gateway.wire import Handled, Recorder, fed
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 LAST = b"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
@@ -151,7 +151,7 @@ def test_as_many_requests_are_handled_as_were_sent_each_with_its_body(
 ) -> None:
     app = Recorder()
     reads = cut(b"".join(request.wire for request in sent) + LAST, places)
-    wire = asyncio.run(told(app, reads, len(sent) + 1))
+    wire = asyncio.run(fed(app, reads, len(sent) + 1))
     assert app.handled == [*(request.handled for request in sent), ("GET", "/last", b"")]
     assert wire.answers() == [200] * (len(sent) + 1)
     assert wire.is_over
@@ -166,7 +166,7 @@ async def test_what_two_readers_could_read_differently_is_one_refusal_wherever_i
         *([sent[:at], sent[at:]] for at in range(len(head))),
     ]:
         app = Recorder()
-        wire = await told(app, reads, 1)
+        wire = await fed(app, reads, 1)
         assert wire.is_over, reads
         assert app.handled == [], reads
         assert len(wire.answers()) == 1, reads
@@ -179,7 +179,7 @@ def test_what_came_before_a_refusal_is_handled_and_answered_and_nothing_behind_i
 ) -> None:
     app = Recorder()
     reads = cut(b"".join(request.wire for request in sent) + AMBIGUOUS[name] + SMUGGLED + LAST, places)
-    wire = asyncio.run(told(app, reads, len(sent) + 1))
+    wire = asyncio.run(fed(app, reads, len(sent) + 1))
     assert wire.is_over
     assert app.handled == [request.handled for request in sent]
     *answers, refusal = wire.answers()
@@ -191,7 +191,7 @@ def test_what_came_before_a_refusal_is_handled_and_answered_and_nothing_behind_i
 def test_request_whose_body_is_refused_before_its_turn_is_not_handled(name: str) -> None:
     app = Recorder()
     wire = asyncio.run(
-        told(app, [(GET + b"\r\n") * 2 + POST + CHUNKED + b"\r\n" + CHUNKS[name] + SMUGGLED], 3)
+        fed(app, [(GET + b"\r\n") * 2 + POST + CHUNKED + b"\r\n" + CHUNKS[name] + SMUGGLED], 3)
     )
     assert (wire.answers(), wire.is_over) == ([200, 200, 400], True)
     assert app.handled == [("GET", "/", b"")] * 2
@@ -218,7 +218,7 @@ async def test_other_version_is_505_and_what_is_none_400(version: bytes) -> None
     sent = b"GET /" + version + b"\r\nHost: a\r\n\r\n"
     for place in range(len(sent)):
         app = Recorder()
-        wire = await told(app, [sent[:place], sent[place:]], 1)
+        wire = await fed(app, [sent[:place], sent[place:]], 1)
         assert (wire.answers(), wire.is_over, app.handled) == ([VERSIONS[version]], True, [])
 
 
@@ -230,7 +230,7 @@ async def test_refusal_behind_an_answer_that_takes_its_time_waits_for_it() -> No
         await asyncio.sleep(5 * bounds.head_s)
         await Recorder()(scope, receive, send)
 
-    wire = await told(slow, [GET + b"\r\n" + b"GARBAGE\r\n\r\n", SMUGGLED, LAST], 2, bounds)
+    wire = await fed(slow, [GET + b"\r\n" + b"GARBAGE\r\n\r\n", SMUGGLED, LAST], 2, bounds)
     assert (wire.answers(), wire.is_over) == ([200, 400], True)
 
 
@@ -239,7 +239,7 @@ async def test_connection_that_ends_in_the_fields_behind_a_body_ends_with_its_an
     """The parser reads nothing behind it; a proxy that kept the connection would wait for answers that never come."""
     sent = POST + CHUNKED + b"\r\n5\r\nhello\r\n0\r\nConnection: close\r\n\r\n"
     app = Recorder()
-    wire = await told(app, [sent, SMUGGLED] if is_cut else [sent + SMUGGLED], 2)
+    wire = await fed(app, [sent, SMUGGLED] if is_cut else [sent + SMUGGLED], 2)
     assert (app.handled, wire.answers(), wire.is_over) == ([("POST", "/", b"hello")], [200], True)
 
 

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from gateway.asking.asker import Ask
-from gateway.checking.desk import DefinitionDesk
+from gateway.checking.definition_readers import DefinitionReaders
 from gateway.live.definitions import LiveDefinitions
 from gateway.live.outcome import Outcome, outcome_of
 from gateway.operations.plan import Gate, Reply, perform
@@ -38,7 +38,7 @@ SHADOWED = (
 class Installation:
     """A gate whose commands are decided at once."""
 
-    desk: DefinitionDesk
+    readers: DefinitionReaders
     decided: Definitions = field(default_factory=lambda: Definitions(policies=PolicySet()))
     live: LiveDefinitions = field(default_factory=LiveDefinitions)
     offset: int = 0
@@ -67,7 +67,7 @@ class Installation:
 
         gate = SimpleNamespace(
             live=live,
-            definitions=self.desk,
+            definitions=self.readers,
             asker=SimpleNamespace(answer=self.answer),
             topics=SimpleNamespace(definition_commands="d"),
             json=reply,
@@ -77,9 +77,9 @@ class Installation:
 
 @pytest_asyncio.fixture
 async def there() -> AsyncIterator[Installation]:
-    desk = DefinitionDesk()
-    yield Installation(desk)
-    await desk.close()
+    readers = DefinitionReaders()
+    yield Installation(readers)
+    await readers.close()
 
 
 def claims(*roles: str) -> Claims:

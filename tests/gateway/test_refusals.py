@@ -11,7 +11,7 @@ from gateway.operations.plan import refusal_of
 from schemas.refusals import Refusal
 
 
-def told(code: Refusal, detail: str) -> dict[str, Any]:
+def problem_document(code: Refusal, detail: str) -> dict[str, Any]:
     problem = refusal_of(Outcome("digest", b"acme/main/x", Refused(code, detail)))
     assert problem is not None
     return problem.document()
@@ -31,13 +31,13 @@ def told(code: Refusal, detail: str) -> dict[str, Any]:
 def test_arguments_that_do_not_fit_are_told_with_path_and_reason(
     detail: str, path: str, message: str
 ) -> None:
-    document = told(Refusal.INVALID_ARGUMENTS, detail)
+    document = problem_document(Refusal.INVALID_ARGUMENTS, detail)
 
     assert (document["status"], document["detail"]) == (422, detail)
     assert document["errors"] == [{"path": path, "code": "schema", "message": message}]
 
 
 def test_quota_says_when_to_come_back() -> None:
-    document = told(Refusal.QUOTA, "200 calls are open")
+    document = problem_document(Refusal.QUOTA, "200 calls are open")
 
     assert (document["status"], document["retry_after"]) == (429, 1)

@@ -145,5 +145,5 @@ async def test_case_30_what_waits_for_silent_sockets_is_bounded_for_their_subjec
         for ws in opened:
             ws.transport.abort()
     async with asyncio.timeout(WITHIN_S):
-        while budget.bytes or len(served.gateway.seats):
+        while budget.bytes or len(served.gateway.socket_limit):
             await asyncio.sleep(0.05)

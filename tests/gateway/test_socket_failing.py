@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket
 
 from gateway.sockets import ws
 
-GATEWAY: Any = SimpleNamespace(seats=SimpleNamespace(seat=lambda actor: nullcontext()))
+GATEWAY: Any = SimpleNamespace(socket_limit=SimpleNamespace(open=lambda actor: nullcontext()))
 
 
 def socket(sent: list[dict[str, Any]], gone: bool = False) -> WebSocket:

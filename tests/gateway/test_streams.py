@@ -15,7 +15,7 @@ from gateway.problems import Problem
 from gateway.rest.stream import stream_events
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
-from gateway.shares.seats import Seats
+from gateway.shares.socket_limit import SocketLimit
 from gateway.shutdown import Shutdown
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
@@ -40,10 +40,10 @@ class Forgetful:
         return None
 
 
-def context_of(seats: Seats, channels: str = "events") -> Any:
+def context_of(socket_limit: SocketLimit, channels: str = "events") -> Any:
     live, hub = new_live()
     gateway = SimpleNamespace(
-        seats=seats,
+        socket_limit=socket_limit,
         hub=hub,
         metrics=Metrics(),
         shutdown=Shutdown(),
@@ -73,23 +73,23 @@ async def served(stream: Any) -> None:
 
 
 async def test_stream_takes_one_of_its_subjects_places_until_it_ends() -> None:
-    seats = Seats(LIMITS.sockets)
-    streams = [await stream_events(context_of(seats)) for _ in range(LIMITS.sockets)]
+    socket_limit = SocketLimit(LIMITS.sockets)
+    streams = [await stream_events(context_of(socket_limit)) for _ in range(LIMITS.sockets)]
     with pytest.raises(Problem) as refused:
-        await stream_events(context_of(seats))
+        await stream_events(context_of(socket_limit))
     assert (refused.value.status, refused.value.code) == (429, "quota")
 
     for stream in streams:
         assert isinstance(stream, EventStream)
         await served(stream)
-    assert len(seats) == 0
+    assert len(socket_limit) == 0
 
 
 async def test_stream_that_is_refused_takes_no_place() -> None:
-    seats = Seats(LIMITS.sockets)
+    socket_limit = SocketLimit(LIMITS.sockets)
     with pytest.raises(Problem):
-        await stream_events(context_of(seats, "nonsense"))
-    assert len(seats) == 0
+        await stream_events(context_of(socket_limit, "nonsense"))
+    assert len(socket_limit) == 0
 
 
 async def test_subscribe_to_a_row_that_has_just_gone_is_refused_and_leaves_no_subscription() -> None:

@@ -25,7 +25,7 @@ from tests.gateway.test_server_bounds import (
     served,
     status_of,
 )
-from tests.gateway.wire import Recorder, told
+from tests.gateway.wire import Recorder, fed
 
 BODY = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 LENGTH = b"Content-Length: %d\r\n" % len(BODY)
@@ -64,7 +64,7 @@ async def test_offer_that_is_not_taken_changes_nothing_wherever_it_is_cut(offer:
     sent = POST + offer + LENGTH + b"\r\n" + BODY
     for cut in range(len(sent) + 1):
         app = Recorder()
-        wire = await told(app, [sent[:cut], sent[cut:], CLOSE], 2)
+        wire = await fed(app, [sent[:cut], sent[cut:], CLOSE], 2)
         assert (app.handled, wire.answers()) == ([KEPT, LAST], [200, 200]), cut
 
 
@@ -73,7 +73,7 @@ async def test_requests_with_offers_that_come_in_one_read_are_each_handled(offer
     chunks = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
     sent = [POST + offer + LENGTH + b"\r\n" + BODY, GET + offer + b"\r\n", POST + offer + chunks, CLOSE]
     app = Recorder()
-    wire = await told(app, [b"".join(sent)], len(sent))
+    wire = await fed(app, [b"".join(sent)], len(sent))
     assert app.handled == [KEPT, ("GET", "/", b""), KEPT, LAST]
     assert wire.answers() == [200] * len(sent)
 
@@ -85,7 +85,7 @@ async def test_handshake_that_is_none_is_refused_and_nothing_behind_it_is_read(
     sent = head + b"\r\n" + BODY
     for cut in range(len(sent) + 1):
         app = Recorder()
-        wire = await told(app, [sent[:cut], sent[cut:], CLOSE], 1)
+        wire = await fed(app, [sent[:cut], sent[cut:], CLOSE], 1)
         assert (app.handled, wire.answers(), wire.is_over) == ([], [status], True), cut
 
 
@@ -96,7 +96,7 @@ async def test_handshake_parsed_in_slices_that_are_always_late_is_refused(
     """As on a machine that stops the gateway in the middle of each slice."""
     monkeypatch.setattr(websocket, "SLICE_S", -1.0)
     app, padded = Recorder(), head + b"X-Filler: %b\r\n" % (b"a" * (websocket.PIECE_BYTES // 2)) * 4
-    wire = await told(app, [padded + b"\r\n" + BODY, CLOSE], 1)
+    wire = await fed(app, [padded + b"\r\n" + BODY, CLOSE], 1)
     assert (app.handled, wire.answers(), wire.is_over) == ([], [status], True)
 
 
@@ -104,7 +104,7 @@ async def test_handshake_parsed_in_slices_that_are_always_late_is_refused(
 async def test_offer_of_http_1_0_is_none(offer: bytes) -> None:
     app = Recorder()
     sent = b"POST / HTTP/1.0\r\n" + offer + LENGTH + b"\r\n"
-    wire = await told(app, [sent, BODY, CLOSE], 1)
+    wire = await fed(app, [sent, BODY, CLOSE], 1)
     assert (app.handled, wire.answers(), wire.is_over) == ([KEPT], [200], True)
 
 
@@ -114,14 +114,14 @@ async def test_whatever_comes_behind_a_handshake_before_its_answer_is_no_request
 ) -> None:
     for behind in (BODY, b"\x81\x82\0\0\0\0hi", BODY * 1_000):
         app, sent = Recorder(), GET + WEBSOCKET + b"\r\n"
-        wire = await told(app, [sent, behind, CLOSE] if is_cut else [sent + behind, CLOSE], 1)
+        wire = await fed(app, [sent, behind, CLOSE] if is_cut else [sent + behind, CLOSE], 1)
         assert (app.handled, wire.answers(), wire.is_over) == ([], [400], True)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_handshake_behind_a_request_that_is_not_answered_is_refused_behind_its_answer() -> None:
     app = Recorder()
-    wire = await told(app, [GET + b"\r\n" + GET + WEBSOCKET + b"\r\n" + CLOSE, CLOSE], 2)
+    wire = await fed(app, [GET + b"\r\n" + GET + WEBSOCKET + b"\r\n" + CLOSE, CLOSE], 2)
     assert (wire.answers(), wire.is_over) == ([200, 400], True)
     assert app.handled == [("GET", "/", b"")]
 

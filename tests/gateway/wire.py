@@ -120,7 +120,7 @@ def config_of(app: Any, bounds: Bounds) -> uvicorn.Config:
     return config
 
 
-async def told(app: Any, reads: Iterable[bytes], answers: int, bounds: Bounds | None = None) -> Wire:
+async def fed(app: Any, reads: Iterable[bytes], answers: int, bounds: Bounds | None = None) -> Wire:
     """Feed a connection with these reads, until it is over or has given so many answers and come to rest."""
     bounds = bounds or Bounds()
     config, wire, state = config_of(app, bounds), Wire(), ServerState()

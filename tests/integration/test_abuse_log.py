@@ -99,7 +99,9 @@ async def test_case_25_dead_letter_is_told_to_the_operator(site: Site, tenant: T
         offset = await log.log.send(place, OutRecord(key, b"noise", ()))
         await dead_letter(log, place, offset)
 
-    letter = wait_for(lambda: told(tenant.admin, f"{place}/{offset}"), lambda found: found is not None)
+    letter = wait_for(
+        lambda: dead_letter_shown_to(tenant.admin, f"{place}/{offset}"), lambda found: found is not None
+    )
     assert (letter["key"], letter["reason"]) == (key.decode(), "malformed")
     said = (site.stack.data_dir / "logs" / "decider.log").read_text(encoding="utf-8")
     assert f"WARNING services.runtime.dead_letters {place}" in said
@@ -113,7 +115,7 @@ async def test_case_25_dead_letter_does_not_stop_a_replay_and_is_in_the_rebuilt_
     async with site_log(site) as log:
         place = log.place(key)
         letter_id = f"{place}/{await log.log.send(place, OutRecord(key, b'noise', ()))}"
-    wait_for(lambda: told(tenant.admin, letter_id), lambda found: found is not None)
+    wait_for(lambda: dead_letter_shown_to(tenant.admin, letter_id), lambda found: found is not None)
 
     replayed = site.stack.placet("replay", "--json")
     report = json.loads(replayed.stdout)
@@ -121,10 +123,10 @@ async def test_case_25_dead_letter_does_not_stop_a_replay_and_is_in_the_rebuilt_
     assert (report["equal"], report["swapped"], report["note"]) == (True, True, "")
     rows = {table["name"]: table["rows"] for table in report["tables"]}
     assert rows["dead_letters"] > 0
-    assert told(tenant.admin, letter_id) is not None
+    assert dead_letter_shown_to(tenant.admin, letter_id) is not None
 
 
-def told(who: Caller, letter_id: str, scope: str = "") -> Any:
+def dead_letter_shown_to(who: Caller, letter_id: str, scope: str = "") -> Any:
     """The letter of this id as somebody is shown it; None where it is not."""
     items = who.get(f"/dead-letters{scope}").json()["items"]
     return next((item for item in items if item["id"] == letter_id), None)
@@ -146,16 +148,20 @@ async def test_case_25_letters_of_nobody_are_shown_to_the_installations_admin_an
     owner = Caller(tenant.client, site.stack.token)
     scope = "?scope=installation"
 
-    wait_for(lambda: told(tenant.admin, ids["theirs"]), lambda found: found is not None)
-    assert told(tenant.admin, ids["keyless"]) is told(tenant.admin, ids["foreign"]) is None
+    wait_for(lambda: dead_letter_shown_to(tenant.admin, ids["theirs"]), lambda found: found is not None)
+    assert (
+        dead_letter_shown_to(tenant.admin, ids["keyless"])
+        is dead_letter_shown_to(tenant.admin, ids["foreign"])
+        is None
+    )
     assert refused(tenant.admin.get(f"/dead-letters{scope}")) == (403, "not_authorised")
     operator = Caller(tenant.client, issue(tenant.keys_dir, "oscar", ["operator"], "default", PROJECT))
     assert refused(operator.get(f"/dead-letters{scope}")) == (403, "not_authorised")
-    assert told(owner, ids["keyless"], scope)["key"] == ""
-    assert told(owner, ids["foreign"], scope)["detail"]
-    another = told(owner, ids["theirs"], scope)
+    assert dead_letter_shown_to(owner, ids["keyless"], scope)["key"] == ""
+    assert dead_letter_shown_to(owner, ids["foreign"], scope)["detail"]
+    another = dead_letter_shown_to(owner, ids["theirs"], scope)
     assert (another["reason"], another["key"], another["detail"]) == ("malformed", None, None)
-    assert told(owner, ids["theirs"]) is None
+    assert dead_letter_shown_to(owner, ids["theirs"]) is None
 
 
 async def test_case_25_foreign_records_among_the_facts_change_nothing_and_the_partition_goes_on(

@@ -55,10 +55,10 @@ def pair(
             pool.submit(caller.ask, method, path, body, headers={"Idempotency-Key": key})
             for caller, body in zip(callers, bodies, strict=True)
         ]
-        return [told(each.result()) for each in asking]
+        return [status_and_code(each.result()) for each in asking]
 
 
-def told(answer: httpx.Response) -> tuple[int, str]:
+def status_and_code(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("code", "")
 
 
@@ -139,11 +139,11 @@ async def test_case_26_one_ref_two_bodies_on_two_sockets_has_one_winner(
 def test_case_26_one_key_two_bodies_over_a_gateways_death(site: Site, tenant: Tenant, verb: str) -> None:
     method, path, bodies, caller = bodies_of(tenant, verb)
     key = {"Idempotency-Key": fresh("key")}
-    first = told(caller.ask(method, path, bodies[0], headers=key))
+    first = status_and_code(caller.ask(method, path, bodies[0], headers=key))
     kill_gateway(site)
 
-    assert told(caller.ask(method, path, bodies[1], headers=key)) == REUSED
-    assert told(caller.ask(method, path, bodies[0], headers=key)) == first == (200, "")
+    assert status_and_code(caller.ask(method, path, bodies[1], headers=key)) == REUSED
+    assert status_and_code(caller.ask(method, path, bodies[0], headers=key)) == first == (200, "")
 
 
 def test_case_26_losers_refusal_is_recorded(tenant: Tenant, other: httpx.Client) -> None:

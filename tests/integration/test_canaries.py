@@ -185,16 +185,16 @@ async def listening(site: Site, story: Story) -> AsyncIterator[None]:
 
         tasks = [asyncio.create_task(hear()), asyncio.create_task(stream())]
         try:
-            await told(story, "snapshot")
+            await both_received(story, "snapshot")
             yield
-            await told(story, "SecretsDelivered")
+            await both_received(story, "SecretsDelivered")
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def told(story: Story, word: str) -> None:
+async def both_received(story: Story, word: str) -> None:
     """Wait until both doors have said a word."""
 
     def texts() -> list[str]:

@@ -32,7 +32,7 @@ PREFETCHES: tuple[tuple[str, dict[str, str]], ...] = (
 
 
 @dataclass(frozen=True)
-class Told:
+class Notified:
     """A stack, and those whom its notifier tells: one listens, one refuses."""
 
     site: Site
@@ -44,8 +44,8 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
-    directory = tmp_path_factory.mktemp("told")
+def notified(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notified]:
+    directory = tmp_path_factory.mktemp("notified")
     refusing = Receiver(answer=lambda _: (410, {}))
     with receiving() as listens, receiving(refusing) as refuses:
         file = write(directory, listens.url, refuses.url)
@@ -53,12 +53,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
         with running_stack(directory / "data", *arguments) as stack:
             status = stack.status()
             assert {part["name"]: part["state"] for part in status["components"]}["notifier"] == "ready"
-            yield Told(Site(stack, status["url"], "", ""), listens, refuses)
+            yield Notified(Site(stack, status["url"], "", ""), listens, refuses)
 
 
 @pytest.fixture
-def tenant(told: Told) -> Iterator[Tenant]:
-    with new_tenant(told.site) as found:
+def tenant(notified: Notified) -> Iterator[Tenant]:
+    with new_tenant(notified.site) as found:
         yield found
 
 
@@ -78,12 +78,14 @@ def write(directory: Path, *urls: str) -> Path:
     return file
 
 
-def test_link_followed_by_anything_shows_or_refuses_and_decides_nothing(told: Told, tenant: Tenant) -> None:
+def test_link_followed_by_anything_shows_or_refuses_and_decides_nothing(
+    notified: Notified, tenant: Tenant
+) -> None:
     _, call = tenant.held()
     hold_id = call["hold_id"]
-    (message,) = wait_for(lambda: told.messages(hold_id), lambda found: len(found) == 1)
+    (message,) = wait_for(lambda: notified.messages(hold_id), lambda found: len(found) == 1)
     link = message["link"]
-    assert link == f"{told.site.url}/holds/{hold_id}"
+    assert link == f"{notified.site.url}/holds/{hold_id}"
     assert "amount" not in str(message)
     with httpx.Client(timeout=10) as client:
         for method, headers in PREFETCHES:
@@ -96,23 +98,25 @@ def test_link_followed_by_anything_shows_or_refuses_and_decides_nothing(told: To
         assert hold_id in seen.text
         assert "<dt>Status</dt><dd>open</dd>" in seen.text
     assert tenant.decide(call).status_code == 200
-    assert told.messages(hold_id)[0]["type"] == "hold_opened"
-    ends = wait_for(lambda: told.messages(hold_id), lambda found: len(found) == 2)
+    assert notified.messages(hold_id)[0]["type"] == "hold_opened"
+    ends = wait_for(lambda: notified.messages(hold_id), lambda found: len(found) == 2)
     assert (ends[1]["type"], ends[1]["detail"]) == ("hold_resolved", "approve")
 
 
-def test_link_of_another_tenants_hold_shows_nothing(told: Told, tenant: Tenant) -> None:
+def test_link_of_another_tenants_hold_shows_nothing(notified: Notified, tenant: Tenant) -> None:
     _, call = tenant.held()
-    (message,) = wait_for(lambda: told.messages(call["hold_id"]), lambda found: len(found) == 1)
-    with new_tenant(told.site) as other, httpx.Client(timeout=10) as client:
+    (message,) = wait_for(lambda: notified.messages(call["hold_id"]), lambda found: len(found) == 1)
+    with new_tenant(notified.site) as other, httpx.Client(timeout=10) as client:
         theirs = client.post(message["link"], data={"token": other.rita.token})
         assert theirs.status_code == 404
         assert call["hold_id"] not in theirs.text
 
 
-def test_undeliverable_message_is_a_dead_letter_that_operators_see(told: Told, tenant: Tenant) -> None:
+def test_undeliverable_message_is_a_dead_letter_that_operators_see(
+    notified: Notified, tenant: Tenant
+) -> None:
     _, call = tenant.held()
-    wait_for(lambda: told.messages(call["hold_id"]), lambda found: len(found) == 1)
+    wait_for(lambda: notified.messages(call["hold_id"]), lambda found: len(found) == 1)
     operator = tenant.caller("olga", "operator")
     letters = wait_for(lambda: operator.get("/dead-letters").json()["items"], lambda found: len(found) == 1)
     assert letters[0]["reason"] == "undeliverable"
@@ -120,16 +124,16 @@ def test_undeliverable_message_is_a_dead_letter_that_operators_see(told: Told, t
     assert letters[0]["topic"] == "placet.executions"
 
 
-def test_doctor_on_a_stack_with_notifications_looks_at_the_file(told: Told) -> None:
-    done = told.site.stack.placet("doctor", "--json")
+def test_doctor_on_a_stack_with_notifications_looks_at_the_file(notified: Notified) -> None:
+    done = notified.site.stack.placet("doctor", "--json")
     assert '"check": "notifications"' in done.stdout
     assert done.returncode == 0, done.stdout
 
 
-def test_every_series_of_the_alerts_is_told_before_there_is_anything_to_count(told: Told) -> None:
-    """A counter that begins with the first loss has not grown: the first loss would be told to nobody."""
-    until_well(told.site)
-    parts = told.site.stack.components().values()
+def test_every_series_of_the_alerts_is_told_before_there_is_anything_to_count(notified: Notified) -> None:
+    """A counter that begins with the first loss has not grown: the first loss would be notified to nobody."""
+    until_well(notified.site)
+    parts = notified.site.stack.components().values()
     addresses = [part["address"] for part in parts if str(part["address"]).startswith("http")]
     told_by_all = "".join(httpx.get(f"{address}/metrics", timeout=5.0).text for address in addresses)
     series = {sample.partition(" ")[0].partition("{")[0] for sample in told_by_all.splitlines()}
@@ -142,13 +146,15 @@ def test_every_series_of_the_alerts_is_told_before_there_is_anything_to_count(to
     assert [line for line in expected if line not in told_by_all] == []
 
 
-def test_case_39_frozen_notifier_is_told_and_keeps_nobody_from_deciding(told: Told) -> None:
-    until_well(told.site)
-    with frozen(told.site, "notifier") as since:
-        until_told(since, lambda: any("notifier on " in text for text in readiness(told.site)[1]["warnings"]))
-        until_told(since, lambda: told_by_status(told.site, "notifier"))
-        until_told(since, lambda: component(told.site, "notifier")["state"] == "silent")
-        assert readiness(told.site)[0] == 200
-    until_well(told.site)
-    address = told.site.stack.components()["notifier"]["address"]
+def test_case_39_frozen_notifier_is_told_and_keeps_nobody_from_deciding(notified: Notified) -> None:
+    until_well(notified.site)
+    with frozen(notified.site, "notifier") as since:
+        until_told(
+            since, lambda: any("notifier on " in text for text in readiness(notified.site)[1]["warnings"])
+        )
+        until_told(since, lambda: told_by_status(notified.site, "notifier"))
+        until_told(since, lambda: component(notified.site, "notifier")["state"] == "silent")
+        assert readiness(notified.site)[0] == 200
+    until_well(notified.site)
+    address = notified.site.stack.components()["notifier"]["address"]
     assert "placet_notifier_waiting" in httpx.get(f"{address}/metrics", timeout=5.0).text

@@ -29,7 +29,7 @@ MADE = {
 }
 
 
-def told() -> Iterator[str]:
+def named_actions() -> Iterator[str]:
     """Every action that the sources of the events' effects name."""
     for module in (executions, calls, holds, decisions, rules, definitions):
         for node in ast.walk(ast.parse(getsource(module))):
@@ -49,4 +49,4 @@ def listed() -> list[str]:
 
 
 def test_page_of_the_views_lists_every_action_once() -> None:
-    assert sorted(listed()) == sorted(set(told()))
+    assert sorted(listed()) == sorted(set(named_actions()))

@@ -314,7 +314,7 @@ def test_words_of_options_are_those_of_the_interface() -> None:
     assert set(choices.KINDS) == set(get_args(RequestKind))
     assert set(choices.STATES) == set(get_args(ExecutionState))
     assert get_args(Scope) == choices.SCOPES
-    assert STATUS.words == choices.RULE_STATUSES
+    assert STATUS.choices == choices.RULE_STATUSES
 
 
 @pytest.mark.parametrize(

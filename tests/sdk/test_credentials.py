@@ -52,7 +52,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def told(act: Callable[[], object]) -> str:
+def traceback_of(act: Callable[[], object]) -> str:
     """The whole trace of what an act raises, its causes included."""
     with pytest.raises(PlacetError) as caught:
         act()
@@ -80,10 +80,10 @@ def test_token_that_no_header_can_hold_is_refused_at_once_and_never_shown(token:
     with pytest.raises(SettingRefused, match="token=") as caught:
         Placet(NOWHERE, token=token)
     assert SECRET not in str(caught.value)
-    assert SECRET not in told(lambda: Placet(NOWHERE, token=token))
+    assert SECRET not in traceback_of(lambda: Placet(NOWHERE, token=token))
     for mode in MODES:
         with Placet(NOWHERE, token=lambda: token, transport=mode) as placet:
-            assert SECRET not in told(lambda: placet.propose("run", "tool", {}))
+            assert SECRET not in traceback_of(lambda: placet.propose("run", "tool", {}))
 
 
 @pytest.mark.parametrize("token", BAD_TOKENS.values(), ids=BAD_TOKENS)
@@ -108,9 +108,9 @@ def test_tool_server_with_a_token_that_no_header_can_hold_runs_nothing(token: st
 def test_address_that_is_none_is_refused_at_once_and_never_shown(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = told(lambda: Placet(url, token="token"))
+    shown = traceback_of(lambda: Placet(url, token="token"))
     monkeypatch.setenv("PLACET_URL", url)
-    shown += told(lambda: AsyncPlacet(token=lambda: "token"))
+    shown += traceback_of(lambda: AsyncPlacet(token=lambda: "token"))
     assert SECRET not in shown
     assert "PLACET_URL" in shown
 
@@ -133,7 +133,7 @@ def test_path_of_an_address_is_not_shown_by_errors() -> None:
     patience = Patience(request_s=0.2, open_s=0.2)
     for mode in MODES:
         with Placet(f"{NOWHERE}/{SECRET}", token="token", transport=mode, patience=patience) as placet:
-            shown = told(lambda: placet.propose("run", "tool", {}))
+            shown = traceback_of(lambda: placet.propose("run", "tool", {}))
         assert SECRET not in shown
         assert "127.0.0.1:1" in shown
 
@@ -144,7 +144,7 @@ def test_proxy_that_cannot_be_used_is_told_without_its_password(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"gopher://user:{SECRET}@proxy.example")
     with Placet("http://gateway.example", token="token", transport=mode) as placet:
-        shown = told(lambda: placet.propose("run", "tool", {}))
+        shown = traceback_of(lambda: placet.propose("run", "tool", {}))
     assert "HTTP_PROXY" in shown
     assert SECRET not in shown
 

@@ -12,7 +12,7 @@ from services.domain.policy.failures import EvaluationFailed
 from tests.policy_documents import check, parse_policy
 
 
-def told(condition: str) -> list[str]:
+def warnings_on(condition: str) -> list[str]:
     rules = f"[{{id: a, match: {{tools: [pay]}}, when: {json.dumps(condition)}, then: hold}}]"
     found = check(parse_policy(f"policy: p\nrules: {rules}"))
     assert {(problem.code, problem.severity) for problem in found} <= {("doubtful_number", "warning")}
@@ -39,7 +39,7 @@ def evaluated(condition: str, amount: object) -> bool:
 def test_whole_number_in_arithmetic_with_an_argument_is_told_since_it_always_fails(
     condition: str, advice: str
 ) -> None:
-    (message,) = told(condition)
+    (message,) = warnings_on(condition)
     assert message.endswith(advice)
     for amount in (5, 5.5):
         with pytest.raises(EvaluationFailed):
@@ -50,7 +50,7 @@ def test_whole_number_in_arithmetic_with_an_argument_is_told_since_it_always_fai
     "condition", ['args.amount > "500"', "'-1.5' <= args.amount", "args.amount < '1_000'"]
 )
 def test_order_against_a_number_in_quotes_is_told(condition: str) -> None:
-    (message,) = told(condition)
+    (message,) = warnings_on(condition)
     assert message.endswith("write the number without quotes")
     with pytest.raises(EvaluationFailed):
         evaluated(condition, 5)
@@ -71,19 +71,19 @@ def test_order_against_a_number_in_quotes_is_told(condition: str) -> None:
     ],
 )
 def test_numbers_that_can_be_counted_with_are_not_told(condition: str) -> None:
-    assert told(condition) == []
+    assert warnings_on(condition) == []
     assert evaluated(condition, 5)
 
 
 @pytest.mark.parametrize("condition", ["args.zip == '12345'", "args.day > '2026-01-01'", "args.a < args.b"])
 def test_texts_are_compared_without_a_word(condition: str) -> None:
-    assert told(condition) == []
+    assert warnings_on(condition) == []
 
 
 @pytest.mark.parametrize("condition", ["args.amount in {1: 1, 3: 1}", "proposed.amount in {1.0: true}"])
 def test_number_among_the_keys_of_a_map_is_told_since_it_always_fails(condition: str) -> None:
     path = condition.split()[0]
-    (message,) = told(condition)
+    (message,) = warnings_on(condition)
     assert message.endswith(f"write a list: {path} in [1, 3]")
     if "1.0" not in condition:
         with pytest.raises(EvaluationFailed):
@@ -108,4 +108,4 @@ def test_whole_number_is_written_with_its_digits() -> None:
     ],
 )
 def test_texts_and_keys_that_may_be_found_are_not_told(condition: str) -> None:
-    assert told(condition) == []
+    assert warnings_on(condition) == []

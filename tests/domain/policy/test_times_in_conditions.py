@@ -17,7 +17,7 @@ def evaluate(source: str, now_ms: int = NOW_MS, **arguments: object) -> bool:
     return evaluate_in_process(expression, Bindings({"args": arguments}, now_ms, expression.shape.reads))
 
 
-def told(condition: str) -> list[str]:
+def messages_on(condition: str) -> list[str]:
     rules = f"[{{id: a, match: {{tools: [pay]}}, when: {json.dumps(condition)}, then: hold}}]"
     found = check(parse_policy(f"policy: p\nrules: {rules}"))
     assert {(problem.path, problem.severity) for problem in found} <= {("rules[0].when", "error")}
@@ -227,7 +227,7 @@ def test_zone_that_cannot_be_had_is_an_error(source: str, said: str) -> None:
     ],
 )
 def test_time_or_zone_that_fails_in_each_call_is_refused_on_publishing(condition: str, said: str) -> None:
-    assert told(condition) == [said]
+    assert messages_on(condition) == [said]
 
 
 BEHIND = "a time cannot be added to a duration; write the time first: "
@@ -247,7 +247,7 @@ BEHIND = "a time cannot be added to a duration; write the time first: "
 def test_what_cel_answers_and_the_binding_does_not_is_refused_on_publishing(
     condition: str, said: str
 ) -> None:
-    assert told(condition) == [said]
+    assert messages_on(condition) == [said]
     with pytest.raises(EvaluationFailed):
         evaluate(condition, a=None, d="1h", at="2026-01-05T12:00:00Z")
 
@@ -264,7 +264,7 @@ def test_what_cel_answers_and_the_binding_does_not_is_refused_on_publishing(
     ],
 )
 def test_what_only_looks_like_it_is_published(condition: str) -> None:
-    assert told(condition) == []
+    assert messages_on(condition) == []
 
 
 def test_policy_that_was_published_with_one_is_still_read() -> None:
@@ -286,7 +286,7 @@ def test_policy_that_was_published_with_one_is_still_read() -> None:
     ],
 )
 def test_times_and_zones_that_there_are_are_not_told_of(condition: str) -> None:
-    assert told(condition) == []
+    assert messages_on(condition) == []
 
 
 @pytest.mark.parametrize("source", ["now < timestamp('2026-01-06T00:00:00Z')", "now.getHours() == 12"])

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from gateway.problems import Problem
-from gateway.vault.desk import ANSWER_S, Desk
+from gateway.vault.access import ANSWER_S, VaultAccess
 from gateway.vault.opening import open_database
 from gateway.vault.postgres import CONNECT_WITHIN_S
 from gateway.vault.store import VaultUnavailable
@@ -46,10 +46,10 @@ def vault(url: str, tmp_path: Path) -> Iterator[Vault]:
     found.close()
 
 
-async def refused_after(desk: Desk) -> float:
+async def refused_after(vault_access: VaultAccess) -> float:
     since = time.monotonic()
     with pytest.raises(Problem) as refused:
-        await desk.seal(CALL, "bot", MARKED)
+        await vault_access.seal(CALL, "bot", MARKED)
     assert refused.value.code is Refusal.UNAVAILABLE
     assert refused.value.fields["retry_after"] == 1
     return time.monotonic() - since
@@ -58,28 +58,28 @@ async def refused_after(desk: Desk) -> float:
 async def test_frozen_vault_is_unavailable_in_time_and_is_used_again_after_the_thaw(
     vault: Vault, postgres_url: str
 ) -> None:
-    desk = Desk(lambda: vault)
-    await desk.start()
-    before = await desk.seal(CALL, "bot", MARKED)
+    vault_access = VaultAccess(lambda: vault)
+    await vault_access.start()
+    before = await vault_access.seal(CALL, "bot", MARKED)
 
     with frozen_postgres(postgres_url):
         # The second one finds a connection that has to be made anew.
-        waits = await asyncio.gather(*(refused_after(desk) for _ in range(8)))
-        waits.append(await refused_after(desk))
+        waits = await asyncio.gather(*(refused_after(vault_access) for _ in range(8)))
+        waits.append(await refused_after(vault_access))
 
     assert max(waits) < ANSWER_S + MARGIN_S
-    assert await desk.seal(CALL, "bot", MARKED) == before
-    await desk.stop()
+    assert await vault_access.seal(CALL, "bot", MARKED) == before
+    await vault_access.stop()
 
 
-async def test_desk_ends_while_its_vault_is_frozen(vault: Vault, postgres_url: str) -> None:
-    desk = Desk(lambda: vault)
-    await desk.start()
+async def test_vault_access_ends_while_its_vault_is_frozen(vault: Vault, postgres_url: str) -> None:
+    vault_access = VaultAccess(lambda: vault)
+    await vault_access.start()
     with frozen_postgres(postgres_url):
-        waiting = asyncio.create_task(refused_after(desk))
+        waiting = asyncio.create_task(refused_after(vault_access))
         await asyncio.sleep(0.2)
         since = time.monotonic()
-        await desk.stop()
+        await vault_access.stop()
         await waiting
         assert time.monotonic() - since < MARGIN_S
         await ended("vault")

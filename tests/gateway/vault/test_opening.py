@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from gateway.problems import Problem
-from gateway.vault.desk import Desk
+from gateway.vault.access import VaultAccess
 from gateway.vault.opening import open_database
 from gateway.vault.store import VAULT_FILE, VaultDamaged, VaultSilent, VaultUnavailable
 from gateway.vault.vault import Vault
@@ -42,20 +42,20 @@ def opening(*answers: Any) -> Callable[[], Any]:
     return open_vault
 
 
-async def test_desk_waits_for_a_database_that_does_not_answer_now(vault_of_nothing: Any) -> None:
+async def test_vault_access_waits_for_a_database_that_does_not_answer_now(vault_of_nothing: Any) -> None:
     away = VaultSilent("its database does not answer")
-    desk = Desk(opening(away, away, vault_of_nothing))
-    starting = asyncio.create_task(desk.start())
+    vault_access = VaultAccess(opening(away, away, vault_of_nothing))
+    starting = asyncio.create_task(vault_access.start())
     with pytest.raises(Problem, match="not open yet"):
-        await desk.run(lambda vault: None)
+        await vault_access.run(lambda vault: None)
     await asyncio.wait_for(starting, 5)
-    assert await desk.run(lambda vault: vault) is vault_of_nothing
-    await desk.stop()
+    assert await vault_access.run(lambda vault: vault) is vault_of_nothing
+    await vault_access.stop()
 
 
-async def test_desk_does_not_wait_for_a_database_that_lets_nobody_in() -> None:
+async def test_vault_access_does_not_wait_for_a_database_that_lets_nobody_in() -> None:
     with pytest.raises(VaultUnavailable, match="refuses the connection"):
-        await Desk(opening(VaultUnavailable("its database refuses the connection"))).start()
+        await VaultAccess(opening(VaultUnavailable("its database refuses the connection"))).start()
 
 
 @pytest.mark.parametrize("damage", ["a page", "half of it", "no header"])
@@ -73,16 +73,16 @@ def test_damaged_vault_is_told_with_its_file_and_what_to_do(tmp_path: Path, dama
 
 
 async def test_damage_that_is_met_later_is_kept_for_readiness(vault_of_nothing: Any) -> None:
-    desk = Desk(opening(vault_of_nothing))
-    await desk.start()
+    vault_access = VaultAccess(opening(vault_of_nothing))
+    await vault_access.start()
 
     def meet(vault: Vault) -> None:
         raise VaultDamaged("The vault v is damaged")
 
     with pytest.raises(Problem, match="cannot be read or written now"):
-        await desk.run(meet)
-    assert desk.damage == "The vault v is damaged"
-    await desk.stop()
+        await vault_access.run(meet)
+    assert vault_access.damage == "The vault v is damaged"
+    await vault_access.stop()
 
 
 @pytest.fixture
@@ -137,17 +137,17 @@ def test_vault_of_a_database_that_lets_nobody_in_is_told_at_once_without_its_add
 
 
 @pytest.mark.postgres
-async def test_desk_that_starts_while_its_database_is_frozen_opens_the_vault_after_the_thaw(
+async def test_vault_access_that_starts_while_its_database_is_frozen_opens_the_vault_after_the_thaw(
     postgres_url: str, tmp_path: Path
 ) -> None:
     keys = MasterKeyFile(tmp_path / "keys")
-    desk = Desk(lambda: Vault(open_database(tmp_path, f"{postgres_url}?schema=opening"), keys))
+    vault_access = VaultAccess(lambda: Vault(open_database(tmp_path, f"{postgres_url}?schema=opening"), keys))
     with frozen_postgres(postgres_url):
-        starting = asyncio.create_task(desk.start())
+        starting = asyncio.create_task(vault_access.start())
         since = time.monotonic()
         while time.monotonic() - since < 4.0:
             assert not starting.done(), starting
             await asyncio.sleep(0.1)
     await asyncio.wait_for(starting, 20)
-    assert await desk.run(lambda vault: vault.data_keys("acme")) == []
-    await desk.stop()
+    assert await vault_access.run(lambda vault: vault.data_keys("acme")) == []
+    await vault_access.stop()

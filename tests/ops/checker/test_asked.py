@@ -26,7 +26,7 @@ CONSUMED = c.GrantConsumed(
 )
 
 
-def told(command: Message, event: Message) -> list[str]:
+def violations_of(command: Message, event: Message) -> list[str]:
     """What is said of an event that names a command."""
     value = codec.encode(command)
     raw = RawRecord(COMMANDS.partition, 7, 1, KEY, value, (("ce_id", b"id"),))
@@ -44,7 +44,7 @@ def told(command: Message, event: Message) -> list[str]:
 
 @pytest.mark.parametrize("command", [PROPOSAL, CONSUMPTION])
 def test_consumption_that_was_asked_for_is_well(command: Message) -> None:
-    assert told(command, CONSUMED) == []
+    assert violations_of(command, CONSUMED) == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_consumption_that_was_asked_for_is_well(command: Message) -> None:
     ],
 )
 def test_consumption_of_something_else_than_was_asked_is_told(command: Message, wrong: str) -> None:
-    assert told(command, CONSUMED) == [f"decided with {wrong} other than requested"]
+    assert violations_of(command, CONSUMED) == [f"decided with {wrong} other than requested"]
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,6 @@ def test_consumption_of_something_else_than_was_asked_is_told(command: Message, 
     ],
 )
 def test_consumption_that_no_such_command_asks_for_is_told(command: Message) -> None:
-    assert told(command, CONSUMED) == [f"a {type(command).__name__} does not request a GrantConsumed"]
+    assert violations_of(command, CONSUMED) == [
+        f"a {type(command).__name__} does not request a GrantConsumed"
+    ]

@@ -18,7 +18,7 @@ from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up
 from tests.ops.checker.wrongs_of_people import Wrong
 
 
-def told(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None) -> list[Violation]:
+def violations_of(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None) -> list[Violation]:
     return check({EVENTS: story.raws, DEFINITIONS: story.definitions}, histories, at_rest_ms=at_rest_ms)
 
 
@@ -46,7 +46,7 @@ def test_check_call_that_went_its_whole_way_finds_nothing() -> None:
     story.says(story.succeeded())
     effect = line("effect", call_id="c", attempt_id="a", digest=story.digest)
 
-    assert told(story, effect, at_rest_ms=START_MS + 10 * HOLD_MS) == []
+    assert violations_of(story, effect, at_rest_ms=START_MS + 10 * HOLD_MS) == []
 
 
 def test_check_attempt_that_an_earlier_version_let_run_a_second_release_finds_nothing() -> None:
@@ -59,7 +59,7 @@ def test_check_attempt_that_an_earlier_version_let_run_a_second_release_finds_no
     story.says(story.consumed())
     story.says(story.succeeded())
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 def test_check_attempt_that_consumes_one_release_twice_is_told() -> None:
@@ -68,7 +68,7 @@ def test_check_attempt_that_consumes_one_release_twice_is_told() -> None:
     for attempt in ("a", "b", "a"):
         story.says(story.consumed(attempt))
 
-    found = [(violation.invariant, violation.what) for violation in told(story)]
+    found = [(violation.invariant, violation.what) for violation in violations_of(story)]
     assert found.count(("I2", "the same attempt consumed one release twice")) == 1
 
 
@@ -77,7 +77,7 @@ def test_check_tells_what_is_wrong_by_its_number(wrong: Wrong, number: str) -> N
     story = Story()
     wrong(story)
 
-    assert number in {violation.invariant for violation in told(story)}
+    assert number in {violation.invariant for violation in violations_of(story)}
 
 
 def test_check_quorum_of_two_people_one_of_them_named_by_the_rule_finds_nothing() -> None:
@@ -87,7 +87,7 @@ def test_check_quorum_of_two_people_one_of_them_named_by_the_rule_finds_nothing(
     story.says(story.decision(by="mia@old", roles=("treasurer",), resolves=False))
     story.says(story.decision(), story.release())
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 def test_check_vote_of_a_person_whose_other_account_had_voted_and_was_taken_finds_nothing() -> None:
@@ -99,7 +99,7 @@ def test_check_vote_of_a_person_whose_other_account_had_voted_and_was_taken_find
     story.says(story.decision(by="mia@old", resolves=False, person="mia-m"))
     story.says(story.decision(), story.release())
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 @pytest.mark.parametrize("wrong", [wrong for wrong, number in WRONGS if number == "I10"])
@@ -107,7 +107,7 @@ def test_check_wrongs_of_authority_are_told_as_that_alone(wrong: Wrong) -> None:
     story = Story()
     wrong(story)
 
-    assert {violation.invariant for violation in told(story)} == {"I10"}
+    assert {violation.invariant for violation in violations_of(story)} == {"I10"}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_check_run_on_a_verdict_that_asks_nobody_by_then_finds_nothing(document:
     story.says(story.verdict("allow"), story.consumed())
     story.says(story.succeeded())
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 def test_check_vote_of_a_requester_where_requesters_may_decide_finds_nothing() -> None:
@@ -132,7 +132,7 @@ def test_check_vote_of_a_requester_where_requesters_may_decide_finds_nothing() -
     story.publishes("rita-r", "rita", roles=["reviewer"], agents=["bot"])
     story.says(story.consumed())
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 @pytest.mark.parametrize(("writers", "trials"), [(3, 0), (2, 1), (1, 2), (0, 3)])
@@ -145,7 +145,7 @@ def test_check_command_given_up_after_three_writers_or_children_had_tried_it_fin
         story.tries_alone(7)
     gives_up(story, trials)
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 @pytest.mark.parametrize("writers", [3, 0], ids=["by writers", "in children"])
@@ -157,7 +157,7 @@ def test_check_command_given_up_by_a_version_that_did_not_tell_its_trials_finds_
         story.tries_alone(7)
     gives_up(story, trials=-1)
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_check_foreign_record_with_a_header_that_is_no_number_or_time_changes_no
     headers = tuple((name, value if name == header else old) for name, old in last.headers)
     story.raws.append(last._replace(offset=last.offset + 1, headers=headers))
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 def test_check_command_decided_twice_is_told() -> None:
@@ -222,7 +222,7 @@ def test_check_zombies_words_change_nothing() -> None:
     story.term, story.version = new_term, version
     story.says(story.decision(), story.release())
 
-    assert told(story) == []
+    assert violations_of(story) == []
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_check_history_that_the_log_contradicts_is_told(history: dict[str, Any],
     story.released()
     story.says(story.consumed())
 
-    assert [violation.invariant for violation in told(story, history)] == [number]
+    assert [violation.invariant for violation in violations_of(story, history)] == [number]
 
 
 def test_check_same_command_id_on_a_key_of_another_tenant_is_another_command() -> None:
@@ -252,8 +252,8 @@ def test_check_same_command_id_on_a_key_of_another_tenant_is_another_command() -
     ack = line("ack", command_id="mine", events=[mine])
     decided = line("decide", command_id="command-3", digest="0" * 64, execution_id="y")
 
-    assert told(story, ack, decided) == []
-    found = told(story, {**ack, "events": [theirs]})
+    assert violations_of(story, ack, decided) == []
+    found = violations_of(story, {**ack, "events": [theirs]})
     assert [violation.invariant for violation in found] == ["I9"]
 
 
@@ -263,7 +263,7 @@ def test_check_effect_twice_by_one_attempt_is_told() -> None:
     story.says(story.consumed())
     effect = line("effect", call_id="c", attempt_id="a", digest=story.digest)
 
-    assert [violation.invariant for violation in told(story, effect, effect)] == ["I2"]
+    assert [violation.invariant for violation in violations_of(story, effect, effect)] == ["I2"]
 
 
 @pytest.mark.parametrize("part", ["held", "released", "consumed"])
@@ -273,8 +273,8 @@ def test_check_what_waits_for_nobody_at_rest_is_told(part: str) -> None:
     if part == "consumed":
         story.says(story.consumed())
 
-    assert {found.invariant for found in told(story, at_rest_ms=START_MS + 10 * HOLD_MS)} == {"I12"}
-    assert told(story, at_rest_ms=START_MS) == []
+    assert {found.invariant for found in violations_of(story, at_rest_ms=START_MS + 10 * HOLD_MS)} == {"I12"}
+    assert violations_of(story, at_rest_ms=START_MS) == []
 
 
 def test_check_view_that_doubled_skipped_or_invented_is_told() -> None:

@@ -42,7 +42,7 @@ def fresh(quiet_through: int = NOTHING) -> Position:
     return Position(0, "topic", NOTHING, "", NO_CLAIM, quiet_through)
 
 
-def told(outbox: Outbox, log: History, known: Position | None = None) -> list[Notice]:
+def notices_of(outbox: Outbox, log: History, known: Position | None = None) -> list[Notice]:
     """What a partition has to tell, read from where it was left; where it is left then is kept."""
     found: list[Notice] = []
     fold = PartitionFold(known or outbox.positions().get(0) or fresh(), Facts(outbox), found.append)
@@ -60,7 +60,7 @@ def types(found: list[Notice]) -> list[tuple[str, str]]:
 def test_fold_hold_of_a_call_knows_tool_agent_and_risk(outbox: Outbox) -> None:
     log = facts.history()
     facts.hold_call(log, "h1", tool="wipe_disk", risk="medium")
-    (notice,) = told(outbox, log)
+    (notice,) = notices_of(outbox, log)
     hold = notice.hold
     assert (hold.tool, hold.agent, hold.risk, hold.kind) == (
         "wipe_disk",
@@ -76,7 +76,7 @@ def test_fold_request_knows_the_agent_of_its_execution(outbox: Outbox) -> None:
     log = facts.history()
     key = facts.start(log, agent="mail-bot")
     log.add(key, facts.opened("h1", request_id="r1", kind="clarification", cause="request"))
-    (notice,) = told(outbox, log)
+    (notice,) = notices_of(outbox, log)
     assert (notice.hold.agent, notice.hold.tool, notice.hold.kind) == ("mail-bot", "", "clarification")
 
 
@@ -86,7 +86,7 @@ def test_fold_expiry_closes_the_hold(outbox: Outbox, on_timeout: str) -> None:
     key = facts.hold_call(log, "h1")
     log.add(key, facts.expired("h1", on_timeout))
     log.add(key, facts.delegated("h1"))
-    assert types(told(outbox, log)) == [("hold_opened", "h1"), ("hold_expired", "h1")]
+    assert types(notices_of(outbox, log)) == [("hold_opened", "h1"), ("hold_expired", "h1")]
 
 
 def test_fold_escalation_leaves_it_open_and_asks_others(outbox: Outbox) -> None:
@@ -94,7 +94,7 @@ def test_fold_escalation_leaves_it_open_and_asks_others(outbox: Outbox) -> None:
     key = facts.hold_call(log, "h1")
     log.add(key, facts.escalated("h1", ("board",)))
     log.add(key, facts.delegated("h1", "bob"))
-    found = told(outbox, log)
+    found = notices_of(outbox, log)
     assert [notice.type for notice in found[1:]] == ["hold_escalated", "hold_delegated"]
     assert found[1].hold.roles == ("board",)
     assert found[2].hold.roles == ("finance", "board")
@@ -106,7 +106,7 @@ def test_fold_vote_that_does_not_resolve_tells_nobody(outbox: Outbox) -> None:
     key = facts.hold_call(log, "h1")
     log.add(key, facts.decided("h1", resolves=False))
     log.add(key, facts.decided("h1", "edit"))
-    found = told(outbox, log)
+    found = notices_of(outbox, log)
     assert [(notice.type, notice.detail) for notice in found[1:]] == [("hold_resolved", "edit")]
 
 
@@ -119,7 +119,7 @@ def test_fold_deadline_that_moved_is_that_of_the_notices_to_come(
     moved = {"hold_id": "h1", "deadline_at_ms": facts.DEADLINE_MS + 5}
     log.add(key, full(model).model_copy(update=moved))
     log.add(key, facts.decided("h1"))
-    (*_, last) = told(outbox, log)
+    (*_, last) = notices_of(outbox, log)
     assert (last.type, last.hold.deadline_at_ms) == ("hold_resolved", facts.DEADLINE_MS + 5)
 
 
@@ -129,7 +129,7 @@ def test_fold_cancelled_execution_leaves_nothing_behind(outbox: Outbox) -> None:
     log.add(key, facts.cancelled("h1"))
     log.add(key, ToolCallCancelled(call_id="c1", reason="execution cancelled"))
     log.add(key, ExecutionCancelled(reason="", by="ann"))
-    assert [notice.detail for notice in told(outbox, log)] == ["", "cancelled"]
+    assert [notice.detail for notice in notices_of(outbox, log)] == ["", "cancelled"]
     assert outbox.hold(key, "h1") is None
     assert outbox.call(key, "c1") is None
 
@@ -187,10 +187,10 @@ def test_fold_unknown_outcome_outlives_its_execution_and_is_known_until_it_is_se
     key = running(log, tool="pay", risk="high")
     lost(log, key)
     log.add(key, end)
-    told(outbox, log)
+    notices_of(outbox, log)
     assert kept(outbox, key) == ("", True, True)
     settled(log, key)
-    (notice,) = told(outbox, log)
+    (notice,) = notices_of(outbox, log)
     assert (notice.type, notice.hold.cause, notice.hold.tool) == ("hold_resolved", "outcome_unknown", "pay")
     assert kept(outbox, key) == ("", False, False)
 
@@ -202,10 +202,10 @@ def test_fold_outcome_that_becomes_unknown_after_the_end_is_told_with_all_that_i
     log = facts.history()
     key = running(log, tool="pay", risk="high")
     log.add(key, end)
-    assert types(told(outbox, log)) == [("hold_opened", "h1"), ("hold_resolved", "h1")]
+    assert types(notices_of(outbox, log)) == [("hold_opened", "h1"), ("hold_resolved", "h1")]
     assert kept(outbox, key) == ("", True, False)
     lost(log, key)
-    (notice,) = told(outbox, log)
+    (notice,) = notices_of(outbox, log)
     hold = notice.hold
     assert (notice.type, hold.agent, hold.tool, hold.risk) == (
         "outcome_unknown",
@@ -214,7 +214,7 @@ def test_fold_outcome_that_becomes_unknown_after_the_end_is_told_with_all_that_i
         "high",
     )
     settled(log, key)
-    told(outbox, log)
+    notices_of(outbox, log)
     assert kept(outbox, key) == ("", False, False)
 
 
@@ -223,7 +223,7 @@ def test_fold_call_that_reports_after_the_end_leaves_nothing_behind(outbox: Outb
     key = running(log)
     log.add(key, ExecutionCompleted(result="1", by="bot"))
     log.add(key, ToolCallSucceeded(call_id="c1", attempt_id="a", output="1", duration_ms=1, by="bot"))
-    told(outbox, log)
+    notices_of(outbox, log)
     assert kept(outbox, key) == ("", False, False)
 
 
@@ -232,13 +232,13 @@ def test_outbox_keeps_what_asks_about_an_unknown_outcome_when_its_execution_ends
     key = running(log)
     lost(log, key)
     log.add(key, ExecutionCompleted(result="1", by="bot"))
-    for notice in told(outbox, log):
+    for notice in notices_of(outbox, log):
         outbox.put_message("n/1", notice, 0)
     # The first hold is closed, and what asked about it is overtaken.
     assert outbox.drop_overtaken("n/1") == 1
     assert [queued.notice.type for queued in outbox.fresh("n/1", 9)] == ["hold_resolved", "outcome_unknown"]
     settled(log, key)
-    told(outbox, log)
+    notices_of(outbox, log)
     assert outbox.drop_overtaken("n/1") == 1
 
 
@@ -252,14 +252,14 @@ def test_fold_zombie_of_every_kind_tells_nobody_and_closes_nothing(outbox: Outbo
         log.add(key, body, deposed)
     log.claim(after=deposed)
     log.add(key, ExecutionCancelled(reason="", by="zombie"), deposed)
-    assert types(told(outbox, log)) == [("hold_opened", "h1")]
+    assert types(notices_of(outbox, log)) == [("hold_opened", "h1")]
     assert outbox.hold(key, "h1") is not None
 
 
 def test_fold_before_any_claim_tells_nobody(outbox: Outbox) -> None:
     log = History(0, facts.history().rng)
     facts.hold_call(log, "h1")
-    assert told(outbox, log) == []
+    assert notices_of(outbox, log) == []
 
 
 def test_fold_quiet_past_is_known_and_not_told(outbox: Outbox) -> None:
@@ -267,7 +267,7 @@ def test_fold_quiet_past_is_known_and_not_told(outbox: Outbox) -> None:
     key = facts.hold_call(log, "old")
     quiet = len(log.records) - 1
     log.add(key, facts.escalated("old"))
-    assert types(told(outbox, log, fresh(quiet))) == [("hold_escalated", "old")]
+    assert types(notices_of(outbox, log, fresh(quiet))) == [("hold_escalated", "old")]
 
 
 def test_fold_taken_up_again_tells_each_once_and_keeps_the_claim(outbox: Outbox) -> None:
@@ -275,21 +275,21 @@ def test_fold_taken_up_again_tells_each_once_and_keeps_the_claim(outbox: Outbox)
     deposed = log.term
     log.claim()
     facts.hold_call(log, "h1")
-    assert types(told(outbox, log)) == [("hold_opened", "h1")]
+    assert types(notices_of(outbox, log)) == [("hold_opened", "h1")]
     facts.hold_call(log, "zombie", term=deposed)
     facts.hold_call(log, "h2")
-    assert types(told(outbox, log)) == [("hold_opened", "h2")]
-    assert told(outbox, log) == []
+    assert types(notices_of(outbox, log)) == [("hold_opened", "h2")]
+    assert notices_of(outbox, log) == []
 
 
 def test_fold_other_record_where_it_was_left_stops(outbox: Outbox) -> None:
     log, another = facts.history(), facts.history()
     facts.hold_call(log, "h1")
-    told(outbox, log)
+    notices_of(outbox, log)
     while len(another.records) < len(log.records):
         another.poison()
     with pytest.raises(LogChanged, match="held another record"):
-        told(outbox, another)
+        notices_of(outbox, another)
 
 
 def test_fold_first_record_is_another_offset_stops(outbox: Outbox) -> None:

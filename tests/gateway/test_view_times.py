@@ -1,7 +1,7 @@
 import pytest
 
-from gateway import looks as module
-from gateway.looks import Looks
+from gateway import view_times as module
+from gateway.view_times import ViewTimes
 from schemas.actor import Actor
 
 ANNA = Actor(subject="anna", tenant="acme", project="main", roles=("reviewer",))
@@ -16,19 +16,19 @@ def at(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_dwell_is_from_the_first_look_to_the_decision(at: list[float]) -> None:
-    looks = Looks()
-    looks.note(ANNA, "h")
+    times = ViewTimes()
+    times.note(ANNA, "h")
     at[0] += 3
-    looks.note(ANNA, "h")
+    times.note(ANNA, "h")
     at[0] += 2
-    assert looks.dwell_ms(ANNA, "h") == 5000
-    assert looks.dwell_ms(BERT, "h") is None
-    assert looks.dwell_ms(ANNA, "other") is None
+    assert times.dwell_ms(ANNA, "h") == 5000
+    assert times.dwell_ms(BERT, "h") is None
+    assert times.dwell_ms(ANNA, "other") is None
 
 
 def test_looks_are_forgotten_oldest_first(at: list[float]) -> None:
-    looks = Looks(most=2)
+    times = ViewTimes(most=2)
     for hold_id in "abc":
-        looks.note(ANNA, hold_id)
-    assert looks.dwell_ms(ANNA, "a") is None
-    assert looks.dwell_ms(ANNA, "c") == 0
+        times.note(ANNA, hold_id)
+    assert times.dwell_ms(ANNA, "a") is None
+    assert times.dwell_ms(ANNA, "c") == 0

@@ -13,7 +13,7 @@ from schemas.refusals import Refusal
 RETRY_AFTER_S = 5
 
 
-class Seats:
+class SocketLimit:
     """Counts open sockets by tenant and subject."""
 
     def __init__(self, each: int) -> None:
@@ -26,7 +26,7 @@ class Seats:
         self._taken: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
-    def seat(self, actor: Actor) -> Iterator[None]:
+    def open(self, actor: Actor) -> Iterator[None]:
         """Count one open socket.
 
         Raises:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.parts import Parts
+from gateway.background_tasks import BackgroundTasks
 
 
 async def _raises() -> None:
@@ -31,7 +31,7 @@ async def _is_cancelled_by_its_library() -> None:
 )
 async def test_part_that_ends_by_itself_is_a_failure(part: object, said: str) -> None:
     told: list[str] = []
-    parts = Parts()
+    parts = BackgroundTasks()
     parts.on_failure(lambda: told.append("ended"))
     assert callable(part)
     parts.spawn(part())
@@ -43,7 +43,7 @@ async def test_part_that_ends_by_itself_is_a_failure(part: object, said: str) ->
 
 
 async def test_first_failure_is_kept() -> None:
-    parts = Parts()
+    parts = BackgroundTasks()
     parts.spawn(_raises())
     parts.spawn(_returns())
     async with asyncio.timeout(5):
@@ -54,7 +54,7 @@ async def test_first_failure_is_kept() -> None:
 
 
 async def test_parts_that_are_stopped_have_not_failed() -> None:
-    parts = Parts()
+    parts = BackgroundTasks()
     parts.spawn(asyncio.Event().wait())  # type: ignore[arg-type]
     await asyncio.sleep(0)
     await parts.stop()

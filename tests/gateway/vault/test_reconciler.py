@@ -13,9 +13,9 @@ import pytest
 
 from gateway.live.reader import Found, Subject
 from gateway.problems import Problem
-from gateway.vault.desk import Desk
-from gateway.vault.keeper import ORPHAN_AFTER_MS, Keeper, erasure_of
+from gateway.vault.access import VaultAccess
 from gateway.vault.opening import open_database
+from gateway.vault.reconciler import ORPHAN_AFTER_MS, VaultReconciler, erasure_of
 from gateway.vault.store import VaultUnavailable
 from gateway.vault.vault import Gone, Owner, Vault
 from gateway.vault.wrapping import MasterKeyFile
@@ -72,8 +72,8 @@ def vault(tmp_path: Path, clock: Clock) -> Iterator[Vault]:
 
 
 @pytest.fixture
-async def desk(vault: Vault) -> AsyncIterator[Desk]:
-    found = Desk(lambda: vault)
+async def vault_access(vault: Vault) -> AsyncIterator[VaultAccess]:
+    found = VaultAccess(lambda: vault)
     await found.start()
     yield found
     await found.stop()
@@ -103,13 +103,13 @@ async def until(done: Any) -> None:
 
 
 async def test_erasure_recorded_before_a_crash_is_carried_out_at_the_next_start(
-    vault: Vault, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    vault: Vault, vault_access: VaultAccess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.vault.keeper.AGAIN_AFTER_S", 0.01)
+    monkeypatch.setattr("gateway.vault.reconciler.AGAIN_AFTER_S", 0.01)
     handle, kept = sealed(vault), sealed(vault, CALL._replace(subject_id="d"))
     views = Views()
     views.erasures, views.away = [Erasure("acme", "books", "x", "c")], 2
-    running = asyncio.create_task(Keeper(desk, views).run())  # type: ignore[arg-type]
+    running = asyncio.create_task(VaultReconciler(vault_access, views).run())  # type: ignore[arg-type]
 
     await until(lambda: is_gone(vault, handle))
 
@@ -117,23 +117,23 @@ async def test_erasure_recorded_before_a_crash_is_carried_out_at_the_next_start(
     running.cancel()
 
 
-async def test_erasures_that_the_tail_tells_are_carried_out(vault: Vault, desk: Desk) -> None:
+async def test_erasures_that_the_tail_tells_are_carried_out(vault: Vault, vault_access: VaultAccess) -> None:
     handle, answer = sealed(vault), sealed(vault, REQUEST)
-    keeper = Keeper(desk, Views())  # type: ignore[arg-type]
-    running = asyncio.create_task(keeper.run())
+    reconciler = VaultReconciler(vault_access, Views())  # type: ignore[arg-type]
+    running = asyncio.create_task(reconciler.run())
 
-    keeper.note([event(SecretsErased(call_id="c", request_id="", reason="", by="olga"))])
+    reconciler.note([event(SecretsErased(call_id="c", request_id="", reason="", by="olga"))])
     await until(lambda: is_gone(vault, handle))
     assert not is_gone(vault, answer, REQUEST)
     destroyed = DataKeyDestroyed(name="key-1", project="books", reason="", by="root")
-    keeper.note([event(destroyed, b"acme/books/data-key/key-1")])
+    reconciler.note([event(destroyed, b"acme/books/data-key/key-1")])
     await until(lambda: is_gone(vault, answer, REQUEST))
 
     running.cancel()
 
 
 async def test_what_the_log_never_named_is_shredded_after_a_day_and_nothing_else(
-    vault: Vault, desk: Desk, clock: Clock
+    vault: Vault, vault_access: VaultAccess, clock: Clock
 ) -> None:
     now_ms = clock.ms
     clock.ms = now_ms - ORPHAN_AFTER_MS - 1
@@ -146,7 +146,7 @@ async def test_what_the_log_never_named_is_shredded_after_a_day_and_nothing_else
     hold_id = derived_id("hold", "acme", "books", "x", "request", "q")
     views.rows["request", hold_id] = {"arguments": None, "response": f'{{"KEY":"{old}"}}'}
 
-    await Keeper(desk, views).sweep()  # type: ignore[arg-type]
+    await VaultReconciler(vault_access, views).sweep()  # type: ignore[arg-type]
 
     assert not is_gone(vault, named)
     assert not is_gone(vault, old, REQUEST, "/KEY")
@@ -156,19 +156,19 @@ async def test_what_the_log_never_named_is_shredded_after_a_day_and_nothing_else
     assert [one.handle for one in vault.unconfirmed(now_ms + 1)] == [fresh]
 
 
-async def test_desk_whose_vault_does_not_answer_says_so_and_quotes_nothing(caplog: Any) -> None:
+async def test_vault_access_whose_vault_does_not_answer_says_so_and_quotes_nothing(caplog: Any) -> None:
     def lost(*_: Any) -> Any:
         raise VaultUnavailable("the vault cannot be used now: disk I/O error")
 
-    desk = Desk(lambda: SimpleNamespace(seal=lost, close=lambda: None))  # type: ignore[arg-type,return-value]
-    await desk.start()
+    vault_access = VaultAccess(lambda: SimpleNamespace(seal=lost, close=lambda: None))  # type: ignore[arg-type,return-value]
+    await vault_access.start()
 
     with pytest.raises(Problem) as refused:
-        await desk.run(lambda vault: vault.seal(CALL, "bot", {"/token": "hunter2"}))
+        await vault_access.run(lambda vault: vault.seal(CALL, "bot", {"/token": "hunter2"}))
 
     assert refused.value.code is Refusal.UNAVAILABLE
     assert "hunter2" not in caplog.text + str(refused.value)
-    await desk.stop()
+    await vault_access.stop()
 
 
 def test_erasure_of_an_event_names_whose_values_it_is_about() -> None:

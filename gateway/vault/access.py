@@ -32,7 +32,7 @@ NEVER_SEALED = (
 T = TypeVar("T")
 
 
-class Desk:
+class VaultAccess:
     """Seals, delivers and erases for one gateway.
 
     Attributes:
@@ -81,7 +81,7 @@ class Desk:
         sealed = await self.run(lambda vault: vault.seal(owner, by, values))
         return {one.path: sealed[pointer(one.path)] for one in marked}
 
-    async def hand_over(
+    async def deliver(
         self, owner: Owner, arguments: Any, marked: Collection[Path] = ()
     ) -> list[dict[str, Any]]:
         """Return the values that the placeholders in arguments stand for, as they are delivered.

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Parts:
+class BackgroundTasks:
     """Tasks that only `stop` may end.
 
     Attributes:

@@ -18,7 +18,7 @@ from typing import Literal
 
 from gateway.live.reader import Subject
 from gateway.problems import Problem
-from gateway.vault.desk import ERASE_WITHIN_S, Desk
+from gateway.vault.access import ERASE_WITHIN_S, VaultAccess
 from gateway.vault.vault import Owner, Sealed, Vault
 from gateway.views import GatewayViews
 from projections.queries.erasures import Erasure, erasures_since
@@ -38,12 +38,12 @@ ORPHAN_AFTER_MS = 24 * 60 * 60 * 1000
 MARGIN_MS = 24 * 60 * 60 * 1000
 
 
-class Keeper:
+class VaultReconciler:
     """Keeps the vault in step with the log, for one gateway."""
 
-    def __init__(self, desk: Desk, views: GatewayViews) -> None:
+    def __init__(self, vault_access: VaultAccess, views: GatewayViews) -> None:
         """Make a keeper that has read nothing yet."""
-        self._desk = desk
+        self._vault_access = vault_access
         self._views = views
         self._due: list[Erasure] = []
         self._told = asyncio.Event()
@@ -69,18 +69,20 @@ class Keeper:
     async def sweep(self) -> None:
         """Shred values that were sealed long ago and that the log does not name."""
         now_ms = time.time_ns() // 1_000_000
-        while found := await self._desk.run(lambda vault: vault.unconfirmed(now_ms - ORPHAN_AFTER_MS)):
+        while found := await self._vault_access.run(
+            lambda vault: vault.unconfirmed(now_ms - ORPHAN_AFTER_MS)
+        ):
             landed = [one.handle for one in found if await self._has_landed(one)]
             await self._settle(landed, [one.handle for one in found if one.handle not in set(landed)])
-        await self._desk.run(lambda vault: vault.set_mark(now_ms))
+        await self._vault_access.run(lambda vault: vault.set_mark(now_ms))
 
     async def _settle(self, landed: list[str], orphans: list[str]) -> None:
-        await self._desk.run(lambda vault: vault.settle(landed, orphans), ERASE_WITHIN_S)
+        await self._vault_access.run(lambda vault: vault.settle(landed, orphans), ERASE_WITHIN_S)
         if orphans:
             logger.info("%d sealed values that the log does not name were erased", len(orphans))
 
     async def _catch_up(self) -> None:
-        projects, mark_ms = await self._desk.run(
+        projects, mark_ms = await self._vault_access.run(
             lambda vault: (vault.projects(), vault.mark()), ERASE_WITHIN_S
         )
         for tenant, project in projects:
@@ -97,7 +99,7 @@ class Keeper:
             del self._due[0]
 
     async def _erase(self, erasure: Erasure) -> None:
-        await self._desk.run(lambda vault: _carry_out(vault, erasure), ERASE_WITHIN_S)
+        await self._vault_access.run(lambda vault: _carry_out(vault, erasure), ERASE_WITHIN_S)
 
     async def _has_landed(self, sealed: Sealed) -> bool:
         owner = sealed.owner

@@ -12,17 +12,17 @@ from time import monotonic
 
 from schemas.actor import Actor
 
-LOOKS_MAX = 100_000
+VIEW_TIMES_MAX = 100_000
 
 
-class Looks:
+class ViewTimes:
     """The time of each person's first look at each hold; the oldest are forgotten first."""
 
-    def __init__(self, most: int = LOOKS_MAX) -> None:
-        """Begin without looks.
+    def __init__(self, most: int = VIEW_TIMES_MAX) -> None:
+        """Begin without views.
 
         Args:
-            most: the maximum number of looks that are remembered.
+            most: the maximum number of first looks that are remembered.
         """
         self._most = most
         self._first: OrderedDict[tuple[str, str, str], float] = OrderedDict()

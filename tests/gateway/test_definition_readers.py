@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from gateway.checking.desk import WAITING_OF_A_SUBJECT_MAX, DefinitionDesk
-from gateway.checking.reader import READER
+from gateway.checking.definition_readers import WAITING_OF_A_SUBJECT_MAX, DefinitionReaders
+from gateway.checking.reader_process import READER
 from gateway.checking.worker import LENGTH_BYTES, READY
 from gateway.problems import Problem
 from tests.gateway.conftest import Caller, Doors
@@ -27,26 +27,26 @@ QUESTION = {"name": "p", "given": TEXT, "project": "*", "policies": [], "tools":
 
 
 @pytest_asyncio.fixture
-async def desk() -> AsyncIterator[DefinitionDesk]:
-    found = DefinitionDesk()
+async def readers() -> AsyncIterator[DefinitionReaders]:
+    found = DefinitionReaders()
     yield found
     await found.close()
 
 
-async def test_text_of_a_definition_is_canonical(desk: DefinitionDesk) -> None:
-    text = await desk.text_of(OLGA, "tool", "x", {"inputSchema": {"type": "object"}})
+async def test_text_of_a_definition_is_canonical(readers: DefinitionReaders) -> None:
+    text = await readers.text_of(OLGA, "tool", "x", {"inputSchema": {"type": "object"}})
 
     assert text == '{"inputSchema":{"type":"object"},"name":"x"}'
 
 
 async def test_policy_is_read_by_the_engine_with_all_its_problems_beside_what_is_in_force(
-    desk: DefinitionDesk,
+    readers: DefinitionReaders,
 ) -> None:
     broken = "policy: p\nrules: [{id: a, then: maybe, when: args.x >}]"
     other = {"document": '{"policy":"q","rules":[{"id":"b","then":"deny"}]}', "version": 3, "project": "*"}
 
-    wrong = await desk.policy(OLGA, {**QUESTION, "given": broken}, publishes=False)
-    right = await desk.policy(
+    wrong = await readers.policy(OLGA, {**QUESTION, "given": broken}, publishes=False)
+    right = await readers.policy(
         OLGA, {**QUESTION, "given": "policy: p\nscope: {agent: x}", "policies": [other]}, publishes=False
     )
 
@@ -57,54 +57,54 @@ async def test_policy_is_read_by_the_engine_with_all_its_problems_beside_what_is
     ]
 
 
-def process_ids(desk: DefinitionDesk) -> tuple[int | None, int | None]:
+def process_ids(readers: DefinitionReaders) -> tuple[int | None, int | None]:
     """The present processes for publishing and checking; None before the first definition."""
-    publishing, checking = (queue.reader._process for queue in (desk._publishing, desk._checking))
+    publishing, checking = (queue.reader._process for queue in (readers._publishing, readers._checking))
     return None if publishing is None else publishing.pid, None if checking is None else checking.pid
 
 
-async def test_text_of_what_is_wrong_says_where(desk: DefinitionDesk) -> None:
+async def test_text_of_what_is_wrong_says_where(readers: DefinitionReaders) -> None:
     with pytest.raises(Problem) as refused:
-        await desk.text_of(OLGA, "tool", "x", {"inputSchema": {"properties": {"a": {"pattern": "(?=a)"}}}})
+        await readers.text_of(OLGA, "tool", "x", {"inputSchema": {"properties": {"a": {"pattern": "(?=a)"}}}})
 
     assert refused.value.fields["errors"][0]["path"] == "inputSchema.properties.a.pattern"
     assert "look-around" in refused.value.detail
 
 
 async def test_case_31_what_takes_too_long_is_refused_and_the_next_is_read() -> None:
-    desk = DefinitionDesk(budget_s=0.001)
+    readers = DefinitionReaders(budget_s=0.001)
     try:
         with pytest.raises(Problem, match="takes longer"):
-            await desk.policy(OLGA, QUESTION, publishes=True)
-        assert process_ids(desk) == (None, None)
+            await readers.policy(OLGA, QUESTION, publishes=True)
+        assert process_ids(readers) == (None, None)
     finally:
-        await desk.close()
+        await readers.close()
 
 
-async def test_case_31_process_that_was_killed_is_started_again(desk: DefinitionDesk) -> None:
-    await desk.text_of(OLGA, "tool", "x", {})
-    first, _ = process_ids(desk)
-    await desk.close()
+async def test_case_31_process_that_was_killed_is_started_again(readers: DefinitionReaders) -> None:
+    await readers.text_of(OLGA, "tool", "x", {})
+    first, _ = process_ids(readers)
+    await readers.close()
 
-    await desk.text_of(OLGA, "tool", "x", {})
+    await readers.text_of(OLGA, "tool", "x", {})
 
-    assert process_ids(desk)[0] not in (None, first)
+    assert process_ids(readers)[0] not in (None, first)
 
 
-async def test_case_31_who_goes_away_leaves_no_answer_to_the_next(desk: DefinitionDesk) -> None:
-    going = asyncio.create_task(desk.policy(OLGA, QUESTION, publishes=True))
-    while process_ids(desk)[0] is None:
+async def test_case_31_who_goes_away_leaves_no_answer_to_the_next(readers: DefinitionReaders) -> None:
+    going = asyncio.create_task(readers.policy(OLGA, QUESTION, publishes=True))
+    while process_ids(readers)[0] is None:
         await asyncio.sleep(0)
     going.cancel()
     with pytest.raises(asyncio.CancelledError):
         await going
 
-    assert await desk.text_of(OLGA, "tool", "x", {}) == '{"name":"x"}'
+    assert await readers.text_of(OLGA, "tool", "x", {}) == '{"name":"x"}'
 
 
-async def test_case_31_a_subject_waits_in_front_of_few(desk: DefinitionDesk) -> None:
-    asked = [asyncio.create_task(desk.policy(OLGA, QUESTION, publishes=True)) for _ in range(6)]
-    other = asyncio.create_task(desk.text_of(ANNA, "tool", "x", {}))
+async def test_case_31_a_subject_waits_in_front_of_few(readers: DefinitionReaders) -> None:
+    asked = [asyncio.create_task(readers.policy(OLGA, QUESTION, publishes=True)) for _ in range(6)]
+    other = asyncio.create_task(readers.text_of(ANNA, "tool", "x", {}))
     found = await asyncio.gather(*asked, return_exceptions=True)
 
     refused = [one for one in found if isinstance(one, Problem)]
@@ -112,25 +112,27 @@ async def test_case_31_a_subject_waits_in_front_of_few(desk: DefinitionDesk) -> 
     assert await other == '{"name":"x"}'
 
 
-async def test_case_31_what_is_checked_keeps_nothing_from_being_published(desk: DefinitionDesk) -> None:
+async def test_case_31_what_is_checked_keeps_nothing_from_being_published(readers: DefinitionReaders) -> None:
     checkers = [(tenant, f"s{number}") for tenant in ("acme", "other") for number in range(3)]
     asked = [
-        asyncio.create_task(desk.policy(owner, QUESTION, publishes=False))
+        asyncio.create_task(readers.policy(owner, QUESTION, publishes=False))
         for owner in checkers
         for _ in range(WAITING_OF_A_SUBJECT_MAX)
     ]
 
-    assert await desk.text_of(OLGA, "tool", "x", {}) == '{"name":"x"}'
+    assert await readers.text_of(OLGA, "tool", "x", {}) == '{"name":"x"}'
     assert not all(one.done() for one in asked)
     assert all(read.text for read in await asyncio.gather(*asked))
 
 
 @pytest.mark.parametrize("publishes", [True, False])
-async def test_case_31_tenants_and_their_subjects_take_turns(desk: DefinitionDesk, publishes: bool) -> None:
+async def test_case_31_tenants_and_their_subjects_take_turns(
+    readers: DefinitionReaders, publishes: bool
+) -> None:
     read: list[tuple[str, str]] = []
 
     async def ask(owner: tuple[str, str]) -> None:
-        await desk.policy(owner, QUESTION, publishes=publishes)
+        await readers.policy(owner, QUESTION, publishes=publishes)
         read.append(owner)
 
     async with asyncio.TaskGroup() as group:

@@ -11,7 +11,7 @@ import asyncio
 from typing import Any, NamedTuple
 
 from gateway.checking.documents import Kind
-from gateway.checking.reader import Reader
+from gateway.checking.reader_process import Reader
 from gateway.problems import Problem
 from gateway.shares.turns import Turns
 from gateway.shares.work import Owner
@@ -33,7 +33,7 @@ class PolicyRead(NamedTuple):
     difference: dict[str, Any] | None
 
 
-class DefinitionDesk:
+class DefinitionReaders:
     """Reads definitions in processes that are started with the first definition; must be closed."""
 
     def __init__(self, budget_s: float = BUDGET_S) -> None:
