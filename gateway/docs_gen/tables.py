@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from gateway.actions.verb import ClientMessage
 from gateway.docs_gen.schemas import summary_of
 from gateway.sockets.protocol import Answered, Received, type_of
-from gateway.words.verb import Sent
 from schemas.refusals import HTTP_STATUS, MEANINGS, Refusal
 
 # These fields are explained once for all messages.
@@ -21,7 +21,7 @@ def message_section(model: type[BaseModel]) -> list[str]:
     lines = [f"### `{type_of(model)}`", "", summary_of(model), ""]
     schema = model.model_json_schema()
     hidden = COMMON
-    if issubclass(model, Sent):
+    if issubclass(model, ClientMessage):
         hidden -= {"cursor"}
     elif issubclass(model, Received | Answered):
         hidden -= {"ref"}

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from gateway import bodies
+from gateway.actions import calls as actions
 from gateway.asking.asker import name_of
 from gateway.bodies import read_body
 from gateway.identity.authentication import check_acts, check_role, check_runs
@@ -21,7 +22,6 @@ from gateway.operations.running import check_has
 from gateway.operations.sealing import arguments_to_seal, check_call_id, owner_of
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
-from gateway.words import calls as words
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
 from schemas import commands as k
@@ -182,7 +182,7 @@ def _plan_consumption(
     subject = subject_of(actor, execution_id, call_id)
     row: CallRow = gate.row(subject)
     check_runs(actor, row)
-    body = read_body(words.ConsumeGrant, given())
+    body = read_body(actions.ConsumeGrant, given())
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/consume"
     # A caller without an attempt id may be another process with the same key, made from the call: both would run it.
     name = name_of(actor, route, key if body.attempt_id else None)
@@ -212,7 +212,7 @@ def _plan_result(
     subject = subject_of(actor, execution_id, call_id)
     row: CallRow = gate.row(subject)
     check_runs(actor, row)
-    body = read_body(words.ReportResult, given())
+    body = read_body(actions.ReportResult, given())
     command = k.ReportResult(
         call_id=call_id,
         attempt_id=body.attempt_id,
@@ -239,7 +239,7 @@ def _plan_heartbeat(
     subject = subject_of(actor, execution_id, call_id)
     row: CallRow = gate.row(subject)
     check_runs(actor, row)
-    body = read_body(words.RenewLease, given())
+    body = read_body(actions.RenewLease, given())
     command = k.RenewLease(call_id=call_id, attempt_id=body.attempt_id)
     route = f"/v1/executions/{execution_id}/tool-calls/{call_id}/heartbeat"
     part = _part_of_lease(row, gate.live.time.now_ms())
@@ -266,7 +266,7 @@ def _plan_revocation(
     subject = subject_of(actor, execution_id, call_id)
     gate.row(subject)
     check_role(actor, "reviewer", "operator")
-    command = k.RevokeGrant(call_id=call_id, reason=read_body(words.RevokeGrant, given()).reason)
+    command = k.RevokeGrant(call_id=call_id, reason=read_body(actions.RevokeGrant, given()).reason)
     name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/revoke", key)
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from gateway import bodies
+from gateway.actions.executions import VERBS
 from gateway.asking.asker import CommandName, name_of
 from gateway.bodies import read_body
 from gateway.identity.authentication import acts_for, check_acts, check_role, permitted_scope
@@ -13,7 +14,6 @@ from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text, within
-from gateway.words.executions import VERBS
 from projections.folds.executions import execution_json
 from projections.folds.states import CLOSED
 from projections.tables.executions import ExecutionRow

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from gateway import bodies
+from gateway.actions.holds import VERBS
 from gateway.asking.asker import CommandName, name_of
 from gateway.bodies import read_body
 from gateway.live.outcome import Outcome
@@ -16,7 +17,6 @@ from gateway.operations.sealing import arguments_to_seal, owner_of, variables_to
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from gateway.vault.vault import Owner
-from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json, requirements_json
 from projections.folds.rows import json_value
 from projections.tables.holds import HoldRow

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from gateway.actions.standing_rules import VERBS
 from gateway.asking.asker import name_of
 from gateway.live.outcome import Outcome
 from gateway.operations.definitions import adoption, adoption_reply
 from gateway.operations.plan import Gate, Given, Plan, Reply, ask_again, definition_ask, never
 from gateway.problems import Problem, not_found
-from gateway.words.standing_rules import VERBS
 from projections.folds.standing_rules import standing_rule_json
 from projections.tables.standing_rules import StandingRuleRow
 from schemas.actor import Actor

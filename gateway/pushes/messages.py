@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from gateway.actions.holds import CHANGES
 from gateway.live.facts import Fact, Group
-from gateway.words.holds import CHANGES
 from projections.folds.calls import call_json
 from projections.folds.executions import execution_json
 from projections.folds.fold import subjects_of

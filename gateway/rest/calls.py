@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.actions.calls import VERBS
 from gateway.asking.undecided import row_or_proposal
 from gateway.identity.authentication import check_sees
 from gateway.live.reader import Subject
@@ -29,7 +30,6 @@ from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
 from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.rest.waiting import wait_until
-from gateway.words.calls import VERBS
 from projections.folds.calls import call_json
 from projections.queries import lists
 from projections.queries.paging import BadCursor

@@ -13,9 +13,9 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from gateway import resources as r
+from gateway.actions.verb import Action
 from gateway.resources.base import BodyProblem
 from gateway.rest.parameters import IDEMPOTENCY_KEY, PROJECT, Parameter
-from gateway.words.verb import Words
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Declared = dict[str, Any]
@@ -145,7 +145,7 @@ def change(model: type[BaseModel], body: type[BaseModel], parameters: Sequence[P
 
 
 def verb_route(
-    router: APIRouter, subject: str, verb: Words[Any], said: Declared
+    router: APIRouter, subject: str, verb: Action[Any], said: Declared
 ) -> Callable[[Handler], Handler]:
     """Declare the route of an action on a subject, `POST {subject}/{verb}`, with its description in the document."""
     return router.post(

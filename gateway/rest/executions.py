@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.actions.executions import VERBS
 from gateway.identity.authentication import check_reads, check_sees, reads_project
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
@@ -17,7 +18,6 @@ from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.history import Moment, event_page, read_execution, read_moment
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of
-from gateway.words.executions import VERBS
 from projections.folds.executions import execution_json
 from projections.queries import history, lists
 from projections.tables.executions import ExecutionRow

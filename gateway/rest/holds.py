@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
+from gateway.actions.holds import VERBS
 from gateway.bodies import read_body
 from gateway.deciding import check_sees_hold, may_decide, sees_hold
 from gateway.identity.authentication import reads_project
@@ -27,7 +28,6 @@ from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of, listed
-from gateway.words.holds import VERBS
 from projections.folds.holds import hold_json
 from projections.queries import lists
 from projections.queries.paging import MAX_LIMIT, BadCursor, Page, bounded, page_of, read_cursor

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from gateway import resources as r
+from gateway.actions.standing_rules import VERBS
 from gateway.identity.authentication import check_reads
 from gateway.operations.standing_rules import plan_change, rule_row
 from gateway.rest.documented import operation, verb_route
 from gateway.rest.parameters import AFTER, CURSOR, Choice
 from gateway.rest.request_context import RequestContext, answer, context_of
-from gateway.words.standing_rules import VERBS
 from projections.folds.standing_rules import standing_rule_json
 from projections.queries import standing_rules
 from projections.tables.standing_rules import StandingRuleRow

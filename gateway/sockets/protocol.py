@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.words import calls
-from gateway.words.holds import CHANGES, VERBS
-from gateway.words.verb import Ref, Sent
+from gateway.actions import calls
+from gateway.actions.holds import CHANGES, VERBS
+from gateway.actions.verb import ClientMessage, Ref
 
 if TYPE_CHECKING:
     Change = str
@@ -53,7 +53,7 @@ class Answered(BaseModel):
     cursor: CursorIfAny = None
 
 
-class Authenticate(Sent):
+class Authenticate(ClientMessage):
     """The first message, within 5 s, if no bearer header was sent."""
 
     type: Literal["authenticate"]
@@ -66,7 +66,7 @@ class Authenticate(Sent):
     ] = ""
 
 
-class Subscribe(Sent):
+class Subscribe(ClientMessage):
     """Subscribe to channels: `holds`, `events`, `executions:ID`, `calls:EXECUTION/CALL`.
 
     Without a cursor a snapshot of each channel comes first; with one, the messages missed since. More channels can be
@@ -84,7 +84,7 @@ class Subscribe(Sent):
     ] = None
 
 
-class Unsubscribe(Sent):
+class Unsubscribe(ClientMessage):
     """Unsubscribe from channels."""
 
     type: Literal["unsubscribe"]
@@ -92,7 +92,7 @@ class Unsubscribe(Sent):
     channels: list[str]
 
 
-class Ping(Sent):
+class Ping(ClientMessage):
     """Request a `pong`, to check that the connection is alive."""
 
     type: Literal["ping"]
@@ -107,7 +107,7 @@ class Decide(b.DecideHold):
     hold_id: b.ClientId
 
 
-class StartExecution(Sent):
+class StartExecution(ClientMessage):
     """Open an execution, as POST /v1/executions."""
 
     type: Literal["start_execution"]
@@ -115,7 +115,7 @@ class StartExecution(Sent):
     body: b.StartExecution
 
 
-class FinishExecution(Sent):
+class FinishExecution(ClientMessage):
     """End an execution."""
 
     type: Literal["finish_execution"]
@@ -124,7 +124,7 @@ class FinishExecution(Sent):
     body: b.FinishExecution
 
 
-class Propose(Sent):
+class Propose(ClientMessage):
     """Propose a tool call. The reply comes with the verdict; a held call's decision comes as a push."""
 
     type: Literal["propose"]
@@ -133,7 +133,7 @@ class Propose(Sent):
     body: b.ProposeToolCall
 
 
-class Request(Sent):
+class Request(ClientMessage):
     """Ask a person something."""
 
     type: Literal["request"]

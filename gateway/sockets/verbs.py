@@ -8,15 +8,15 @@ from typing import Any
 
 import orjson
 
+from gateway.actions import calls as call_actions
+from gateway.actions import holds as hold_actions
+from gateway.actions.verb import Action
 from gateway.idempotency import idempotency_key
 from gateway.operations import calls, executions, holds
 from gateway.operations.plan import Gate, Make
 from gateway.problems import Problem
 from gateway.sockets.protocol import type_of
 from gateway.strictjson import parse_object
-from gateway.words import calls as call_words
-from gateway.words import holds as hold_words
-from gateway.words.verb import Words
 from schemas.ids import is_client_id
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -144,7 +144,7 @@ def _change_of_hold(name: str) -> Verb:
     return change
 
 
-def _said(subject: Iterable[Words[Any]], change: Callable[[str], Verb]) -> dict[str, Verb]:
+def _said(subject: Iterable[Action[Any]], change: Callable[[str], Verb]) -> dict[str, Verb]:
     return {type_of(words.message): change(words.name) for words in subject if words.message is not None}
 
 
@@ -153,6 +153,6 @@ VERBS: Mapping[str, Verb] = {
     "finish_execution": _finish,
     "propose": _propose,
     "decision": _decision,
-    **_said(call_words.VERBS, _change_of_call),
-    **_said(hold_words.VERBS, _change_of_hold),
+    **_said(call_actions.VERBS, _change_of_call),
+    **_said(hold_actions.VERBS, _change_of_hold),
 }

@@ -5,6 +5,7 @@ from typing import Any
 
 from projections.tables import (
     agents,
+    analytics,
     answers,
     audit,
     calls,
@@ -15,7 +16,6 @@ from projections.tables import (
     log,
     requests,
     standing_rules,
-    words,
 )
 from projections.tables.columns import Offer, Table, TableOf
 from projections.tables.log import POSITIONS
@@ -26,7 +26,7 @@ _DECLARED = (
     calls,
     holds,
     events,
-    words,
+    analytics,
     audit,
     answers,
     definitions,

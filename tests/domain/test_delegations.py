@@ -11,10 +11,10 @@ from schemas.message import Message
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.state import Hold
+from tests.actions.handling import HANDLING, said
 from tests.domain.steps import code, consumed, decided, held
 from tests.domain.test_authority import MIA, MIAS, RITAS, asking
 from tests.domain.world import PROJECT, RITA, TENANT, World, names, the, with_people
-from tests.words.handling import HANDLING, said
 
 ZOE = Actor(subject="zoe", tenant=TENANT, project=PROJECT, roles=())
 AMY = Actor(subject="amy", tenant=TENANT, project=PROJECT, roles=())

@@ -16,9 +16,9 @@ from schemas.message import Message
 from services.domain.execution.evolve import evolve, start
 from services.domain.state import TERMINAL_CALLS, Call
 from services.runtime.executions_partition import ExecutionsPartition
+from tests.actions.handling import HANDLING, said
 from tests.domain.world import ANNA, BOT, CLARA, OLGA, OTHER_BOT, RITA, RULES, TOOLS, World, published
 from tests.domain.world import rule as policy_rule
-from tests.words.handling import HANDLING, said
 
 TOOL = st.sampled_from([tool["name"] for tool in TOOLS] + ["unknown"])
 SELDOM = st.sampled_from([False] * 7 + [True])

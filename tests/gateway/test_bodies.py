@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway import bodies
-from gateway.words import calls, executions, holds, standing_rules
+from gateway.actions import calls, executions, holds, standing_rules
 from schemas import commands as k
 from schemas.command_rules import rules_of
 from schemas.message import Message

@@ -1,4 +1,4 @@
-"""CONTRIBUTING names every file that a new word, route, table or processor touches, and no other.
+"""CONTRIBUTING names every file that a new command, route, table or processor touches, and no other.
 
 So the recipes stay true and short: each has an example that exists, and the files of the example are compared.
 """
@@ -44,7 +44,7 @@ def files_with(words: list[str], *paths: str) -> set[str]:
 @pytest.mark.parametrize(
     ("heading", "most"),
     [
-        ("A new word", 12),
+        ("A new command", 12),
         ("A new route that reads", 5),
         ("A new table of the views", 4),
         ("A new processor", 6),
@@ -54,7 +54,7 @@ def test_recipe_takes_no_more_files(heading: str, most: int) -> None:
     assert 0 < len(listed(heading)) <= most
 
 
-@pytest.mark.parametrize("heading", ["A new word", "A new route that reads", "A new table of the views"])
+@pytest.mark.parametrize("heading", ["A new command", "A new route that reads", "A new table of the views"])
 def test_recipe_lists_the_files_of_its_example(heading: str) -> None:
     assert set(listed(heading)) - GENERATED == files_with(examples(heading))
 

@@ -17,6 +17,7 @@ from schemas.actor import Actor
 from schemas.commands import CancelExecution, PublishPolicy, PublishPrincipal
 from schemas.envelope import Draft
 from schemas.ids import definition_key, execution_key
+from tests.actions.handling import HANDLING, least
 from tests.integration.doors import (
     PROJECT,
     Caller,
@@ -31,7 +32,6 @@ from tests.integration.doors import (
 )
 from tests.integration.site import PAY, READ, Site
 from tests.servers.stack import wait_for
-from tests.words.handling import HANDLING, least
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
 

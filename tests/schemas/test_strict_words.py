@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from gateway import bodies
-from gateway.words import calls, executions, holds, standing_rules
+from gateway.actions import calls, executions, holds, standing_rules
 from schemas import policy_document, principals, standing_rule, tool_definition
 from schemas.canonical import canonical
 from schemas.standing_rule import RuleRefused, asked_from_text

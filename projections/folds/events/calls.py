@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from projections.folds.acts import TIMER, policy_of
+from projections.folds.analytics import evidence_rows
 from projections.folds.effects import Act, Before, Effect, New
 from projections.folds.rows import json_text, owner_of
 from projections.folds.verdicts import NO_VERDICT
-from projections.folds.words import evidence_rows
 from projections.tables.agents import Counter
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from projections.folds.acts import ERASE
+from projections.folds.analytics import edits_of, evidence_rows, is_about_running, refused_vote_of, vote_of
 from projections.folds.edits import with_edit
 from projections.folds.effects import Act, Before, Effect, New
 from projections.folds.events.holds import count_closed
 from projections.folds.rows import json_text, json_value, moment
-from projections.folds.words import edits_of, evidence_rows, is_about_running, refused_vote_of, vote_of
 from projections.tables.agents import Counter
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow

@@ -7,7 +7,7 @@ import pytest
 from projections.folds.effects import Before
 from projections.folds.events import EFFECTS
 from projections.queries.history import fold_all
-from projections.tables.words import EVIDENCE, EvidenceRow
+from projections.tables.analytics import EVIDENCE, EvidenceRow
 from schemas.events import holds as h
 from schemas.message import Message
 from tests.projections.folding import KEY, events_of

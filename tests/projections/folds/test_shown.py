@@ -10,10 +10,10 @@ from projections.queries.history import ExecutionState, fold_all
 from schemas import commands as k
 from schemas.canonical import canonical
 from schemas.events.holds import DecisionRecorded, HoldOpened
+from tests.actions.handling import said
 from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed, released, reported, started
 from tests.domain.test_machine import Machine
 from tests.domain.world import BOT, OLGA, RITA, World, names, published, the
-from tests.words.handling import said
 
 NO_RUN: Run = {"user_id": "", "request": ""}
 

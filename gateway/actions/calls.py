@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from gateway.actions.verb import Action, ClientMessage, Ref
 from gateway.bodies import Body, ClientId, Digest, GrantId, Text
-from gateway.words.verb import Ref, Sent, Words
 from schemas.commands import Outcome
 from schemas.limits import COUNT_MAX
 
@@ -50,7 +50,7 @@ class RevokeGrant(Body):
     reason: Text = ""
 
 
-class Consume(Sent):
+class Consume(ClientMessage):
     """Consume a release, once, just before the tool runs: only a reply of 200 permits the attempt to run it."""
 
     type: Literal["consume"]
@@ -60,7 +60,7 @@ class Consume(Sent):
     body: ConsumeGrant
 
 
-class Result(Sent):
+class Result(ClientMessage):
     """Report how a consumed call ended."""
 
     type: Literal["result"]
@@ -70,7 +70,7 @@ class Result(Sent):
     body: ReportResult
 
 
-class Heartbeat(Sent):
+class Heartbeat(ClientMessage):
     """Report that an attempt is still running its call, when half of its lease has passed."""
 
     type: Literal["heartbeat"]
@@ -81,8 +81,8 @@ class Heartbeat(Sent):
 
 
 # In the order of their routes.
-VERBS: tuple[Words[Any], ...] = (
-    Words(
+VERBS: tuple[Action[Any], ...] = (
+    Action(
         name="consume",
         operation="consumeGrant",
         says="Consume a release, once: 200 permits the attempt to run the call, also in a repeat, and only while "
@@ -90,14 +90,14 @@ VERBS: tuple[Words[Any], ...] = (
         body=ConsumeGrant,
         message=Consume,
     ),
-    Words(
+    Action(
         name="result",
         operation="reportResult",
         says="Report how a consumed call ended.",
         body=ReportResult,
         message=Result,
     ),
-    Words(
+    Action(
         name="heartbeat",
         operation="renewLease",
         says="Report that an attempt is still running its call, once half of its lease has passed; earlier reports "
@@ -105,7 +105,7 @@ VERBS: tuple[Words[Any], ...] = (
         body=RenewLease,
         message=Heartbeat,
     ),
-    Words(
+    Action(
         name="revoke",
         operation="revokeGrant",
         says="Revoke a release that has not been consumed yet.",

@@ -13,9 +13,9 @@ from projections.queries.history import fold_all
 from schemas import commands as k
 from schemas.limits import DEADLINE_MAX_S
 from services.domain.execution.holds import EXTENSION_MAX_S
+from tests.actions.handling import said
 from tests.domain.steps import code, decided, held, refusal, started
 from tests.domain.world import ANNA, RITA, names
-from tests.words.handling import said
 
 
 @pytest.mark.parametrize("seconds", [0, DEADLINE_MAX_S + 1])

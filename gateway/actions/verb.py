@@ -25,13 +25,13 @@ Ref = Annotated[
 ]
 
 
-class Sent(BaseModel):
+class ClientMessage(BaseModel):
     """A message that a client sends."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Told(NamedTuple):
+class NotifiedEvent(NamedTuple):
     """The word for an event in a reader's notification; of several events of one command, the highest rank counts."""
 
     event: type[Message]
@@ -40,7 +40,7 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words(Generic[B]):
+class Action(Generic[B]):
     """The names and documentation of an action on a subject.
 
     Attributes:
@@ -59,16 +59,16 @@ class Words(Generic[B]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verb(Words[B]):
+class Verb(Action[B]):
     """An action on a subject by one command that is made from its body alone.
 
     Attributes:
         command: makes the command for the decider from the subject's id and a body.
-        told: the word for its event in notifications.
+        notified: the word for its event in notifications.
     """
 
     command: Callable[[str, B], Message]
-    told: Told | None = None
+    notified: NotifiedEvent | None = None
 
     def asked(self, subject_id: str, given: Callable[[], dict[str, Any]]) -> Message:
         """Return the command that a body requests.

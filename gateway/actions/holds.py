@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from gateway.actions.verb import ClientMessage, NotifiedEvent, Ref, Verb
 from gateway.bodies import Body, ClientId, Nothing
 from gateway.problems import Problem
-from gateway.words.verb import Ref, Sent, Told, Verb
 from schemas import commands as k
 from schemas.actor import subject_fault
 from schemas.command_rules import limit_of
@@ -40,7 +40,7 @@ class ExtendHold(Body):
     seconds: Annotated[int, Field(gt=0, le=DEADLINE_MAX_S)]
 
 
-class Claim(Sent):
+class Claim(ClientMessage):
     """Claim a hold, so that other reviewers see who is working on it."""
 
     type: Literal["claim"]
@@ -65,7 +65,7 @@ VERBS: tuple[Verb[Any], ...] = (
         body=ClaimHold,
         command=lambda hold_id, body: k.ClaimHold(hold_id=hold_id, seconds=body.seconds),
         message=Claim,
-        told=Told(h.HoldClaimed, "claimed", 1),
+        notified=NotifiedEvent(h.HoldClaimed, "claimed", 1),
     ),
     Verb(
         name="release",
@@ -73,7 +73,7 @@ VERBS: tuple[Verb[Any], ...] = (
         says="End the claim on a hold.",
         body=Nothing,
         command=lambda hold_id, _: k.ReleaseHold(hold_id=hold_id),
-        told=Told(h.HoldUnclaimed, "released", 2),
+        notified=NotifiedEvent(h.HoldUnclaimed, "released", 2),
     ),
     Verb(
         name="escalate",
@@ -81,7 +81,7 @@ VERBS: tuple[Verb[Any], ...] = (
         says="Escalate the hold now to the roles of its rule's escalation.",
         body=Nothing,
         command=lambda hold_id, _: k.EscalateHold(hold_id=hold_id),
-        told=Told(h.HoldEscalated, "escalated", 5),
+        notified=NotifiedEvent(h.HoldEscalated, "escalated", 5),
     ),
     Verb(
         name="delegate",
@@ -89,7 +89,7 @@ VERBS: tuple[Verb[Any], ...] = (
         says="Delegate a hold to another subject.",
         body=DelegateHold,
         command=_delegate,
-        told=Told(h.HoldDelegated, "delegated", 3),
+        notified=NotifiedEvent(h.HoldDelegated, "delegated", 3),
     ),
     Verb(
         name="extend",
@@ -97,15 +97,15 @@ VERBS: tuple[Verb[Any], ...] = (
         says="Extend a hold's deadline.",
         body=ExtendHold,
         command=lambda hold_id, body: k.ExtendHold(hold_id=hold_id, seconds=body.seconds),
-        told=Told(h.HoldExtended, "extended", 4),
+        notified=NotifiedEvent(h.HoldExtended, "extended", 4),
     ),
 )
 # The changes of a hold that stays open, as readers are notified of them, the highest rank last.
-_TOLD = (
-    *(verb.told for verb in VERBS if verb.told is not None),
-    Told(h.HoldExpired, "expired", 6),
-    Told(h.DecisionRecorded, "vote", 7),
+_NOTIFIED = (
+    *(verb.notified for verb in VERBS if verb.notified is not None),
+    NotifiedEvent(h.HoldExpired, "expired", 6),
+    NotifiedEvent(h.DecisionRecorded, "vote", 7),
 )
 CHANGES: dict[type[Message], str] = {
-    told.event: told.word for told in sorted(_TOLD, key=lambda told: told.rank)
+    event.event: event.word for event in sorted(_NOTIFIED, key=lambda event: event.rank)
 }

@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import Field
 
+from gateway.actions.verb import Verb
 from gateway.bodies import B, Body, Text
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
-from gateway.words.verb import Verb
 from schemas import commands as k
 from schemas.message import Message
 from schemas.refusals import Refusal

@@ -1,4 +1,4 @@
-"""A verb is said once: every door, and what is published of it, is made of what stands in `gateway.words`."""
+"""A verb is said once: every door, and what is published of it, is made of what stands in `gateway.actions`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from gateway.actions import calls, executions, holds, standing_rules
+from gateway.actions.verb import Action
 from gateway.app import routed_app
 from gateway.docs_gen.openapi import openapi_document
 from gateway.sockets.protocol import CLIENT_MESSAGES, HoldChanged, type_of
 from gateway.sockets.verbs import VERBS as OF_SOCKETS
-from gateway.words import calls, executions, holds, standing_rules
-from gateway.words.verb import Words
 from schemas.events import holds as h
 
 ROUTES = (
@@ -31,7 +31,7 @@ def paths() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("subject", "verb"), ROUTES, ids=[verb.operation for _, verb in ROUTES])
-def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Words[Any]) -> None:
+def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Action[Any]) -> None:
     operation = paths()[f"{subject}/{verb.name}"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
 
@@ -40,13 +40,13 @@ def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Wo
 
 
 @pytest.mark.parametrize("verb", OF_MESSAGES, ids=[verb.operation for verb in OF_MESSAGES])
-def test_verb_with_a_message_is_taken_by_the_socket_and_published(verb: Words[Any]) -> None:
+def test_verb_with_a_message_is_taken_by_the_socket_and_published(verb: Action[Any]) -> None:
     assert verb.message in CLIENT_MESSAGES
     assert type_of(verb.message) in OF_SOCKETS
 
 
 def test_reader_is_told_of_every_verb_by_a_word_that_is_published() -> None:
-    told = {verb.told.word for verb in holds.VERBS if verb.told is not None}
+    told = {verb.notified.word for verb in holds.VERBS if verb.notified is not None}
     assert len(told) == len(holds.VERBS)
     assert told < set(HoldChanged.model_json_schema()["properties"]["change"]["enum"])
 
@@ -57,5 +57,5 @@ def test_of_several_changes_of_one_command_the_highest_rank_is_told() -> None:
 
 
 def test_no_two_verbs_of_a_subject_are_told_with_one_rank() -> None:
-    ranks = [verb.told.rank for verb in holds.VERBS if verb.told is not None]
+    ranks = [verb.notified.rank for verb in holds.VERBS if verb.notified is not None]
     assert len(set(ranks)) == len(ranks)

@@ -9,9 +9,9 @@ from projections.folds.edits import patch_of
 from projections.folds.effects import New, new
 from projections.folds.rows import json_text, owner_of, source_of
 from projections.folds.states import TERMINAL
+from projections.tables.analytics import EDITS, EVIDENCE, VOTES, EditRow, EvidenceRow, VoteRow
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
-from projections.tables.words import EDITS, EVIDENCE, VOTES, EditRow, EvidenceRow, VoteRow
 from schemas.canonical import canonical, parse_strict
 from schemas.events import holds as h
 from schemas.record import Event

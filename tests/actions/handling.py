@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.actions.holds import VERBS
+from gateway.actions.verb import Verb
 from gateway.bodies import Body
-from gateway.words.holds import VERBS
-from gateway.words.verb import Verb
 from schemas.message import Message
 
 HANDLING: dict[str, Verb[Any]] = {verb.name: verb for verb in VERBS}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.actions.verb import Verb
 from gateway.bodies import Body, Text
-from gateway.words.verb import Verb
 from schemas import commands as k
 
 
