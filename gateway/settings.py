@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from gateway.identity.oidc_settings import OidcSettings, read_oidc
 from gateway.server.bounds import Bounds
 from host.errors import SettingsRefused
-from projections.audit.keeping import DEFAULT_SECONDS, heads_dir
+from projections.audit.head_settings import DEFAULT_SECONDS, heads_dir
 from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 

@@ -18,7 +18,7 @@ from ops.errors import UsageError
 from ops.files import read_json, write_json
 from ops.kafka.acl import SNAPSHOTS
 from ops.role import ROLES
-from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
+from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.seals import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 

@@ -15,7 +15,7 @@ from log.kafka.settings import client_settings
 from projections.audit.settings import Audit, opened_audit
 from projections.meters import Meters
 from projections.projector import Projector
-from projections.store.sqlite_damage import look_ahead
+from projections.store.sqlite_damage import check_ahead
 from projections.store.urls import check_sound, open_view, remove_leftovers
 from schemas.seals import load_seals
 from schemas.topics import Topics
@@ -54,7 +54,7 @@ async def _serve(settings: Mapping[str, str], health: HealthReporter) -> None:
 
 async def _project(settings: Mapping[str, str], health: HealthReporter, audit: Audit) -> None:
     url = settings["database_url"]
-    looked = await look_ahead(lambda: check_sound(url))
+    looked = await check_ahead(lambda: check_sound(url))
     tail = Follower(kafka_address(settings), BULK)
     await tail.open()
     await asyncio.to_thread(remove_leftovers, url)
@@ -63,7 +63,7 @@ async def _project(settings: Mapping[str, str], health: HealthReporter, audit: A
         open_store=lambda: open_view(url),
         topics=Topics(settings.get("topic_prefix") or "placet"),
         tell=lambda state: health.set_state(state),
-        heads=audit.keeper,
+        heads=audit.head_signer,
         seals=load_seals(settings),
         meters=Meters(health.registry),
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from log.errors import LogRefused, LogUnreachable, TopicMissing
 from log.kafka.follower import Follower
 from log.places import TopicPartition
-from projections.audit.heads import HeadKeeper
+from projections.audit.heads import HeadSigner
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
@@ -97,7 +97,7 @@ class Projector:
     open_store: Callable[[], ViewStore]
     topics: Topics
     tell: Tell
-    heads: HeadKeeper | None = None
+    heads: HeadSigner | None = None
     seals: LogSeals | None = None
     meters: Meters = UNSEEN
     stopping: bool = False

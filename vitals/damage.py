@@ -22,12 +22,12 @@ def is_damage(error: BaseException) -> bool:
     return False
 
 
-def told(what: str, error: BaseException, mend: str) -> str:
+def damage_message(what: str, error: BaseException, mend: str) -> str:
     """One sentence on a damaged file: what it is, what was found, and what to do."""
     return f"{what} is damaged ({error}): {mend}."
 
 
-def look_over(connection: sqlite3.Connection) -> None:
+def check_integrity(connection: sqlite3.Connection) -> None:
     """Check every page of a file, which takes 1 s to 4 s per gigabyte on a fast disk.
 
     Raises:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from host.errors import OperatorError
-from vitals.damage import is_damage, look_over, told
+from vitals.damage import check_integrity, damage_message, is_damage
 
 VAULT_FILE = "vault.db"
 VAULT_SCHEMA_SUFFIX = "_vault"
@@ -130,7 +130,7 @@ class SqliteVaultDatabase:
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
             self._connection.execute(f"PRAGMA {pragma}")
         # Its content exists nowhere else: damage is better reported now than when a value is needed.
-        look_over(self._connection)
+        check_integrity(self._connection)
         for statement in TABLES:
             self._connection.execute(statement.format(prefix="", bytes="BLOB"))
         if "project" not in [row[1] for row in self._execute("PRAGMA table_info(data_keys)", ())]:
@@ -180,5 +180,5 @@ class SqliteVaultDatabase:
 def unavailable(path: Path, what: str, error: Exception) -> VaultUnavailable:
     """Return the error for a vault file that cannot be used."""
     if is_damage(error):
-        return VaultDamaged(told(f"The vault {path}", error, MEND))
+        return VaultDamaged(damage_message(f"The vault {path}", error, MEND))
     return VaultUnavailable(f"The vault {path} {what}: {error}")

@@ -14,8 +14,8 @@ from ops.bench import machine
 from ops.bench.against.command import Asked, asked, run
 from ops.bench.bench import Bench, opened_bench
 from ops.bench.result import Result
+from ops.bench.step_progress import progress_shown
 from ops.bench.table import table
-from ops.bench.telling import telling
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
 from ops.files import write_json
@@ -123,7 +123,7 @@ def _results(names: tuple[str, ...], *, is_quick: bool, show: bool) -> Iterator[
     for number, name in enumerate(names, 1):
         load_average = os.getloadavg()[0]
         title = f"{name} ({number} of {len(names)})"
-        with telling(title, show=show) as tell, opened_bench(tell, is_quick=is_quick) as opened:
+        with progress_shown(title, show=show) as report, opened_bench(report, is_quick=is_quick) as opened:
             measure: Measure = import_module(f"ops.bench.{name}").measure
             result = measure(opened)
         yield result, load_average

@@ -12,7 +12,7 @@ import typer
 from ops.commands.against import a_server, named, print_difference, server
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.errors import UsageError
-from placet.cli import doubts
+from placet.cli import policy_warnings
 from placet.errors import NotFound
 from schemas.policy_document import PolicyDocument, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
@@ -190,7 +190,7 @@ def _print_problems(file: Path, problems: list[Problem], verbose: bool) -> None:
         if problem.severity == "error":
             print_line(f"{file}: error: {problem.path}: {problem.message}")
     warnings = [problem.model_dump() for problem in problems if problem.severity == "warning"]
-    for line in doubts.lines(warnings, verbose=verbose):
+    for line in policy_warnings.lines(warnings, verbose=verbose):
         print_line(f"{file}: warning: {line}")
     if not problems:
         print_line(f"{file}: no problems")

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from host.key_files import SigningKey
 from log.errors import LogError
 from projections.audit.head_files import HeadFiles
-from projections.audit.keeping import DEFAULT_EVENTS, DEFAULT_SECONDS
+from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
 from projections.audit.tiles import Tiles
 from projections.audit.trees import TreeKey
 from projections.store.port import Batch, RowStore, Values, ViewStore
@@ -62,7 +62,7 @@ class _Tenant:
 
 
 @dataclass(slots=True)
-class HeadKeeper:
+class HeadSigner:
     """Signs heads for one view.
 
     Attributes:

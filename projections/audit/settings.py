@@ -9,13 +9,13 @@ from pathlib import Path
 from host.errors import SettingsRefused
 from host.key_files import load_public, load_published
 from projections.audit.head_files import HeadFiles
-from projections.audit.heads import HeadKeeper, SignedHeads
-from projections.audit.keeping import (
+from projections.audit.head_settings import (
     DEFAULT_EVENTS,
     DEFAULT_SECONDS,
     checked_address,
     heads_dir,
 )
+from projections.audit.heads import HeadSigner, SignedHeads
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 
 
@@ -23,7 +23,7 @@ from schemas.audit import AUDIT_KEY, AUDIT_KEYS
 class Audit:
     """The part that signs and stores heads. `on_failure` is called when posting them has failed for good."""
 
-    keeper: HeadKeeper
+    head_signer: HeadSigner
     on_failure: Callable[[], None] = lambda: None
 
 
@@ -48,7 +48,7 @@ async def opened_audit(settings: Mapping[str, str]) -> AsyncIterator[Audit]:
     keys_dir = Path(settings["keys_dir"])
     key = load_published(keys_dir, AUDIT_KEY, AUDIT_KEYS)
     files = HeadFiles(heads_dir(settings))
-    keeper = HeadKeeper(
+    head_signer = HeadSigner(
         files,
         key,
         load_public(keys_dir / AUDIT_KEYS),
@@ -62,11 +62,11 @@ async def opened_audit(settings: Mapping[str, str]) -> AsyncIterator[Audit]:
 
         webhook = Webhook(checked_address(url), files, key)
     with files.writing():
-        audit = Audit(keeper)
+        audit = Audit(head_signer)
         if webhook is None:
             yield audit
             return
-        keeper.told = lambda head: webhook.woken.set()
+        head_signer.told = lambda head: webhook.woken.set()
         posting = asyncio.create_task(webhook.run())
         posting.add_done_callback(lambda _: audit.on_failure())
         try:

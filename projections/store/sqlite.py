@@ -32,7 +32,7 @@ from projections.store.port import (
 )
 from projections.store.sqlite_alone import alone_in
 from projections.store.sqlite_connections import one_connection
-from projections.store.sqlite_damage import told, unavailable
+from projections.store.sqlite_damage import unavailable, view_errors
 from projections.store.statements import (
     Dialect,
     create_index_statements,
@@ -46,7 +46,7 @@ from projections.store.statements import (
 from projections.store.tables import TABLES
 from projections.tables.columns import R, Table, TableOf
 from projections.tables.log import POSITIONS
-from vitals.damage import look_over
+from vitals.damage import check_integrity
 
 DIALECT = Dialect(
     placeholder="?",
@@ -105,7 +105,7 @@ class SqliteViewStore:
 
     def tracked(self, position: Position) -> int | None:
         """See `ViewStore`."""
-        with told(self.path, "could not be read"):
+        with view_errors(self.path, "could not be read"):
             return self._recorder.max_tracking_id(position.source)
 
     def load(self, table: TableOf[R], keys: Sequence[Key], through: int | None = None) -> list[R]:
@@ -145,7 +145,7 @@ class SqliteViewStore:
         self._datastore.close()
 
     def _prepare(self, pragmas: tuple[str, ...]) -> None:
-        with told(self.path, "cannot be opened"):
+        with view_errors(self.path, "cannot be opened"):
             with self._datastore.get_connection(commit=True) as connection:
                 for pragma in pragmas:
                     connection.cursor().execute(f"PRAGMA {pragma}")
@@ -160,7 +160,7 @@ class SqliteViewStore:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         with (
-            told(self.path, "could not be read"),
+            view_errors(self.path, "could not be read"),
             self._datastore.get_connection(commit=False) as connection,
         ):
             yield connection._sqlite_conn
@@ -193,13 +193,13 @@ class SqliteReader:
 
     def positions(self) -> list[Position]:
         """See `ViewReader`."""
-        with told(self._path, "could not be read"):
+        with view_errors(self._path, "could not be read"):
             return _positions(self._connection)
 
     def rows(self, table: Table) -> Iterator[tuple[object, ...]]:
         """See `ViewReader`."""
         order = ", ".join(f'"{name}"' for name in table.key)
-        with told(self._path, "could not be read"):
+        with view_errors(self._path, "could not be read"):
             found = self._connection.execute(select_statement(table, DIALECT, f"ORDER BY {order}"))
             # Not from the cursor itself: a reader that leaves early would close it, perhaps after its connection.
             while rows := found.fetchmany(ROWS_AT_ONCE):
@@ -234,8 +234,8 @@ def check_sound(path: Path) -> None:
         ViewUnavailable: it cannot be read.
     """
     if identity(path) != NOTHING:
-        with told(path, "could not be read"), closing(connect(path)) as connection:
-            look_over(connection)
+        with view_errors(path, "could not be read"), closing(connect(path)) as connection:
+            check_integrity(connection)
 
 
 def open_current(path: Path) -> SqliteViewStore:
@@ -336,7 +336,7 @@ def finish(file: Path) -> None:
     Raises:
         ViewUnavailable: it cannot be written.
     """
-    with told(file, "could not be written"), closing(connect(file)) as connection:
+    with view_errors(file, "could not be written"), closing(connect(file)) as connection:
         connection.execute("PRAGMA query_only = OFF")
         for statement in create_index_statements(DIALECT):
             connection.execute(statement)

@@ -25,12 +25,12 @@ MEND = "rebuild it from the log with placet replay --force"
 def unavailable(path: Path, what: str, error: BaseException) -> ViewUnavailable:
     """The error of a view that cannot be used: it is damaged, or `what` (`could not be read`) is true for now."""
     if damage.is_damage(error):
-        return ViewDamaged(damage.told(f"The view at {path}", error, MEND))
+        return ViewDamaged(damage.damage_message(f"The view at {path}", error, MEND))
     return ViewUnavailable(f"The view at {path} {what}: {error}")
 
 
 @contextmanager
-def told(path: Path, what: str) -> Iterator[None]:
+def view_errors(path: Path, what: str) -> Iterator[None]:
     """Raise the database's errors as the view's; see `unavailable`."""
     try:
         yield
@@ -38,7 +38,7 @@ def told(path: Path, what: str) -> Iterator[None]:
         raise unavailable(path, what, error) from error
 
 
-async def look_ahead(look: Callable[[], None]) -> asyncio.Future[None]:
+async def check_ahead(look: Callable[[], None]) -> asyncio.Future[None]:
     """Check a view in a thread of its own, and wait a moment for the result.
 
     Args:

@@ -35,7 +35,7 @@ from services.runtime.identity import check_identity, watch_identity
 from services.runtime.large_commands import LargeCommands
 from services.runtime.meters import Meters
 from services.runtime.offloading import on_thread
-from services.runtime.snapshot_keeper import SnapshotKeeper, take_in_process
+from services.runtime.snapshot_scheduler import SnapshotScheduler, take_in_process
 from services.runtime.trial import ForkedTrial
 from services.runtime.trust_tail import TrustTail
 from services.runtime.worker import Worker
@@ -120,10 +120,10 @@ async def _work(
     worker = Worker(log, name, assembly.build, random.random, member_name(settings, socket.gethostname()))
     book.listeners.add(worker.wake)
     _stop_on_signals(worker)
-    keeper = SnapshotKeeper(worker.ends, lambda partition: take_in_process(settings, partition))
+    scheduler = SnapshotScheduler(worker.ends, lambda partition: take_in_process(settings, partition))
     updating = health.keep_updating(lambda: _update_status(worker, health, imports))
     watching = watch_identity(log, Path(settings["data_dir"]) / "topics.json")
-    await _together(worker, [watching, book.follow(), trust.follow(), keeper.run(), updating])
+    await _together(worker, [watching, book.follow(), trust.follow(), scheduler.run(), updating])
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:

@@ -1,4 +1,4 @@
-"""One snapshot of one partition, by a separate read: the process that `snapshot_keeper` starts.
+"""One snapshot of one partition, by a separate read: the process that `snapshot_scheduler` starts.
 
 python -m services.runtime.snapshot_once PARTITION reads the decider's settings (JSON) from its input and prints the
 offset that the snapshot reaches (JSON).

@@ -9,7 +9,7 @@ import pytest
 
 from placet import Placet, Refused
 from placet.canonical import MAX_DEPTH
-from placet.telling import UNRECORDED
+from placet.recording import UNRECORDED
 from tests.gateway.conftest import Caller
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]

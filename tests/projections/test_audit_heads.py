@@ -12,7 +12,7 @@ import pytest
 from host.errors import SettingsRefused
 from host.key_files import SigningKey, load_public, load_published
 from projections.audit.head_files import HeadFiles, HeadsUnusable
-from projections.audit.heads import HeadKeeper, HeadsDisagree, SignedHeads, check_all
+from projections.audit.heads import HeadsDisagree, HeadSigner, SignedHeads, check_all
 from projections.audit.settings import opened_audit
 from projections.store.urls import open_view
 from projections.tables.audit import AUDIT_TREES
@@ -30,17 +30,17 @@ class Desk:
     now_s: float = 0.0
     told: list[Head] = field(default_factory=list)
 
-    def keeper(self, events: int = 50, seconds: float = 10.0) -> HeadKeeper:
+    def head_signer(self, events: int = 50, seconds: float = 10.0) -> HeadSigner:
         believed = {self.key.kid: self.key.private_key.public_key()}
-        return HeadKeeper(
+        return HeadSigner(
             self.files, self.key, believed, events, seconds, self.told.append, lambda: self.now_s
         )
 
     def signed(self, filler: Filler) -> Head:
         """Sign a head of all that a view holds."""
-        keeper = self.keeper(events=1)
-        keeper.begin(filler.store)
-        keeper.turn(filler.store, is_caught_up=True)
+        head_signer = self.head_signer(events=1)
+        head_signer.begin(filler.store)
+        head_signer.turn(filler.store, is_caught_up=True)
         head = self.files.newest("acme")
         assert head is not None
         return head
@@ -77,28 +77,28 @@ def test_head_covers_every_tree_and_names_the_one_before(filler: Filler, desk: D
     assert desk.files.after("acme", 0, 10) == [first, second]
 
 
-def test_keeper_signs_after_so_many_events_or_seconds_and_only_what_changed(
+def test_head_signer_signs_after_so_many_events_or_seconds_and_only_what_changed(
     filler: Filler, desk: Desk
 ) -> None:
-    keeper = desk.keeper(events=10_000, seconds=10)
-    keeper.begin(filler.store)
+    head_signer = desk.head_signer(events=10_000, seconds=10)
+    head_signer.begin(filler.store)
     filler.fill(a_log())
-    keeper.begin(filler.store)
-    keeper.turn(filler.store, is_caught_up=True)
+    head_signer.begin(filler.store)
+    head_signer.turn(filler.store, is_caught_up=True)
     assert desk.told == []
     desk.now_s += 10
-    keeper.turn(filler.store, is_caught_up=True)
+    head_signer.turn(filler.store, is_caught_up=True)
     assert [head.number for head in desk.told] == [1]
     desk.now_s += 100
-    keeper.turn(filler.store, is_caught_up=True)
+    head_signer.turn(filler.store, is_caught_up=True)
     assert [head.number for head in desk.told] == [1]
 
 
-def test_keeper_that_starts_again_signs_what_grew_meanwhile(filler: Filler, desk: Desk) -> None:
+def test_head_signer_that_starts_again_signs_what_grew_meanwhile(filler: Filler, desk: Desk) -> None:
     filler.fill(a_log())
     desk.signed(filler)
     filler.fill(a_log(22))
-    again = desk.keeper(events=1)
+    again = desk.head_signer(events=1)
     again.begin(filler.store)
     again.turn(filler.store, is_caught_up=True)
     assert [head.number for head in desk.told] == [1, 2]
@@ -123,13 +123,13 @@ def test_log_whose_tail_was_cut_is_refused_with_the_tree_and_the_size(
     head = desk.signed(filler)
     cut = Filler(open_view(f"sqlite:///{tmp_path}/cut.db"))
     cut.fill(shortened(builder, 3))
-    keeper = desk.keeper()
-    keeper.begin(cut.store)
-    keeper.turn(cut.store, is_caught_up=False)
+    head_signer = desk.head_signer()
+    head_signer.begin(cut.store)
+    head_signer.turn(cut.store, is_caught_up=False)
     with pytest.raises(
         HeadsDisagree, match=r"executions/0 of tenant acme ends after .* its tail was cut off"
     ):
-        keeper.turn(cut.store, is_caught_up=True)
+        head_signer.turn(cut.store, is_caught_up=True)
     with pytest.raises(HeadsDisagree, match="its tail was cut off"):
         check_all(desk.files, {"acme": head}, cut.store)
     cut.store.close()
@@ -146,7 +146,7 @@ def test_log_with_another_record_is_refused_at_start(filler: Filler, desk: Desk,
     changed = Filler(open_view(f"sqlite:///{tmp_path}/changed.db"))
     changed.fill(builder)
     with pytest.raises(HeadsDisagree, match="executions/1 of tenant acme, up to offset"):
-        desk.keeper().begin(changed.store)
+        desk.head_signer().begin(changed.store)
     changed.store.close()
 
 
@@ -158,13 +158,13 @@ def test_view_that_is_behind_is_signed_only_once_it_was_checked(
     desk.signed(filler)
     again = Filler(open_view(f"sqlite:///{tmp_path}/again.db"))
     again.fill(shortened(builder, 30))
-    keeper = desk.keeper(events=1)
-    keeper.begin(again.store)
-    keeper.turn(again.store, is_caught_up=False)
+    head_signer = desk.head_signer(events=1)
+    head_signer.begin(again.store)
+    head_signer.turn(again.store, is_caught_up=False)
     builder.append(key_of("one-more"), [started()])
     again.fill(builder)
-    keeper.begin(again.store)
-    keeper.turn(again.store, is_caught_up=True)
+    head_signer.begin(again.store)
+    head_signer.turn(again.store, is_caught_up=True)
     assert [head.number for head in desk.told] == [1, 2]
     again.store.close()
 
@@ -177,7 +177,7 @@ def test_head_that_others_signed_is_refused(filler: Filler, desk: Desk, tmp_path
         HeadsDisagree,
         match=r"not signed by this installation's keys\. Restore that file and keys/audit\.json",
     ):
-        desk.keeper().begin(filler.store)
+        desk.head_signer().begin(filler.store)
 
 
 def heads_of(desk: Desk, count: int, wide: int = 1) -> list[Head]:

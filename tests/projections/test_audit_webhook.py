@@ -14,7 +14,7 @@ import pytest
 from host.errors import SettingsRefused
 from host.key_files import SigningKey, load_published
 from projections.audit.head_files import HeadFiles, HeadsUnusable
-from projections.audit.keeping import checked_address, heads_dir
+from projections.audit.head_settings import checked_address, heads_dir
 from projections.audit.settings import opened_audit
 from projections.audit.webhook import Webhook
 from schemas.audit import AUDIT_KEY, AUDIT_KEYS, CALL_CONTEXT, read_head, sign_head
@@ -157,8 +157,8 @@ async def test_heads_that_a_projector_signs_are_posted_as_its_settings_say(
     async with serving(keeper) as url, opened_audit(settings | {"audit_webhook": url}) as audit:
         for count in (1, 2):
             filler.fill(many_runs(LogBuilder(1).claim_all(), 5 * count, seed=6))
-            audit.keeper.begin(filler.store)
-            audit.keeper.turn(filler.store, is_caught_up=True)
+            audit.head_signer.begin(filler.store)
+            audit.head_signer.turn(filler.store, is_caught_up=True)
             await until(lambda: numbers(keeper) == list(range(1, count + 1)))  # noqa: B023
     assert HeadFiles(heads_dir(settings)).newest("acme") == read_head(keeper.bodies[-1].decode())
 

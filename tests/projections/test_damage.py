@@ -16,7 +16,7 @@ from projections.queries.views import open_views
 from projections.store import sqlite_damage
 from projections.store.port import ViewDamaged, ViewError
 from projections.store.sqlite import swap_in
-from projections.store.sqlite_damage import look_ahead
+from projections.store.sqlite_damage import check_ahead
 from projections.store.urls import check_sound, open_view, sqlite_path
 from projections.tables.executions import EXECUTIONS
 from tests.projections.damaged import spoil
@@ -109,7 +109,7 @@ async def test_look_that_takes_long_is_waited_for_beside_the_work(monkeypatch: p
         go_on.wait(10)
         raise ViewDamaged("it is")
 
-    found = await look_ahead(look)
+    found = await check_ahead(look)
     assert not found.done()
     go_on.set()
     with pytest.raises(ViewDamaged, match="it is"):

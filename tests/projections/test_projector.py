@@ -23,7 +23,7 @@ from log.kafka.follower import BULK, Follower
 from log.places import TopicPartition
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
-from projections.audit.heads import HeadKeeper, check_all
+from projections.audit.heads import HeadSigner, check_all
 from projections.projector import Projector
 from projections.store.urls import open_view, sqlite_path
 from projections.tables.executions import EXECUTIONS
@@ -328,9 +328,9 @@ async def test_process_beside_heads_of_a_longer_log_ends_with_one_sentence_and_e
     key = load_published(tmp_path / "keys", AUDIT_KEY, AUDIT_KEYS)
     files = HeadFiles(tmp_path / "audit" / "heads")
     with files.writing():
-        keeper = HeadKeeper(files, key, {key.kid: key.private_key.public_key()}, every_events=1)
-        keeper.begin(longer.store)
-        keeper.turn(longer.store, is_caught_up=True)
+        head_signer = HeadSigner(files, key, {key.kid: key.private_key.public_key()}, every_events=1)
+        head_signer.begin(longer.store)
+        head_signer.turn(longer.store, is_caught_up=True)
     longer.store.close()
     url = f"sqlite:///{tmp_path}/views.db"
     settings = {

@@ -17,7 +17,7 @@ from log.kafka.follower import BULK, Follower
 from log.places import Bounds, TopicPartition
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
-from projections.audit.heads import HeadKeeper, HeadsDisagree, SignedHeads
+from projections.audit.heads import HeadsDisagree, HeadSigner, SignedHeads
 from projections.folds.rows import Row
 from projections.projector import Projector
 from projections.queries import resources
@@ -358,9 +358,9 @@ async def test_replay_of_a_log_that_was_signed_longer_swaps_nothing_in(
     believed = {key.kid: key.private_key.public_key()}
     signed = SignedHeads(HeadFiles(tmp_path / "heads"), believed)
     with signed.files.writing():
-        keeper = HeadKeeper(signed.files, key, believed, every_events=1)
-        keeper.begin(longer.store)
-        keeper.turn(longer.store, is_caught_up=True)
+        head_signer = HeadSigner(signed.files, key, believed, every_events=1)
+        head_signer.begin(longer.store)
+        head_signer.turn(longer.store, is_caught_up=True)
     before = identity_of(database_url)
     for force in (False, True):
         with pytest.raises(HeadsDisagree, match="its tail was cut off"):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
-from placet import AsyncPlacet, Placet, lifeline
+from placet import AsyncPlacet, Placet, client_finalizer
 from placet.loopthread import LoopThread
 from tests.sdk.scripted import DEADLINE_S, Peer, Scripted
 from tests.sdk.threaded import serving_thread
@@ -93,7 +93,7 @@ def test_client_collected_on_anothers_thread_does_not_stop_what_runs_there(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(AsyncPlacet, "close", endless)
-    monkeypatch.setattr(lifeline, "CLOSE_S", 1.0)
+    monkeypatch.setattr(client_finalizer, "CLOSE_S", 1.0)
     held = [Placet(NOWHERE, token="t")]
     own = held[0]._thread
     dropped_on(other, held)

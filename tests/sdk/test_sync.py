@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocketDisconnect
 
 import placet
-from placet import Denied, Placet, gated, lifeline
+from placet import Denied, Placet, client_finalizer, gated
 from placet.loopthread import LoopThread, Step, WrongProcess
 from tests.sdk.desk import Desk, ended
 from tests.sdk.scripted import DEADLINE_S, QUICK, Asked, Peer, Scripted
@@ -166,7 +166,7 @@ def test_close_ends_the_thread_and_further_use_says_so() -> None:
 def test_close_hides_no_error_of_the_block_where_the_gateway_does_not_answer_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lifeline, "CLOSE_S", 0.1)
+    monkeypatch.setattr(client_finalizer, "CLOSE_S", 0.1)
     frozen, thawed, gone = threading.Event(), threading.Event(), threading.Event()
 
     async def freeze(peer: Peer, message: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A role's log: what a Kafka client says again and again is there once in a while, with how often it was said."""
+"""A role's log: what a Kafka client says again and again is there once in a while, with how often it was last."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from vitals.logs import REPEATED_AFTER_S, SENTENCES_KNOWN, OnceInAWhile, TokenlessFormatter
+from vitals.logs import MESSAGES_KNOWN, REPEATED_AFTER_S, RepeatedMessageFilter, TokenlessFormatter
 
 AWAY, NODE = "Unable connect to node with id %s: %s", "Connect call failed"
 
@@ -19,7 +19,7 @@ class _Log:
         self._stream = io.StringIO()
         self._handler = logging.StreamHandler(self._stream)
         self._handler.setFormatter(TokenlessFormatter("%(message)s"))
-        self.filter = OnceInAWhile()
+        self.filter = RepeatedMessageFilter()
         self._handler.addFilter(self.filter)
         self.now = 1_000_000.0
 
@@ -67,11 +67,11 @@ def test_clock_that_was_set_back_keeps_nothing_back(log: _Log) -> None:
 
 
 def test_sentences_that_are_all_different_are_all_written_and_not_all_remembered(log: _Log) -> None:
-    for node in range(SENTENCES_KNOWN + 1):
+    for node in range(MESSAGES_KNOWN + 1):
         log.say(AWAY, node, NODE)
     log.say(AWAY, 0, NODE)
-    log.say(AWAY, SENTENCES_KNOWN, NODE)
-    assert len(log.lines) == SENTENCES_KNOWN + 2
+    log.say(AWAY, MESSAGES_KNOWN, NODE)
+    assert len(log.lines) == MESSAGES_KNOWN + 2
 
 
 def test_what_is_said_below_a_warning_is_all_written_and_not_kept(log: _Log) -> None:

@@ -19,7 +19,7 @@ from ops.bench.against.rounds import Sides, Tell, compared
 from ops.bench.against.scenarios import SCENARIOS, Scenario
 from ops.bench.against.side import ready, spawned
 from ops.bench.against.table import table
-from ops.bench.telling import telling
+from ops.bench.step_progress import progress_shown
 from ops.commands.common import print_json, print_line
 from ops.errors import UsageError
 from ops.files import write_json
@@ -106,21 +106,21 @@ def run(what: Asked, *, json: bool) -> int:
 def results(what: Asked, *, show: bool, make: SetUp = set_up) -> Generator[Compared, None, None]:
     """Each scenario's figures as soon as they are there."""
     with ExitStack() as opened:
-        with telling("start", show=show) as tell:
-            sides = _opened(opened, what.commit, make, tell)
+        with progress_shown("start", show=show) as report:
+            sides = _opened(opened, what.commit, make, report)
         for number, scenario in enumerate(what.scenarios, 1):
             load_average = os.getloadavg()[0]
             title = f"{scenario.name} ({number} of {len(what.scenarios)})"
-            with telling(title, show=show) as tell_turn:
-                pairs = compared(scenario, sides, what.rounds, tell_turn, is_quick=what.is_quick)
+            with progress_shown(title, show=show) as report_turn:
+                pairs = compared(scenario, sides, what.rounds, report_turn, is_quick=what.is_quick)
             yield Compared(scenario, pairs, load_average)
 
 
-def _opened(opened: ExitStack, commit: str, make: SetUp, tell: Tell) -> Sides:
+def _opened(opened: ExitStack, commit: str, make: SetUp, report: Tell) -> Sides:
     """Both stacks, which start at the same time and stay beside each other."""
-    tell(f"checking out {commit[:SHORT]} and setting it up")
+    report(f"checking out {commit[:SHORT]} and setting it up")
     theirs = opened.enter_context(checked_out(PACKAGE_ROOT, commit, cache_dir() / CACHE, make))
-    tell("both stacks")
+    report("both stacks")
     trees = working_tree(), theirs
     running = [opened.enter_context(spawned(tree)) for tree in trees]
     # The same policy for both: a later version reads what an earlier one does, and not the other way round.

@@ -27,9 +27,9 @@ from placet.gated_options import GatedOptions, Options
 from placet.ids import check_id, new_id
 from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
+from placet.recording import Recordable, recordable_failure
 from placet.resources import AsyncExecutions, AsyncRequests
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo
-from placet.telling import Told, failure_told
 from placet.tries import Tries, Try
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class AsyncExecution:
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        told = None if error is None else failure_told(error)
+        told = None if error is None else recordable_failure(error)
         await self.leave(error, told)
         if told is not None:
             told.go_on()
@@ -95,7 +95,7 @@ class AsyncExecution:
         """Open the execution, or continue it."""
         return await self._executions.start(self.id, **self._start)
 
-    async def leave(self, error: BaseException | None, told: Told[str] | None) -> None:
+    async def leave(self, error: BaseException | None, told: Recordable[str] | None) -> None:
         """Finish it as the block ended: with an error, which is recorded as `told`, or successfully."""
         if self._finished or not _ends(error):
             return
@@ -109,7 +109,7 @@ class AsyncExecution:
         except PlacetError as refused:
             # The block cannot be ended again: if its result is refused, the run has failed.
             if _ends(refused) and not isinstance(refused, ExecutionClosed):
-                await self._tell_failed(failure_told(refused).value)
+                await self._tell_failed(recordable_failure(refused).value)
             raise
 
     async def _tell_failed(self, reason: str) -> None:

@@ -41,8 +41,8 @@ from placet.errors import (
 )
 from placet.lease import consumed, lease_of
 from placet.models import Object, Tool, ToolCall
+from placet.recording import UNRECORDED, unrecorded
 from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
-from placet.telling import UNRECORDED, unrecorded
 from placet.tries import Attempt, Try
 
 MOST_ROUNDS = 100

@@ -24,8 +24,8 @@ from placet.gated_options import GatedOptions, Options
 from placet.lease import Stoppable, alive, beating
 from placet.loopthread import Make
 from placet.models import ToolCall
+from placet.recording import Recordable, is_plain, recordable_failure, recordable_output
 from placet.registering import declare, register_once
-from placet.telling import Told, failure_told, is_plain, output_told
 from placet.tries import Try
 
 if TYPE_CHECKING:
@@ -192,9 +192,9 @@ def _run_blocking(
         with alive(signs), _running(passed.call):
             output = binding.function(*bound.args, **bound.kwargs)
             check_has_run(output, binding.name)
-            ms, told = clock.ms(), output_told(output, options.encode)
+            ms, told = clock.ms(), recordable_output(output, options.encode)
     except Exception as failure:
-        ms, why = clock.ms(), failure_told(failure)
+        ms, why = clock.ms(), recordable_failure(failure)
         run.block(partial(_to_its_end, partial(report_failure, run.channel, passed, why.value, ms)))
         why.go_on()
         one.failure = failure
@@ -267,19 +267,21 @@ async def _reported(
     return output
 
 
-async def _report_failure(run: Run, passed: Cleared, failure: Exception, ms: int) -> Told[str]:
+async def _report_failure(run: Run, passed: Cleared, failure: Exception, ms: int) -> Recordable[str]:
     with alive(_signs_of_life(run, passed, lambda: False)):
-        told = await _on_its_own_thread(partial(failure_told, failure))
+        told = await _on_its_own_thread(partial(recordable_failure, failure))
     await run.wait(partial(_to_its_end, partial(report_failure, run.channel, passed, told.value, ms)))
     return told
 
 
-async def _report_output(run: Run, options: Options, passed: Cleared, output: Any, ms: int) -> Told[Any]:
-    told = Told(output)
+async def _report_output(
+    run: Run, options: Options, passed: Cleared, output: Any, ms: int
+) -> Recordable[Any]:
+    told = Recordable(output)
     if options.encode is not None or not is_plain(output):
         # On a thread: it can take long, while other calls and the lease renewals go on.
         with alive(_signs_of_life(run, passed, lambda: False)):
-            told = await _on_its_own_thread(partial(output_told, output, options.encode))
+            told = await _on_its_own_thread(partial(recordable_output, output, options.encode))
     report = partial(report_success, run.channel, passed, output, told.value, ms)
     await run.wait(partial(_to_its_end, report))
     return told

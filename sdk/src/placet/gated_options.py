@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
 from placet.models import Object
-from placet.telling import Encode
+from placet.recording import Encode
 
 OnDenied = Literal["raise", "return"]
 

@@ -10,14 +10,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from placet.client import AsyncPlacet
+from placet.client_finalizer import ClientFinalizer
 from placet.errors import Denied
 from placet.execution import AsyncExecution
 from placet.gate import Proposal
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
-from placet.lifeline import Lifeline
 from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, HumanRequest, Object
+from placet.recording import recordable_failure
 from placet.resources import (
     AsyncExecutions,
     AsyncHolds,
@@ -28,7 +29,6 @@ from placet.resources import (
 )
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
 from placet.standing_rules import AsyncStandingRules
-from placet.telling import failure_told
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
 from placet.tries import Try
@@ -59,10 +59,10 @@ def _blocking(
 class _Blocking:
     """An asynchronous object and the thread to run it on."""
 
-    def __init__(self, inner: Any, thread: LoopThread, lifeline: Lifeline) -> None:
+    def __init__(self, inner: Any, thread: LoopThread, finalizer: ClientFinalizer) -> None:
         self._inner = inner
         self._thread = thread
-        self._lifeline = lifeline
+        self._finalizer = finalizer
 
 
 class Executions(_Blocking):
@@ -159,8 +159,8 @@ class RunningExecution(_Blocking):
     fail = _blocking(AsyncExecution.fail)
     cancel = _blocking(AsyncExecution.cancel)
 
-    def __init__(self, inner: AsyncExecution, thread: LoopThread, lifeline: Lifeline) -> None:
-        super().__init__(inner, thread, lifeline)
+    def __init__(self, inner: AsyncExecution, thread: LoopThread, finalizer: ClientFinalizer) -> None:
+        super().__init__(inner, thread, finalizer)
         self.channel = inner.channel
         self.id = inner.id
         self._token: Token[Run | None] | None = None
@@ -199,7 +199,7 @@ class RunningExecution(_Blocking):
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        told = None if error is None else failure_told(error)
+        told = None if error is None else recordable_failure(error)
         self._thread.run(lambda: self._inner.leave(error, told))
         if told is not None:
             told.go_on()
@@ -288,18 +288,18 @@ class Placet(_Blocking):
         except BaseException:
             thread.stop()
             raise
-        lifeline = Lifeline(inner, thread)
-        super().__init__(inner, thread, lifeline)
+        finalizer = ClientFinalizer(inner, thread)
+        super().__init__(inner, thread, finalizer)
         self.url = inner.url
         self.agent = agent
-        self.executions = Executions(inner.executions, thread, lifeline)
-        self.holds = Holds(inner.holds, thread, lifeline)
-        self.requests = Requests(inner.requests, thread, lifeline)
-        self.policies = Policies(inner.policies, thread, lifeline)
-        self.tools = Tools(inner.tools, thread, lifeline)
-        self.principals = Principals(inner.principals, thread, lifeline)
-        self.standing_rules = StandingRules(inner.standing_rules, thread, lifeline)
-        self.vault = Vault(inner.vault, thread, lifeline)
+        self.executions = Executions(inner.executions, thread, finalizer)
+        self.holds = Holds(inner.holds, thread, finalizer)
+        self.requests = Requests(inner.requests, thread, finalizer)
+        self.policies = Policies(inner.policies, thread, finalizer)
+        self.tools = Tools(inner.tools, thread, finalizer)
+        self.principals = Principals(inner.principals, thread, finalizer)
+        self.standing_rules = StandingRules(inner.standing_rules, thread, finalizer)
+        self.vault = Vault(inner.vault, thread, finalizer)
 
     def __enter__(self) -> Placet:
         return self
@@ -314,7 +314,7 @@ class Placet(_Blocking):
 
         Can be repeated.
         """
-        self._lifeline.end()
+        self._finalizer.end()
 
     def execution(
         self,
@@ -327,7 +327,7 @@ class Placet(_Blocking):
     ) -> RunningExecution:
         """A run of the agent as a `with` block; with an `id`, it can be resumed after a crash."""
         inner = self._inner.execution(id, user=user, workspace=workspace, request=request, context=context)
-        return RunningExecution(inner, self._thread, self._lifeline)
+        return RunningExecution(inner, self._thread, self._finalizer)
 
     def events(
         self, channels: Sequence[str] = ("events",), *, cursor: str | None = None

@@ -15,7 +15,7 @@ import msgspec
 
 from services.processors.errors import OutboxUnusable
 from services.processors.notifications.notice import ASKING, Call, Hold, Notice
-from vitals.damage import is_damage, look_over, told
+from vitals.damage import check_integrity, damage_message, is_damage
 
 VERSION = 2
 LOCK_WITHIN_S = 10.0
@@ -99,7 +99,7 @@ class Outbox:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
-            look_over(self._db)
+            check_integrity(self._db)
             self._make()
         self._holds = msgspec.msgpack.Decoder(Hold)
         self._calls = msgspec.msgpack.Decoder(Call)
@@ -301,7 +301,7 @@ class Outbox:
             ) from error
         except (sqlite3.DatabaseError, msgspec.MsgspecError, OSError) as error:
             if is_damage(error) or isinstance(error, msgspec.MsgspecError):
-                raise OutboxUnusable(told(f"The outbox {self._path}", error, MEND)) from error
+                raise OutboxUnusable(damage_message(f"The outbox {self._path}", error, MEND)) from error
             raise OutboxUnusable(
                 f"The outbox {self._path} cannot be used ({error}): see that its directory can be written."
             ) from error

@@ -13,6 +13,7 @@ import typer
 from placet.canonical import MalformedJson, call_digest, canonical, parse_strict
 from placet.cli import safe
 from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
+from placet.cli.decision_effects import what_follows
 from placet.cli.groups import approve_group
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
@@ -25,7 +26,6 @@ from placet.cli.session import (
     is_interactive,
     print_json,
 )
-from placet.cli.told import what_follows
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
 from placet.models import Hold, Recorded

@@ -19,7 +19,7 @@ from typing import Any
 import typer
 from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
 
-from placet.cli import given
+from placet.cli import nonempty
 
 GROUP = "placet.commands"
 HELP_MAX_CHARS = 200
@@ -138,7 +138,7 @@ def find(prefix: str, name: str) -> Any:
 
 def _own_group(app: typer.Typer) -> Any:
     for registered in app.registered_commands:
-        registered.cls = given.Command
+        registered.cls = nonempty.Command
     return typer.main.get_command(app)
 
 
@@ -195,14 +195,14 @@ def _command(name: str, function: Callable[..., Any]) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"allow_extra_args": True, "ignore_unknown_options": True}
     broken = function.__name__ == "unavailable"
-    app.command(name, cls=given.Command, context_settings=settings if broken else None)(function)
+    app.command(name, cls=nonempty.Command, context_settings=settings if broken else None)(function)
     return typer.main.get_command(app)
 
 
 def group_class(prefix: str) -> type[TyperGroup]:
     """A command group with the plugins' commands under `prefix`."""
 
-    class OpenGroup(given.Group):
+    class OpenGroup(nonempty.Group):
         # The options before all commands are checked where they are used.
         takes_empty = not prefix
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from placet.cli import doubts, safe
+from placet.cli import policy_warnings, safe
 from placet.cli.plugins import group_class
 from placet.cli.policy_name import names_in
 from placet.cli.session import (
@@ -57,7 +57,7 @@ def publish(
         print_json(published.raw)
         return
     console().print(safe.text(published_line(name, published)))
-    for line in doubts.lines(published.warnings, verbose=verbose):
+    for line in policy_warnings.lines(published.warnings, verbose=verbose):
         console().print(safe.text(f"! {line}", style="yellow"))
 
 

@@ -21,7 +21,7 @@ UNRECORDED = "placet_unrecorded_output"
 
 
 @dataclass(frozen=True)
-class Told(Generic[T]):
+class Recordable(Generic[T]):
     """A value for the log; `interrupt` is raised after the log has it."""
 
     value: T
@@ -43,7 +43,7 @@ def is_plain(output: Any) -> bool:
     return True
 
 
-def output_told(output: Any, encode: Encode | None) -> Told[Any]:
+def recordable_output(output: Any, encode: Encode | None) -> Recordable[Any]:
     """An output in recorded form: as JSON, or marked as not recorded, with a text that shows what it was.
 
     Args:
@@ -58,7 +58,7 @@ def output_told(output: Any, encode: Encode | None) -> Told[Any]:
         return _shown(output, None)
     except BaseException as interrupt:
         return _shown(output, interrupt)
-    return Told(value)
+    return Recordable(value)
 
 
 def unrecorded(text: str) -> dict[str, str]:
@@ -66,15 +66,15 @@ def unrecorded(text: str) -> dict[str, str]:
     return {UNRECORDED: text.encode("utf-8", "replace").decode()[:MOST_SHOWN_CHARS]}
 
 
-def failure_told(failure: BaseException) -> Told[str]:
+def recordable_failure(failure: BaseException) -> Recordable[str]:
     """An exception in recorded form: its type's name, and its message if it has one."""
     name = type(failure).__name__
     try:
-        return Told(f"{name}: {failure}".encode("utf-8", "replace").decode())
+        return Recordable(f"{name}: {failure}".encode("utf-8", "replace").decode())
     except Exception as unsaid:
-        return Told(f"{name} (its text failed: {type(unsaid).__name__})")
+        return Recordable(f"{name} (its text failed: {type(unsaid).__name__})")
     except BaseException as interrupt:
-        return Told(f"{name} (its text failed: {type(interrupt).__name__})", interrupt)
+        return Recordable(f"{name} (its text failed: {type(interrupt).__name__})", interrupt)
 
 
 def _parts(output: Any) -> Any:
@@ -83,11 +83,13 @@ def _parts(output: Any) -> Any:
     return output
 
 
-def _shown(output: Any, interrupt: BaseException | None) -> Told[Any]:
+def _shown(output: Any, interrupt: BaseException | None) -> Recordable[Any]:
     kind = f"{type(output).__module__}.{type(output).__qualname__}"
     try:
-        return Told(unrecorded(repr(output)), interrupt)
+        return Recordable(unrecorded(repr(output)), interrupt)
     except Exception as unshown:
-        return Told(unrecorded(f"<{kind}: its repr failed: {type(unshown).__name__}>"), interrupt)
+        return Recordable(unrecorded(f"<{kind}: its repr failed: {type(unshown).__name__}>"), interrupt)
     except BaseException as later:
-        return Told(unrecorded(f"<{kind}: its repr failed: {type(later).__name__}>"), interrupt or later)
+        return Recordable(
+            unrecorded(f"<{kind}: its repr failed: {type(later).__name__}>"), interrupt or later
+        )

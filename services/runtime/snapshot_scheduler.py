@@ -23,7 +23,7 @@ class SnapshotFailed(RuntimeError):
 
 
 @dataclass(slots=True)
-class SnapshotKeeper:
+class SnapshotScheduler:
     """Watches the partitions that this process writes.
 
     Attributes:

@@ -11,7 +11,7 @@ import pytest
 
 import placet
 from placet import Placet
-from placet.telling import UNRECORDED
+from placet.recording import UNRECORDED
 from tests.sdk.desk import Desk
 from tests.sdk.runs import pay_in, running, running_blocking
 from tests.sdk.scripted import DEADLINE_S, QUICK

@@ -12,16 +12,16 @@ from placet.cli.session import console
 
 
 @contextmanager
-def telling(title: str, *, show: bool) -> Iterator[Callable[[str], None]]:
+def progress_shown(title: str, *, show: bool) -> Iterator[Callable[[str], None]]:
     """A line that moves on a terminal, a line for each step elsewhere."""
     screen = console(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=screen, disable=not show, transient=True) as progress:
         task = progress.add_task(title)
 
-        def tell(text: str) -> None:
+        def report(text: str) -> None:
             progress.update(task, description=f"{title}: {text}")
             if show and not screen.is_terminal:
                 print_line(f"{title}: {text}", err=True)
 
-        yield tell
+        yield report

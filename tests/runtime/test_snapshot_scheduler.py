@@ -9,8 +9,8 @@ from log.memory.log import MemoryLog
 from log.places import TopicPartition
 from schemas import commands as k
 from schemas.topics import Topics
-from services.runtime.snapshot_keeper import SnapshotFailed, SnapshotKeeper, take_in_process
 from services.runtime.snapshot_once import take_snapshot
+from services.runtime.snapshot_scheduler import SnapshotFailed, SnapshotScheduler, take_in_process
 from services.runtime.snapshots import Snapshots
 from tests.log.logs import PARTITIONS, KafkaWorld
 from tests.runtime.lab import Lab, types
@@ -25,7 +25,7 @@ class Partitions:
         self.ends = {int(name.removeprefix("p")): end for name, end in ends.items()}
         self.taken: list[int] = []
         self.failing = False
-        self.keeper = SnapshotKeeper(lambda: dict(self.ends), self.take, every_events=100)
+        self.scheduler = SnapshotScheduler(lambda: dict(self.ends), self.take, every_events=100)
 
     async def take(self, partition: int) -> int:
         self.taken.append(partition)
@@ -36,39 +36,39 @@ class Partitions:
 
 async def test_look_takes_a_snapshot_of_whatever_has_grown_enough_and_of_nothing_else() -> None:
     at = Partitions(p0=5_000, p1=0)
-    await at.keeper.look()
+    await at.scheduler.look()
     assert at.taken == []
 
     at.ends = {0: 5_099, 1: 100}
-    await at.keeper.look()
+    await at.scheduler.look()
     assert at.taken == [1]
 
     at.ends = {0: 5_100, 1: 199}
-    await at.keeper.look()
+    await at.scheduler.look()
     assert at.taken == [1, 0]
 
 
 async def test_look_after_a_failure_tries_again_once_as_much_has_come_again() -> None:
     at = Partitions(p0=0)
-    await at.keeper.look()
+    await at.scheduler.look()
     at.failing, at.ends = True, {0: 150}
-    await at.keeper.look()
+    await at.scheduler.look()
     at.ends = {0: 249}
-    await at.keeper.look()
+    await at.scheduler.look()
     assert at.taken == [0]
 
     at.failing, at.ends = False, {0: 250}
-    await at.keeper.look()
+    await at.scheduler.look()
     assert at.taken == [0, 0]
 
 
 async def test_look_counts_anew_where_a_partition_went_away_and_came_back() -> None:
     at = Partitions(p0=0)
-    await at.keeper.look()
+    await at.scheduler.look()
     at.ends = {}
-    await at.keeper.look()
+    await at.scheduler.look()
     at.ends = {0: 1_000}
-    await at.keeper.look()
+    await at.scheduler.look()
     assert at.taken == []
 
 

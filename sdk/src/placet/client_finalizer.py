@@ -14,7 +14,7 @@ CLOSE_S = 2.0
 _log = logging.getLogger(__name__)
 
 
-class Lifeline:
+class ClientFinalizer:
     """Shared by a client and all of its parts: once none of them refers to it, connections and thread end."""
 
     def __init__(self, inner: AsyncPlacet, thread: LoopThread) -> None:
