@@ -12,7 +12,7 @@ from gateway.identity.oidc_settings import OidcSettings, read_oidc
 from gateway.server.bounds import Bounds
 from host.errors import SettingsRefused
 from projections.audit.head_settings import DEFAULT_SECONDS, heads_dir
-from schemas.seals import LogSeals, load_seals
+from schemas.event_signatures import LogSignatures, load_signatures
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 
 DEFAULT_REQUESTS_PER_S = 500
@@ -87,7 +87,7 @@ class GatewaySettings:
     policy_file: Path | None = None
     origins: tuple[str, ...] = ()
     oidc: OidcSettings | None = None
-    seals: LogSeals | None = None
+    signatures: LogSignatures | None = None
     log_level: str = "INFO"
     name: str = "gateway"
     limits: Limits = field(default_factory=Limits)
@@ -118,7 +118,7 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             policy_file=_path(settings, "gateway_policy"),
             origins=_origins(settings.get("gateway_origins", "")),
             oidc=read_oidc(settings),
-            seals=load_seals(settings),
+            signatures=load_signatures(settings),
             log_level=settings.get("log_level") or "INFO",
             name=settings.get("worker_id") or "gateway",
             limits=Limits(**_rates(settings)),

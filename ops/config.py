@@ -19,7 +19,7 @@ from ops.files import read_json, write_json
 from ops.kafka.acl import SNAPSHOTS
 from ops.role import ROLES
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
-from schemas.seals import REQUIRED
+from schemas.event_signatures import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 DEFAULT_DATA_DIR = Path(".placet")

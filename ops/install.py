@@ -27,7 +27,7 @@ from ops.kafka.security import client_settings
 from ops.ports import broker_addresses
 from ops.private import keep_private
 from ops.schema_registry import import_from_environment
-from ops.seals import install_seals
+from ops.signing_start import install_signed_from
 from ops.topics import ensure_topics
 from schemas.ids import TENANT_WIDE
 from schemas.topics import Topics
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         install_keys(config.directory)
         install_principals(config)
         install_topics(config, config.partitions)
-        install_seals(config)
+        install_signed_from(config)
     except OpsError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -19,7 +19,7 @@ from ops.config import DEFAULT_PORT, PROBED, DataDir, StackConfig
 from ops.errors import UsageError
 from ops.ports import LOOPBACK, broker_addresses, check_listening, free_port, in_url, reachable
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS, checked_address
-from schemas.seals import OFF, REQUIRED
+from schemas.event_signatures import OFF, REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 OIDC_VARIABLES = "PLACET_OIDC_"

@@ -28,7 +28,7 @@ from projections.audit.settings import signed_heads
 from projections.main import GC_THRESHOLD, kafka_address
 from projections.rebuild import Outcome, Plan, rebuild
 from projections.rebuild_workers import with_processes
-from schemas.seals import load_seals
+from schemas.event_signatures import load_signatures
 from schemas.topics import Topics
 
 # What may hold a password, and the variable that says the same.
@@ -69,7 +69,7 @@ def replay(
                 config = replace(config, database_url=database_url)
             settings = config.settings_for("replay", READER)
             live_url, heads = settings["database_url"], signed_heads(settings)
-            plan = Plan(live_url, into or live_url, force, heads, load_seals(settings))
+            plan = Plan(live_url, into or live_url, force, heads, load_signatures(settings))
             outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
     except OpsError as error:
         print_line(str(error), err=True)
@@ -131,7 +131,7 @@ async def _rebuild(
     tail = Follower(address, BULK)
     await tail.open()
     try:
-        bulk = with_processes(address, topics, processes, plan.seals)
+        bulk = with_processes(address, topics, processes, plan.signatures)
         return await rebuild(plan, tail, topics, told, bulk)
     finally:
         await tail.close()

@@ -26,7 +26,7 @@ from ops.install import install_keys, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
-from ops.log_whole import check_log_whole
+from ops.log_completeness import check_log_complete
 from ops.options import UpOptions, check_addresses, settle
 from ops.own_log import check_log_is_there
 from ops.ports import reachable
@@ -34,7 +34,7 @@ from ops.private import keep_private
 from ops.renewal import are_outdated, check_database, start_renewal
 from ops.role import PROJECTOR, ROLES
 from ops.roles import roles_of
-from ops.seals import install_seals
+from ops.signing_start import install_signed_from
 from ops.status import Stack, write_stack
 from schemas.topics import Topics
 
@@ -121,8 +121,8 @@ class Supervisor:
         self.config = replace(self.config, partitions=partitions)
         # Before the log is looked at: what mends it, placet replay in a copy of a directory, goes by this file.
         save_config(self.config)
-        check_log_whole(self.config)
-        install_seals(self.config)
+        check_log_complete(self.config)
+        install_signed_from(self.config)
         self._roles = tuple(
             RoleChild(role, role_command(role, self.directory), self.directory)
             for role in roles_of(self.config)

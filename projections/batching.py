@@ -36,6 +36,7 @@ from projections.tables.log import ADOPTIONS, DEAD_LETTERS, SKIPPED_RECORDS, Dea
 from projections.tables.standing_rules import RULE_USES, STANDING_RULES
 from schemas.audit import TopicRole, has_leaf
 from schemas.canonical import sha256_hex
+from schemas.event_signatures import LogSignatures
 from schemas.events.executions import CommandAbandoned, CommandRefused, is_reuse_refusal
 from schemas.events.holds import DecisionRefused
 from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
@@ -43,7 +44,6 @@ from schemas.headers import read_event
 from schemas.ids import split_rule_uses_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.refusals import Refusal
-from schemas.seals import LogSeals
 from schemas.standing_rule import RuleRefused
 from schemas.term import TermRule, rule_of
 from schemas.topics import Topics
@@ -81,11 +81,13 @@ class Gathered:
 class Batcher:
     """Makes batches of records. Call `written` after each batch; after a failure discard the batcher."""
 
-    def __init__(self, topics: Topics, rows: RowCache, trees: Trees, seals: LogSeals | None = None) -> None:
+    def __init__(
+        self, topics: Topics, rows: RowCache, trees: Trees, signatures: LogSignatures | None = None
+    ) -> None:
         self._topics = topics
         self._rows = rows
         self._trees = trees
-        self._seals = seals
+        self._signatures = signatures
 
     def batch(self, chunks: Sequence[Chunk]) -> Batch:
         """Returns the batch for these records."""
@@ -117,7 +119,7 @@ class Batcher:
 
     def _chunk(self, chunk: Chunk, gathered: Gathered) -> Move:
         position = chunk.position
-        rule = rule_of(self._seals, position.topic, position.claim)
+        rule = rule_of(self._signatures, position.topic, position.claim)
         if position.topic == self._topics.dead_letters:
             gathered.dead_letters.extend(map(dead_letter_row, chunk.records))
         else:

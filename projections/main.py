@@ -17,7 +17,7 @@ from projections.meters import Meters
 from projections.projector import Projector
 from projections.store.sqlite_damage import check_ahead
 from projections.store.urls import check_sound, open_view, remove_leftovers
-from schemas.seals import load_seals
+from schemas.event_signatures import load_signatures
 from schemas.topics import Topics
 from vitals.health_reporting import HealthReporter, health_reporting
 from vitals.heartbeat import STOPPING
@@ -64,7 +64,7 @@ async def _project(settings: Mapping[str, str], health: HealthReporter, audit: A
         topics=Topics(settings.get("topic_prefix") or "placet"),
         tell=lambda state: health.set_state(state),
         heads=audit.head_signer,
-        seals=load_seals(settings),
+        signatures=load_signatures(settings),
         meters=Meters(health.registry),
     )
     audit.on_failure = projector.stop

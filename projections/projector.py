@@ -21,12 +21,12 @@ from projections.audit.heads import HeadSigner
 from projections.audit.trees import Trees
 from projections.batching import Batcher, Chunk
 from projections.cache import RowCache
+from projections.log_position import LogPosition, check_begun, find_log_position, first_position
 from projections.meters import UNSEEN, Meters
 from projections.slices import slices
-from projections.standing import Standing, check_begun, find_standing, first_position
 from projections.store.port import Batch, Position, RowStore, ViewReplaced, ViewStore
+from schemas.event_signatures import LogSignatures
 from schemas.record import RawRecord
-from schemas.seals import LogSeals
 from schemas.topics import Topics
 
 logger = logging.getLogger(__name__)
@@ -71,11 +71,11 @@ def new_writer(
     topics: Topics,
     positions: Mapping[TopicPartition, Position],
     batch_records: int = BATCH_RECORDS,
-    seals: LogSeals | None = None,
+    signatures: LogSignatures | None = None,
 ) -> Writer:
     """Returns a writer that continues at the view's positions."""
     return Writer(
-        store, dict(positions), Batcher(topics, RowCache(store), Trees(store), seals), batch_records
+        store, dict(positions), Batcher(topics, RowCache(store), Trees(store), signatures), batch_records
     )
 
 
@@ -88,7 +88,7 @@ class Projector:
         open_store: opens the live view; called again when that view was swapped.
         topics: the topics of the installation.
         tell: called with the state (`starting`, `ready`).
-        seals: verifies which records a decider signed; None if nothing is signed.
+        signatures: verifies which records a decider signed; None if nothing is signed.
         heads: checks and signs the audit trees' heads; None signs none.
         meters: the metrics.
     """
@@ -98,7 +98,7 @@ class Projector:
     topics: Topics
     tell: Tell
     heads: HeadSigner | None = None
-    seals: LogSeals | None = None
+    signatures: LogSignatures | None = None
     meters: Meters = UNSEEN
     stopping: bool = False
 
@@ -128,16 +128,16 @@ class Projector:
                 store.close()
 
     async def _follow(self, store: ViewStore) -> None:
-        standing = await find_standing(self.tail, store, self.topics)
-        writer = new_writer(store, self.topics, standing.positions, seals=self.seals)
+        log_position = await find_log_position(self.tail, store, self.topics)
+        writer = new_writer(store, self.topics, log_position.positions, signatures=self.signatures)
         writer.meters = self.meters
         if self.heads is not None:
             self.heads.begin(store)
             writer.wrote = self.heads.wrote
-        logger.info("the view is %d records behind", standing.behind())
-        self.tail.stand_at(standing.offsets)
-        progress = _Progress(standing, self.tell)
-        looking = asyncio.create_task(self._look_at_beginnings(standing))
+        logger.info("the view is %d records behind", log_position.behind())
+        self.tail.stand_at(log_position.offsets)
+        progress = _Progress(log_position, self.tell)
+        looking = asyncio.create_task(self._look_at_beginnings(log_position))
         try:
             while not self.stopping and not looking.done():
                 if polled := await self.tail.poll_on():
@@ -151,9 +151,9 @@ class Projector:
             looking.cancel()
             await asyncio.wait({looking})
 
-    async def _look_at_beginnings(self, standing: Standing) -> None:
+    async def _look_at_beginnings(self, log_position: LogPosition) -> None:
         """Check until facts are found deleted; errors as `check_begun`. If the log does not answer, try again."""
-        facts = [at for at in standing.offsets if at.topic in self.topics.facts]
+        facts = [at for at in log_position.offsets if at.topic in self.topics.facts]
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             with suppress(LogUnreachable, LogRefused, TopicMissing):
@@ -163,8 +163,8 @@ class Projector:
 class _Progress:
     """Reports when the view has reached the ends that the log had at start, and until then how far behind it is."""
 
-    def __init__(self, standing: Standing, tell: Tell) -> None:
-        self._ends = {at: end for at, end in standing.ends.items() if end > standing.offsets[at]}
+    def __init__(self, log_position: LogPosition, tell: Tell) -> None:
+        self._ends = {at: end for at, end in log_position.ends.items() if end > log_position.offsets[at]}
         self._tell = tell
         self._next_at = 0.0
         self._state = "ready" if not self._ends else "starting"

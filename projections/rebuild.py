@@ -17,11 +17,11 @@ from log.kafka.follower import Follower
 from log.places import Bounds, TopicPartition
 from projections.audit.heads import SignedHeads, check_all
 from projections.compare import Comparison, Forgotten, compare
+from projections.log_position import check_begun
 from projections.projector import Writer, new_writer
-from projections.standing import check_begun
 from projections.store.port import ViewDamaged, ViewHeld, ViewOutdated, ViewReplaced, ViewStore
 from projections.store.urls import exists, identity_of, new_generation, open_view, remove_leftovers
-from schemas.seals import LogSeals
+from schemas.event_signatures import LogSignatures
 from schemas.topics import Topics
 
 POLL_MS = 200
@@ -37,14 +37,14 @@ class Plan:
     """What to rebuild: `target_url` from the log, to be compared with the live view at `live_url`.
 
     If both are the same, a view that differs is swapped in only with `force`. `heads` are the log's signed heads;
-    a view that disagrees with them is never swapped in. `seals` verifies which records a decider signed.
+    a view that disagrees with them is never swapped in. `signatures` verifies which records a decider signed.
     """
 
     live_url: str
     target_url: str
     force: bool = False
     heads: SignedHeads | None = None
-    seals: LogSeals | None = None
+    signatures: LogSignatures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ async def _rebuild(
         if bulk is not None:
             kept = {at: end for at, end in targets.items() if at.topic != topics.dead_letters}
             await asyncio.to_thread(bulk, store, kept, progress)
-        reading = Reading(tail, _writer(store, topics, plan.seals), progress, _firsts(held))
+        reading = Reading(tail, _writer(store, topics, plan.signatures), progress, _firsts(held))
         await reading.up_to(targets)
         read_s = _now_s() - began
         comparison = None
@@ -233,7 +233,7 @@ def _offsets(store: ViewStore) -> dict[TopicPartition, int]:
 
 
 async def _held(tail: Follower, topics: Topics) -> dict[TopicPartition, Bounds]:
-    """The bounds of each partition that the views are made of: the topics that a projector follows (`standing`)."""
+    """The bounds of each partition that the views are made of: the topics that a projector follows."""
     names = (topics.executions, topics.definitions, topics.dead_letters)
     partitions = [at for name in names for at in await tail.partitions(name)]
     held = await tail.bounds(partitions)
@@ -245,9 +245,9 @@ def _firsts(held: Mapping[TopicPartition, Bounds]) -> dict[TopicPartition, int]:
     return {at: bounds.first for at, bounds in held.items()}
 
 
-def _writer(store: ViewStore, topics: Topics, seals: LogSeals | None) -> Writer:
+def _writer(store: ViewStore, topics: Topics, signatures: LogSignatures | None) -> Writer:
     positions = {at.tp: at for at in store.positions()}
-    return new_writer(store, topics, positions, seals=seals)
+    return new_writer(store, topics, positions, signatures=signatures)
 
 
 def _now_s() -> float:

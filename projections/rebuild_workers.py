@@ -34,7 +34,7 @@ from projections.store.postgres import PostgresViewStore
 from projections.store.sqlite import SqliteViewStore
 from projections.tables.columns import R, TableOf
 from projections.wire import decode_batch, encode_batch
-from schemas.seals import LogSeals
+from schemas.event_signatures import LogSignatures
 from schemas.topics import Topics
 
 # With fewer records, another process costs more than it saves.
@@ -54,7 +54,7 @@ class Job:
     topics: Topics
     targets: Mapping[TopicPartition, int]
     source: Callable[[], Source]
-    seals: LogSeals | None = None
+    signatures: LogSignatures | None = None
 
 
 @dataclass(slots=True)
@@ -84,7 +84,10 @@ class PipeStore:
 
 
 def with_processes(
-    address: KafkaSettings, topics: Topics, processes: int | None = None, seals: LogSeals | None = None
+    address: KafkaSettings,
+    topics: Topics,
+    processes: int | None = None,
+    signatures: LogSignatures | None = None,
 ) -> Bulk:
     """A `Bulk` that reads with several processes if the log is long enough for that.
 
@@ -92,7 +95,7 @@ def with_processes(
         address: the cluster.
         topics: the topics of the installation.
         processes: the number of processes; by default the number of cores.
-        seals: verifies which records a decider signed.
+        signatures: verifies which records a decider signed.
     """
     count = processes or os.cpu_count() or 1
 
@@ -100,7 +103,7 @@ def with_processes(
         if sum(targets.values()) >= RECORDS_WORTH_IT and count > 1:
             _read(
                 store,
-                [Job(address, topics, share, _source(store), seals) for share in shares(targets, count)],
+                [Job(address, topics, share, _source(store), signatures) for share in shares(targets, count)],
                 progress,
             )
 
@@ -200,7 +203,7 @@ async def _send_all(store: PipeStore, job: Job) -> None:
     tail = Follower(job.address, BULK)
     await tail.open()
     try:
-        writer = new_writer(store, job.topics, {}, BATCH_RECORDS, job.seals)
+        writer = new_writer(store, job.topics, {}, BATCH_RECORDS, job.signatures)
         await Reading(tail, writer, lambda done, of: None).up_to(job.targets)
     finally:
         await tail.close()

@@ -1,8 +1,9 @@
 """The offsets from which the log is signed: `signed-from.json` beside the keys, and its copy.
 
 The file has, for each partition of an events topic, the offset from which a decider's signature is required
-(`seals`). It cannot be made again from nothing: with an offset after the true one, records forged before that offset
-would be trusted. So the installation writes everything twice, and no change of either file goes unreported.
+(`event_signatures`). It cannot be made again from nothing: with an offset after the true one, records forged before
+that offset would be trusted. So the installation writes everything twice, and no change of either file goes
+unreported.
 """
 
 import json
@@ -23,7 +24,7 @@ Since = int | tuple[int, ...]
 Places = Mapping[str, Sequence[Since]]
 
 
-class SealsUnreadable(KeysUnreadable):
+class SignedFromUnreadable(KeysUnreadable):
     """The offsets from which the log is signed are not known; the message says what to do."""
 
 
@@ -55,17 +56,17 @@ def read_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
     """The contents of `signed-from.json`.
 
     Raises:
-        SealsUnreadable: it is missing or damaged.
+        SignedFromUnreadable: it is missing or damaged.
     """
     try:
         return _read(path)
     except FileNotFoundError as error:
-        raise SealsUnreadable(
+        raise SignedFromUnreadable(
             f"{path} is missing, which says from which offsets the log is signed: copy it from the host where Placet "
             "was installed. On that host `placet up` or `python -m ops.install` writes it again, or says why not."
         ) from error
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise SealsUnreadable(
+        raise SignedFromUnreadable(
             f"{path} does not say from which offsets the log is signed ({type(error).__name__}): "
             f"{_way_back(path)}."
         ) from error
@@ -78,7 +79,7 @@ def installed_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
         An empty mapping if both are missing.
 
     Raises:
-        SealsUnreadable: one of the two is damaged, or they differ.
+        SignedFromUnreadable: one of the two is damaged, or they differ.
     """
     copied = _copy(path)
     if not path.exists():
@@ -86,7 +87,7 @@ def installed_signed_from(path: Path) -> dict[str, tuple[Since, ...]]:
     found = read_signed_from(path)
     # After a write that was cut short, the file is newer than its copy.
     if lost := [topic for topic, places in copied.items() if not _goes_on(found.get(topic, ()), places)]:
-        raise SealsUnreadable(
+        raise SignedFromUnreadable(
             f"{path} differs about {lost[0]} from {path.with_name(COPY)}: copy that over it, or, if the "
             "file was changed on purpose, remove the copy; it is written again from the file"
         )
@@ -113,7 +114,7 @@ def _copy(path: Path) -> dict[str, tuple[Since, ...]]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise SealsUnreadable(
+        raise SignedFromUnreadable(
             f"{copy} is damaged ({type(error).__name__}): "
             + (
                 f"remove it if {path} is known to be right; it is written again from that file"

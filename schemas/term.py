@@ -3,14 +3,14 @@
 1. A `WriterClaimed{claim_id, after}` counts only if `after` is the claim in force where it lands.
 2. The term is that record's own offset.
 3. Any other record counts only if its term equals the claim in force.
-4. Neither counts unless a decider signed it for the place where it stands (`seals`).
+4. Neither counts unless a decider signed it for the place where it stands (`signatures`).
 """
 
 from dataclasses import dataclass
 
+from schemas.event_signatures import LogSignatures, TopicSignatures
 from schemas.events.log import WriterClaimed
 from schemas.record import Event, EventMeta, RawRecord
-from schemas.seals import LogSeals, TopicSeals
 
 NO_CLAIM = -1
 
@@ -24,7 +24,7 @@ class TermRule:
     """
 
     claim: int = NO_CLAIM
-    seals: TopicSeals | None = None
+    signatures: TopicSignatures | None = None
 
     def admits(self, event: Event, raw: RawRecord | None = None) -> bool:
         """Returns True if the event counts; a counting claim becomes the one in force.
@@ -54,15 +54,15 @@ class TermRule:
 
     def vouches(self, raw: RawRecord | None) -> bool:
         """Returns True if a decider signed the record, or no signature is required there."""
-        return self.seals is None or (raw is not None and self.seals.vouches(raw))
+        return self.signatures is None or (raw is not None and self.signatures.vouches(raw))
 
 
-def rule_of(seals: LogSeals | None, topic: str, claim: int = NO_CLAIM) -> TermRule:
+def rule_of(signatures: LogSignatures | None, topic: str, claim: int = NO_CLAIM) -> TermRule:
     """The rule for a partition of an events topic, starting with a claim in force.
 
     Args:
-        seals: the log's; None if nothing is signed.
+        signatures: the log's; None if nothing is signed.
         topic: the events topic.
         claim: the claim in force where reading begins.
     """
-    return TermRule(claim, seals.of(topic) if seals else None)
+    return TermRule(claim, signatures.of(topic) if signatures else None)

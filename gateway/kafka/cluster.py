@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from log.completeness import check_count
 from log.kafka.client import KafkaSettings
 from log.kafka.cluster import Cluster
 from log.kafka.log import KafkaLog
-from log.whole import check_count
 from schemas.topics import Topics
 
 ASK_TIMEOUT_S = 2.0

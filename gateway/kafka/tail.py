@@ -10,9 +10,9 @@ from log.errors import FactsDeleted, LogChanged, LogError, TopicMissing
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import TAIL, Follower
 from log.places import TopicPartition
+from schemas.event_signatures import LogSignatures
 from schemas.headers import read_event
 from schemas.record import Event, RawRecord, UnreadableRecord
-from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM, TermRule, rule_of
 
 logger = logging.getLogger(__name__)
@@ -41,14 +41,14 @@ class Start:
 class KafkaTail:
     """Reads lanes of events from given starts on, and passes each batch of events that count to `take`.
 
-    `unreadable` counts records that could not be read; the decider reports them. `seals` verifies which records a
-    decider signed; None if records are not signed.
+    `unreadable` counts records that could not be read; the decider reports them. `signatures` verifies which records
+    a decider signed; None if records are not signed.
     """
 
     config: KafkaSettings
     starts: Sequence[Start]
     take: Take
-    seals: LogSeals | None = None
+    signatures: LogSignatures | None = None
     unreadable: int = 0
     _follower: Follower | None = field(default=None, init=False)
     _scout: Follower | None = field(default=None, init=False)
@@ -73,11 +73,11 @@ class KafkaTail:
         follower.stand_at({begin.tp: begin.offset for begin in self.starts})
         for lane, begin in enumerate(self.starts):
             self._lanes[begin.tp] = lane
-            self._rules[begin.tp] = rule_of(self.seals, begin.topic, begin.claim)
+            self._rules[begin.tp] = rule_of(self.signatures, begin.topic, begin.claim)
 
     def rule_at(self, lane: int, claim: int) -> TermRule:
         """Return the term rule of a lane, with a given claim in force."""
-        return rule_of(self.seals, self.starts[lane].topic, claim)
+        return rule_of(self.signatures, self.starts[lane].topic, claim)
 
     def claims(self) -> list[int]:
         """Return, per lane, the claim in force at this tail's position; empty before it was opened."""
@@ -116,7 +116,7 @@ class KafkaTail:
     @property
     def forged(self) -> int:
         """The number of records in the term in force that no decider signed; they do not count."""
-        return sum(rule.seals.forged for rule in self._rules.values() if rule.seals)
+        return sum(rule.signatures.forged for rule in self._rules.values() if rule.signatures)
 
     def lag(self, read_through: Sequence[int]) -> int:
         """Return the number of records that the broker is known to have and that were not read yet."""

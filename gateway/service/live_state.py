@@ -71,7 +71,7 @@ def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
         live.take(lane, events, next_offset)
         parts.vault_reconciler.note(events)
 
-    return live, KafkaTail(config, begins, take, settings.seals)
+    return live, KafkaTail(config, begins, take, settings.signatures)
 
 
 def gate_of(parts: Assembled, live: Live, tail: KafkaTail, past: KafkaPast) -> Gate:

@@ -11,8 +11,8 @@ from ops.checker.clients import Line
 from ops.checker.facts import Fact, counting
 from ops.checker.reading import Reading
 from ops.checker.violations import Violation
+from schemas.event_signatures import LogSignatures
 from schemas.record import RawRecord
-from schemas.seals import LogSeals
 from schemas.topics import Topics
 
 Records = Mapping[TopicPartition, Sequence[RawRecord]]
@@ -42,7 +42,7 @@ async def check_log(
     log: Log,
     histories: Iterable[Line] = (),
     *,
-    seals: LogSeals | None = None,
+    signatures: LogSignatures | None = None,
     told: Told = lambda done, of: None,
     note: Callable[[str], None] = lambda text: None,
 ) -> tuple[int, list[Violation]]:
@@ -53,14 +53,14 @@ async def check_log(
     Args:
         log: the log.
         histories: see `check`.
-        seals: see `check`.
+        signatures: see `check`.
         told: hears how many offsets were read, and of how many.
         note: hears what is worth knowing and nothing wrong, a sentence each.
 
     Returns:
         How many records were read, and the violations.
     """
-    reading = Reading(log.topics, histories, seals=seals)
+    reading = Reading(log.topics, histories, signatures=signatures)
     try:
         await _read(log, reading.begin, reading.take, reading.end, told)
         found = reading.violations()
@@ -77,7 +77,7 @@ def check(
     *,
     topics: Topics | None = None,
     at_rest_ms: int | None = None,
-    seals: LogSeals | None = None,
+    signatures: LogSignatures | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> list[Violation]:
     """Look for broken invariants (I1–I7, I9, I10, I12) in a log.
@@ -88,14 +88,14 @@ def check(
         histories: lines of the clients' own histories; see `ops.checker.clients`.
         topics: the names of the topics.
         at_rest_ms: the log's time at which everything should have come to rest, or None while it still moves.
-        seals: tells which records a decider signed; None where nothing is signed.
+        signatures: tells which records a decider signed; None where nothing is signed.
         note: hears what is worth knowing and nothing wrong, a sentence each.
 
     Returns:
         The violations: as they are met, partition by partition, and then those that take the whole log.
     """
     names = topics or Topics()
-    reading = Reading(names, histories, at_rest_ms=at_rest_ms, seals=seals)
+    reading = Reading(names, histories, at_rest_ms=at_rest_ms, signatures=signatures)
     try:
         for tp in _in_order(records, names):
             reading.take(tp, records[tp])

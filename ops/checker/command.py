@@ -26,7 +26,7 @@ from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.own_log import reached
 from ops.progress import reading_the_log
-from schemas.seals import LogSeals, load_seals
+from schemas.event_signatures import LogSignatures, load_signatures
 from schemas.topics import Topics
 
 EXIT_BROKEN = 1
@@ -51,9 +51,11 @@ def audit_log(
         with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
             settings = config.settings_for("audit-log", READER)
             topics = Topics(settings["topic_prefix"])
-            seals = _seals(settings)
+            signatures = _signatures(settings)
             with reading_the_log(show=not json) as told:
-                count, violations = asyncio.run(_check(settings, topics, lines, seals, told, notes.append))
+                count, violations = asyncio.run(
+                    _check(settings, topics, lines, signatures, told, notes.append)
+                )
     _tell(count, violations, notes, json)
     if violations:
         raise typer.Exit(EXIT_BROKEN)
@@ -63,9 +65,9 @@ def _say(text: str) -> None:
     print_line(text, err=True)
 
 
-def _seals(settings: dict[str, str]) -> LogSeals | None:
+def _signatures(settings: dict[str, str]) -> LogSignatures | None:
     try:
-        return load_seals(settings)
+        return load_signatures(settings)
     except KeysUnreadable as error:
         raise UsageError(str(error)) from error
 
@@ -92,7 +94,7 @@ async def _check(
     settings: dict[str, str],
     topics: Topics,
     lines: Sequence[dict[str, Any]],
-    seals: LogSeals | None,
+    signatures: LogSignatures | None,
     told: Callable[[int, int], None],
     note: Callable[[str], None],
 ) -> tuple[int, list[Violation]]:
@@ -100,7 +102,7 @@ async def _check(
         clients = client_settings(settings["kafka_settings"])
         log: Log = KafkaLog(settings["bootstrap_servers"], topics, clients)
         try:
-            return await check_log(log, lines, seals=seals, told=told, note=note)
+            return await check_log(log, lines, signatures=signatures, told=told, note=note)
         finally:
             await log.close()
     except SettingsRefused as error:

@@ -14,8 +14,8 @@ from typing import Any
 
 from log.places import TopicPartition
 from schemas import codec
+from schemas.event_signatures import TopicSignatures
 from schemas.record import RawRecord, UnreadableRecord
-from schemas.seals import TopicSeals
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
@@ -64,25 +64,25 @@ class FactReader:
     def __init__(
         self,
         tp: TopicPartition,
-        seals: TopicSeals | None = None,
+        signatures: TopicSignatures | None = None,
         forged: Callable[[TopicPartition, RawRecord], None] = lambda tp, raw: None,
     ) -> None:
         """Begin at the first record.
 
         Args:
             tp: the partition.
-            seals: tells which records a decider signed; None where nothing is signed.
+            signatures: tells which records a decider signed; None where nothing is signed.
             forged: is given what would count but for that.
         """
         self._tp = tp
-        self._seals = seals
+        self._signatures = signatures
         self._forged = forged
         self._claim = -1
 
     @property
     def displaced(self) -> int:
         """How many records so far a decider signed for an earlier place."""
-        return self._seals.displaced if self._seals is not None else 0
+        return self._signatures.displaced if self._signatures is not None else 0
 
     def read(self, raws: Iterable[RawRecord]) -> Iterator[Fact]:
         """The readable ones of the next records."""
@@ -94,10 +94,10 @@ class FactReader:
             term = int(headers["placet_term"])
             is_claim = type(body).__name__ == "WriterClaimed"
             counts = body.after == self._claim if is_claim else self._claim >= 0 and term == self._claim
-            if counts and self._seals is not None:
-                before = self._seals.forged
-                counts = self._seals.vouches(raw)
-                if self._seals.forged > before:
+            if counts and self._signatures is not None:
+                before = self._signatures.forged
+                counts = self._signatures.vouches(raw)
+                if self._signatures.forged > before:
                     self._forged(self._tp, raw)
             if counts and is_claim:
                 self._claim = raw.offset

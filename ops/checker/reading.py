@@ -16,8 +16,8 @@ from ops.checker.rules import RulesSeen
 from ops.checker.scratch import Scratch, Shelf
 from ops.checker.traces import Traces
 from ops.checker.violations import Violation
+from schemas.event_signatures import LogSignatures
 from schemas.record import RawRecord
-from schemas.seals import LogSeals
 from schemas.topics import Topics
 
 
@@ -34,7 +34,7 @@ class Reading:
         histories: Iterable[Line] = (),
         *,
         at_rest_ms: int | None = None,
-        seals: LogSeals | None = None,
+        signatures: LogSignatures | None = None,
     ) -> None:
         """Begin with nothing read.
 
@@ -42,13 +42,13 @@ class Reading:
             topics: the names of the topics.
             histories: lines of the clients' own histories.
             at_rest_ms: the log's time at which everything should have come to rest, or None while it still moves.
-            seals: tells which records a decider signed; None where nothing is signed.
+            signatures: tells which records a decider signed; None where nothing is signed.
         """
         self.count = 0
         self.notes: list[str] = []
         self._topics = topics
         self._at_rest_ms = at_rest_ms
-        self._seals = seals
+        self._signatures = signatures
         self._found: list[Violation] = []
         self._scratch = Scratch()
         self._published = Published(rules=RulesSeen(self._scratch))
@@ -142,7 +142,7 @@ class Reading:
             self._versions,
             of_executions=of_executions,
         )
-        own = self._seals.of(tp.topic) if self._seals else None
+        own = self._signatures.of(tp.topic) if self._signatures else None
         return _Events(FactReader(tp, own, self._forged), seen, Traces(tp, self._scratch), asked)
 
     def _forged(self, tp: TopicPartition, raw: RawRecord) -> None:

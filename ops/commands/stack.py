@@ -28,7 +28,7 @@ from ops.roles import check_tls
 from ops.status import Stack, as_protocol, read_stack
 from placet.cli.session import Settings, console
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
-from schemas.seals import REQUIRED
+from schemas.event_signatures import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
 
 BootstrapServers = Annotated[

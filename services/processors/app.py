@@ -182,7 +182,7 @@ def build(settings: ProcessorSettings, topic_id: str, on_ready: Callable[[], Non
         partitions=settings.partitions,
         changelog_topic=raw_topic(app, settings.topics.trust),
     )
-    source = Source(settings.topics, topic_id, settings.seals)
+    source = Source(settings.topics, topic_id, settings.signatures)
     processor = TrustProcessor(app, source, table, lease, on_ready)
     table.on_recover(processor.load)
     transport: Any = app.transport

@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from log.errors import LogChanged
 from schemas.canonical import sha256_hex
 from schemas.codec import type_of
+from schemas.event_signatures import TopicSignatures
 from schemas.events import EVENTS
 from schemas.events.log import WriterClaimed
 from schemas.headers import read_event
 from schemas.ids import split_execution_key
 from schemas.record import Event, RawRecord, UnreadableRecord
-from schemas.seals import TopicSeals
 from schemas.term import NO_CLAIM, TermRule
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord
 from services.domain.trust import Evidence, PartKey, count
@@ -42,7 +42,7 @@ class PartitionFold:
         topic_id: str,
         checkpoint: TrustCheckpoint | None = None,
         parts: Iterable[TrustPart] = (),
-        seals: TopicSeals | None = None,
+        signatures: TopicSignatures | None = None,
     ) -> None:
         """Continue a partition.
 
@@ -51,7 +51,7 @@ class PartitionFold:
             topic_id: the id of the topic from which the records come.
             checkpoint: the last one written, or None to count from the first record.
             parts: the parts that were written; ignored without a checkpoint.
-            seals: verifies which facts a decider signed; None if nothing is signed.
+            signatures: verifies which facts a decider signed; None if nothing is signed.
 
         Raises:
             LogChanged: the checkpoint names another topic.
@@ -64,7 +64,7 @@ class PartitionFold:
         self._parts: dict[PartKey, TrustPart] = {(p.tenant, p.project, p.agent, p.tool): p for p in held}
         self._changed: set[PartKey] = set()
         self._calls = OpenCalls()
-        self._rule = TermRule(self._known.resume_term, seals)
+        self._rule = TermRule(self._known.resume_term, signatures)
         self._last = NOTHING
         self._last_id = ""
         self._at_ms = self._known.at_ms

@@ -1,8 +1,8 @@
 """Checks before the worker starts: faust ignores a topic that does not exist, and then never reads it."""
 
+from log.completeness import check_begun, check_count
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
-from log.whole import check_begun, check_count
 from services.processors.settings import ProcessorSettings
 
 

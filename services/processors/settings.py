@@ -9,8 +9,8 @@ from typing import Any
 import faust
 
 from host.errors import SettingsRefused
+from schemas.event_signatures import LogSignatures, load_signatures
 from schemas.members import instance_id, member_name
-from schemas.seals import LogSeals, load_seals
 from schemas.topics import DEFAULT_PARTITIONS, Topics
 
 STALL_AFTER_S = 60.0
@@ -31,7 +31,7 @@ class ProcessorSettings:
         status_file: Where it writes its status; None for nowhere.
         kafka_settings: A JSON file of SASL and TLS settings; None for none.
         stall_after_s: The process ends if it is behind and makes no progress for this long.
-        seals: Verifies which facts a decider signed; None if nothing is signed.
+        signatures: Verifies which facts a decider signed; None if nothing is signed.
         session_timeout_s: The group reassigns its partitions if it sends no heartbeat for this long.
     """
 
@@ -45,7 +45,7 @@ class ProcessorSettings:
     kafka_settings: Path | None
     stall_after_s: float
     session_timeout_s: float
-    seals: LogSeals | None
+    signatures: LogSignatures | None
 
     @property
     def group(self) -> str:
@@ -78,7 +78,7 @@ def read_settings(settings: Mapping[str, str], role: str) -> ProcessorSettings:
             kafka_settings=_path(settings.get("kafka_settings")),
             stall_after_s=float(settings.get("stall_after_s") or STALL_AFTER_S),
             session_timeout_s=float(settings.get("session_timeout_s") or SESSION_TIMEOUT_S),
-            seals=load_seals(settings),
+            signatures=load_signatures(settings),
         )
     except (KeyError, ValueError) as error:
         raise SettingsRefused(f"The settings of the {role} processor cannot be used: {error!r}.") from error

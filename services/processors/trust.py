@@ -20,8 +20,8 @@ from faust.types import TP
 
 from log.errors import LogChanged, LogFailing
 from log.kafka.damage import failure, is_failure
+from schemas.event_signatures import LogSignatures
 from schemas.record import Headers, RawRecord, UnreadableRecord
-from schemas.seals import LogSeals
 from schemas.topics import Topics
 from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
 from services.processors.errors import PartsNotWhole
@@ -34,11 +34,11 @@ logger = logging.getLogger(__name__)
 
 
 class Source(NamedTuple):
-    """The topics, the id of the facts' topic, and the seals that verify which facts a decider signed."""
+    """The topics, the id of the facts' topic, and the signatures that verify which facts a decider signed."""
 
     topics: Topics
     topic_id: str
-    seals: LogSeals | None = None
+    signatures: LogSignatures | None = None
 
 
 class TrustProcessor:
@@ -60,7 +60,7 @@ class TrustProcessor:
         self._source = source.topics.executions
         self._target = source.topics.trust
         self._topic_id = source.topic_id
-        self._seals = source.seals.of(self._source) if source.seals else None
+        self._signatures = source.signatures.of(self._source) if source.signatures else None
         self._table = table
         self._lease = lease
         self._on_ready = on_ready
@@ -123,7 +123,7 @@ class TrustProcessor:
         checkpoints, parts = group_by_partition(self._stored())
         folds = {
             number: PartitionFold(
-                number, self._topic_id, checkpoints.get(number), parts.get(number, ()), self._seals
+                number, self._topic_id, checkpoints.get(number), parts.get(number, ()), self._signatures
             )
             for number in assigned
         }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from log.places import TopicPartition
 from log.port import Appender, CommandFeed, Log
 from schemas.envelope import Signer, Verifier
-from schemas.seals import LogSeals, Sealer
+from schemas.event_signatures import EventSigner, LogSignatures
 from schemas.term import NO_CLAIM, rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
@@ -36,9 +36,9 @@ class Assembly:
 
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's clock,
     used only to guess when to nudge; `trust` is cited in verdicts; `signer` signs what is carried between partitions,
-    `sealer` what is recorded; `seals` verifies what others recorded; `trial` tries commands that may have ended other
-    processes; `meters` count the work; `large` limits the time of large commands in all partitions; `counted` is, for
-    each partition, the claim that others are known to have counted.
+    `event_signer` what is recorded; `signatures` verifies what others recorded; `trial` tries commands that may have
+    ended other processes; `meters` count the work; `large` limits the time of large commands in all partitions;
+    `counted` is, for each partition, the claim that others are known to have counted.
     """
 
     log: Log
@@ -51,8 +51,8 @@ class Assembly:
     local_ms: Callable[[], int] = field(default=wall_ms)
     trust: TrustFor = unknown_trust
     signer: Signer = field(kw_only=True)
-    sealer: Sealer | None = field(default=None, kw_only=True)
-    seals: LogSeals | None = field(default=None, kw_only=True)
+    event_signer: EventSigner | None = field(default=None, kw_only=True)
+    signatures: LogSignatures | None = field(default=None, kw_only=True)
     trial: Trial | None = field(default=None, kw_only=True)
     meters: Meters = UNSEEN
     large: LargeCommands | None = None
@@ -77,10 +77,10 @@ class Assembly:
             clock, executions.due_of, writer=self.fresh_id(), waiting=lambda: tuple(executions.live)
         )
         events_tp = TopicPartition(self.log.topics.executions, commands_tp.partition)
-        ledger = Ledger(executions, rule_of(self.seals, events_tp.topic))
+        ledger = Ledger(executions, rule_of(self.signatures, events_tp.topic))
         # While signing is off, deciders do not sign snapshots either.
-        keys = self.seals.keys if self.seals and self.sealer else None
-        snapshots = Snapshots(self.log, events_tp, self.sealer, keys)
+        keys = self.signatures.keys if self.signatures and self.event_signer else None
+        snapshots = Snapshots(self.log, events_tp, self.event_signer, keys)
         return PartitionWriter(
             log=self.log,
             appender=appender,
@@ -103,7 +103,7 @@ class Assembly:
                 send=self.log.send,
             ),
             snapshots=LedgerSnapshots(snapshots, ledger, executions),
-            sealer=self.sealer,
+            event_signer=self.event_signer,
             trial=self.trial,
             recovering=self._recovering,
             meters=self.meters,
@@ -114,7 +114,7 @@ class Assembly:
     ) -> PartitionWriter:
         definitions = DefinitionsPartition(self.empty)
         events_tp = TopicPartition(self.log.topics.definitions, commands_tp.partition)
-        ledger = Ledger(definitions, rule_of(self.seals, events_tp.topic), offload=self.book.offload)
+        ledger = Ledger(definitions, rule_of(self.signatures, events_tp.topic), offload=self.book.offload)
         return PartitionWriter(
             log=self.log,
             appender=appender,
@@ -124,7 +124,7 @@ class Assembly:
             # It reads commands on the thread that decides definitions, so it needs a verifier (and cache) of its own.
             rounds=Rounds(ledger, replace(self.verifier), commands_tp.partition, 1),
             adoption=None,
-            sealer=self.sealer,
+            event_signer=self.event_signer,
             trial=self.trial,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,

@@ -6,11 +6,11 @@ from contextlib import aclosing
 from log.errors import ClaimUnknown
 from log.places import TopicPartition
 from log.port import Appender, Log
+from schemas.event_signatures import ANYWHERE, EventSigner
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import LOG_KEYS, derived_id
 from schemas.record import EventMeta
-from schemas.seals import ANYWHERE, Sealer
 from schemas.term import NO_CLAIM
 from services.runtime.ledger import Ledger
 
@@ -41,7 +41,7 @@ async def claim(
     ledger: Ledger,
     claim_id: str,
     worker_id: str,
-    sealer: Sealer | None = None,
+    event_signer: EventSigner | None = None,
     counted: int = NO_CLAIM,
 ) -> bool:
     """Try once to become the partition's writer.
@@ -57,7 +57,7 @@ async def claim(
         ledger: folded up to some offset; afterwards, up to the claim.
         claim_id: fresh for every try.
         worker_id: named in the claim, for people.
-        sealer: signs it; None if nothing is signed.
+        event_signer: signs it; None if nothing is signed.
         counted: a claim that others have counted; a process that does not count it must not claim.
 
     Returns:
@@ -83,8 +83,8 @@ async def claim(
         tenant="",
     )
     records = [event_record(body, meta, log_key(tp.partition))]
-    if sealer is not None:
-        records = sealer.seal(*tp, ANYWHERE, records)
+    if event_signer is not None:
+        records = event_signer.sign(*tp, ANYWHERE, records)
     offset = await appender.append(tp, records)
     await read_up_to(log, tp, ledger, offset + 1)
     return ledger.rule.claim == offset

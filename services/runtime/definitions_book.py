@@ -9,10 +9,10 @@ from typing import Any
 from log.errors import LogTruncated
 from log.places import TopicPartition
 from log.port import Log
+from schemas.event_signatures import LogSignatures
 from schemas.events.log import DefinitionsAdopted
 from schemas.principals import People
 from schemas.record import RawRecord
-from schemas.seals import LogSeals
 from schemas.term import rule_of
 from services.domain.context import Tool
 from services.domain.definitions import Definitions
@@ -44,7 +44,7 @@ class DefinitionsBook:
     log: Log
     empty: Definitions
     listeners: set[Callable[[], None]] = field(default_factory=set)
-    seals: LogSeals | None = None
+    signatures: LogSignatures | None = None
     offload: Offload = in_place
     _ledger: Ledger = field(init=False)
     _folded: DefinitionsPartition = field(init=False)
@@ -54,7 +54,7 @@ class DefinitionsBook:
 
     def __post_init__(self) -> None:
         self._folded = DefinitionsPartition(self.empty)
-        self._ledger = Ledger(self._folded, rule_of(self.seals, self.tp.topic), offload=self.offload)
+        self._ledger = Ledger(self._folded, rule_of(self.signatures, self.tp.topic), offload=self.offload)
         self._show()
 
     @property

@@ -16,14 +16,14 @@ import uvloop
 from host.errors import EXIT_UNREACHABLE, OperatorError, end_process
 from host.key_files import DECIDER_KEY, DECIDERS, load_published
 from host.public_keys import PublicKeyFile
+from log.completeness import check_complete
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from log.port import Log
-from log.whole import check_whole
 from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
+from schemas.event_signatures import event_signer_of, load_signatures, signs
 from schemas.members import member_name
-from schemas.seals import load_seals, sealer_of, signs
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -75,7 +75,7 @@ async def _serve(settings: Mapping[str, str], health: HealthReporter) -> None:
     )
     try:
         await check_identity(log, Path(settings["data_dir"]) / "topics.json")
-        counted = await check_whole(log, load_seals(settings))
+        counted = await check_complete(log, load_signatures(settings))
         with CelHelper() as helper:
             empty = Definitions(policies=PolicySet(), evaluate=helper.evaluate, check_schema=helper.misfit)
             await _work(log, settings, empty, health, helper.leave, counted)
@@ -91,9 +91,9 @@ async def _work(
     leave: Callable[[], None],
     counted: Mapping[int, int],
 ) -> None:
-    seals = load_seals(settings)
+    signatures = load_signatures(settings)
     imports = DeferredImports()
-    book = DefinitionsBook(log, empty, seals=seals, offload=on_thread)
+    book = DefinitionsBook(log, empty, signatures=signatures, offload=on_thread)
     await book.load()
     trust = TrustTail(log)
     await trust.load()
@@ -110,8 +110,8 @@ async def _work(
         fresh_id=lambda: str(uuid.uuid4()),
         trust=trust.trust_for,
         signer=_signer(keys_dir),
-        sealer=sealer_of(settings) if signs(settings) else None,
-        seals=seals,
+        event_signer=event_signer_of(settings) if signs(settings) else None,
+        signatures=signatures,
         trial=ForkedTrial(leave, imports.loaded),
         meters=Meters(health.registry),
         large=LargeCommands(),

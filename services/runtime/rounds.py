@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from schemas.envelope import Verifier
+from schemas.event_signatures import SIGNATURE_MAX_BYTES
 from schemas.events.executions import CommandAbandoned, CommandRefused, is_reuse_refusal
 from schemas.events.log import DefinitionsAdopted, WriterAlive
 from schemas.headers import event_record
@@ -17,7 +18,6 @@ from schemas.limits import DECISION_MAX_BYTES, ROUND_MAX_BYTES
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta, OutRecord, RawRecord, UnreadableRecord
 from schemas.refusals import Refusal
-from schemas.seals import SEAL_MAX_BYTES
 from services.runtime.addressing import check_address
 from services.runtime.claim import log_key
 from services.runtime.effects import Effect
@@ -190,7 +190,7 @@ class Rounds:
                 round_.effects += effects
             round_.touched.add(event.key)
         round_.records += decided.records
-        round_.size_bytes += decided.size_bytes + SEAL_MAX_BYTES * len(decided.records)
+        round_.size_bytes += decided.size_bytes + SIGNATURE_MAX_BYTES * len(decided.records)
 
     def _log_record(self, round_: Round, body: Message, what: str, number: int) -> None:
         term = self.ledger.rule.claim

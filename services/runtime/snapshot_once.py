@@ -17,7 +17,7 @@ from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from log.places import TopicPartition
 from log.port import Log
-from schemas.seals import LogSeals, Sealer, load_seals, sealer_of, signs
+from schemas.event_signatures import EventSigner, LogSignatures, event_signer_of, load_signatures, signs
 from schemas.term import rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
@@ -32,7 +32,11 @@ NICENESS = 10
 
 
 async def take_snapshot(
-    log: Log, partition: int, snapshot_id: str, sealer: Sealer | None = None, seals: LogSeals | None = None
+    log: Log,
+    partition: int,
+    snapshot_id: str,
+    event_signer: EventSigner | None = None,
+    signatures: LogSignatures | None = None,
 ) -> Manifest:
     """Read an executions partition from its newest snapshot to its end, and write the next.
 
@@ -40,10 +44,12 @@ async def take_snapshot(
         LogError: the log cannot be read, or the snapshot not be written.
     """
     events_tp = TopicPartition(log.topics.executions, partition)
-    snapshots = Snapshots(log, events_tp, sealer, seals.keys if sealer and seals else None)
+    snapshots = Snapshots(
+        log, events_tp, event_signer, signatures.keys if event_signer and signatures else None
+    )
     # Folding decides nothing, so it needs no rules.
     executions = ExecutionsPartition(lambda: Definitions(policies=PolicySet()))
-    ledger = Ledger(executions, rule_of(seals, events_tp.topic))
+    ledger = Ledger(executions, rule_of(signatures, events_tp.topic))
     await snapshots.restore(ledger, executions)
     _, end = await log.bounds(events_tp)
     await read_up_to(log, events_tp, ledger, end)
@@ -54,9 +60,9 @@ async def _take(settings: Mapping[str, str], partition: int) -> Manifest:
     topics = Topics(settings.get("topic_prefix") or "placet")
     log = KafkaLog(settings["bootstrap_servers"], topics, client_settings(settings.get("kafka_settings")))
     try:
-        seals = load_seals(settings)
-        sealer = sealer_of(settings) if signs(settings) else None
-        return await take_snapshot(log, partition, str(uuid.uuid4()), sealer, seals)
+        signatures = load_signatures(settings)
+        event_signer = event_signer_of(settings) if signs(settings) else None
+        return await take_snapshot(log, partition, str(uuid.uuid4()), event_signer, signatures)
     finally:
         await log.close()
 

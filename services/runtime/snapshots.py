@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from log.errors import FactsDeleted, LogError, LogTruncated
 from log.places import TopicPartition
 from log.port import Log
+from schemas.event_signatures import EventSigner, PublicKeys, SignedText
 from schemas.record import OutRecord
-from schemas.seals import PublicKeys, Sealer, SignedText
 from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.snapshot_state import FOLD_VERSION, encode_ledger, restore_ledger
@@ -68,13 +68,13 @@ class Snapshots:
     Attributes:
         log: the log of the snapshots.
         events_tp: the partition.
-        sealer: signs manifests; None if nothing is signed.
+        event_signer: signs manifests; None if nothing is signed.
         keys: the deciders' keys, whose manifests alone are trusted; None if nothing is signed.
     """
 
     log: Log
     events_tp: TopicPartition
-    sealer: Sealer | None = None
+    event_signer: EventSigner | None = None
     keys: PublicKeys | None = None
 
     @property
@@ -140,9 +140,9 @@ class Snapshots:
         return f"manifest/{self.events_tp.partition}".encode()
 
     def _signed(self, body: bytes) -> bytes:
-        if self.sealer is None:
+        if self.event_signer is None:
             return body
-        return json.dumps(self.sealer.sign_text(self._context, body.decode())._asdict()).encode()
+        return json.dumps(self.event_signer.sign_text(self._context, body.decode())._asdict()).encode()
 
     def _believed(self, data: bytes | None) -> Manifest | None:
         """The manifest in a record, if it is readable and, where signatures are required, signed by a decider."""

@@ -21,9 +21,9 @@ from typing import Protocol
 
 from log.places import TopicPartition
 from log.port import Appender, Log
+from schemas.event_signatures import EventSigner
 from schemas.events.log import DefinitionsAdopted
 from schemas.record import OutRecord, RawRecord
-from schemas.seals import Sealer
 from schemas.term import NO_CLAIM
 from services.runtime.claim import claim
 from services.runtime.command_forwarder import CommandForwarder
@@ -96,8 +96,8 @@ class PartitionWriter:
             the process would leave other commands that look as if they had killed it.
         trial: tries a command that may have ended earlier processes, before this process does.
         start_commands: requests the partition's commands from an offset on from the feed.
-        sealer: signs what is appended, for the offset where it must land; None if nothing is signed.
-        counted: a claim that others have counted; a writer that does not count it is refused (`log_whole`).
+        event_signer: signs what is appended, for the offset where it must land; None if nothing is signed.
+        counted: a claim that others have counted; a writer that does not count it is refused (`log_completeness`).
         recovering: held while records are read; shared, so that partitions recover one after the other, the first of
             them soon, instead of all at the end.
     """
@@ -115,7 +115,7 @@ class PartitionWriter:
     deadlines: Deadlines | None = None
     snapshots: Snapshotting | None = None
     forwarder: CommandForwarder | None = None
-    sealer: Sealer | None = None
+    event_signer: EventSigner | None = None
     trial: Trial | None = None
     died_of: Mapping[int, int] = field(default_factory=dict)
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -203,7 +203,7 @@ class PartitionWriter:
         if self.snapshots is not None:
             await self.snapshots.restore()
         claim_id = self.fresh_id()
-        name, pen = self.worker_id, self.sealer
+        name, pen = self.worker_id, self.event_signer
         won = await claim(
             self.log, self.appender, self.events_tp, self.ledger, claim_id, name, pen, self.counted
         )
@@ -355,8 +355,8 @@ class PartitionWriter:
         if not round_.records:
             return
         records = round_.records
-        if self.sealer is not None:
-            records = self.sealer.seal(*self.events_tp, round_.base, records)
+        if self.event_signer is not None:
+            records = self.event_signer.sign(*self.events_tp, round_.base, records)
         with self.meters.appending():
             base = await self.appender.append(self.events_tp, records)
         if base != round_.base:

@@ -11,9 +11,9 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from schemas import merkle
+from schemas.event_signatures import TopicSignatures
 from schemas.headers import read_event
 from schemas.record import RawRecord
-from schemas.seals import TopicSeals
 from schemas.term import TermRule
 from tests.golden import signed_log
 
@@ -34,7 +34,7 @@ def test_todays_code_makes_the_golden_log() -> None:
 
 
 def test_case_32_golden_log_counts_for_the_server_as_it_says() -> None:
-    rule = TermRule(seals=TopicSeals(GOLDEN["topic"], KEYS.get))
+    rule = TermRule(signatures=TopicSignatures(GOLDEN["topic"], KEYS.get))
     for line in GOLDEN["records"]:
         raw = raw_of(line)
         assert rule.admits(read_event(raw), raw) == line["counts"], line["note"]

@@ -12,7 +12,7 @@ from host.errors import (
 from host.key_files import KeysUnreadable
 from log.errors import LogUnreachable, PartitionsDiffer
 from projections.store.port import ViewUnavailable
-from schemas.signed_from import SealsUnreadable
+from schemas.signed_from import SignedFromUnreadable
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from schemas.signed_from import SealsUnreadable
         (SettingsRefused("gateway_port is no number"), EXIT_USAGE),
         (AddressTaken("127.0.0.1:1 cannot be listened on"), EXIT_USAGE),
         (KeysUnreadable("grants.pem is not a private key"), EXIT_USAGE),
-        (SealsUnreadable("signed-from.json is missing"), EXIT_USAGE),
+        (SignedFromUnreadable("signed-from.json is missing"), EXIT_USAGE),
         (PartitionsDiffer("placet.trust", 3, 4), EXIT_USAGE),
         (LogUnreachable("127.0.0.1:9", "nobody answers"), EXIT_UNREACHABLE),
         (ViewUnavailable("no view"), EXIT_UNREACHABLE),

@@ -6,7 +6,7 @@ import pytest
 
 from host.json_files import read_json_file
 from host.key_files import KeysUnreadable, load_public
-from schemas.signed_from import SealsUnreadable, read_signed_from
+from schemas.signed_from import SignedFromUnreadable, read_signed_from
 
 DEEP = "[" * 100_000
 
@@ -37,5 +37,5 @@ def test_keys_and_seals_nested_without_end_are_told_by_their_file(tmp_path: Path
         (tmp_path / name).write_text(DEEP)
     with pytest.raises(KeysUnreadable, match=r"gateways\.json is damaged"):
         load_public(tmp_path / "gateways.json")
-    with pytest.raises(SealsUnreadable, match=r"signed-from\.json does not say"):
+    with pytest.raises(SignedFromUnreadable, match=r"signed-from\.json does not say"):
         read_signed_from(tmp_path / "signed-from.json")

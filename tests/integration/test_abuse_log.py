@@ -12,13 +12,13 @@ from log.places import TopicPartition
 from schemas import codec
 from schemas import commands as k
 from schemas.envelope import Draft
+from schemas.event_signatures import HEADER
 from schemas.events.calls import ToolCallReleased
 from schemas.events.holds import DecisionRecorded
 from schemas.events.log import WriterAlive, WriterClaimed
 from schemas.headers import event_record
 from schemas.message import Message
 from schemas.record import EventMeta, OutRecord
-from schemas.seals import HEADER
 from services.runtime.claim import log_key
 from tests.integration.doors import (
     PROJECT,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ops.checker import check, read_log
-from schemas.seals import load_seals
+from schemas.event_signatures import load_signatures
 from tests.integration.doors import site_log
 from tests.integration.site import Site
 
@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 async def test_checker_finds_no_violation_after_kills_and_abuse(site: Site) -> None:
     async with site_log(site) as log:
         records = await read_log(log.log)
-        seals = load_seals({"keys_dir": str(site.stack.data_dir / "keys")})
-        violations = check(records, topics=log.log.topics, seals=seals)
+        signatures = load_signatures({"keys_dir": str(site.stack.data_dir / "keys")})
+        violations = check(records, topics=log.log.topics, signatures=signatures)
     assert sum(map(len, records.values())) > 0
     assert [str(violation) for violation in violations if FORGED not in violation.what] == []
 

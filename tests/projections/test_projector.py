@@ -289,7 +289,7 @@ async def test_log_that_loses_what_comes_next_stops_the_projector_that_follows_i
 async def test_missing_topic_is_said_by_name(
     kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("projections.standing.TOPIC_PATIENCE_S", 0.3)
+    monkeypatch.setattr("projections.log_position.TOPIC_PATIENCE_S", 0.3)
     with pytest.raises(TopicMissing, match=f"{topic_prefix}.executions"):
         await _run_once(kafka, topic_prefix, f"sqlite:///{tmp_path}/views.db")
 

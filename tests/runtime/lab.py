@@ -19,11 +19,11 @@ from log.port import Log
 from schemas.actor import Actor
 from schemas.commands import PublishPolicy, PublishTool
 from schemas.envelope import Draft, Signer, Verifier
+from schemas.event_signatures import EventSigner, LogSignatures, event_signer_of
 from schemas.headers import read_event
 from schemas.ids import definition_key, derived_id, execution_key
 from schemas.message import Message
 from schemas.record import Event, OutRecord, UnreadableRecord
-from schemas.seals import LogSeals, Sealer, sealer_of
 from schemas.term import rule_of
 from schemas.topics import partition_of
 from services.domain.definitions import Definitions
@@ -89,7 +89,7 @@ class Running:
 class Lab:
     """One log with everything that is needed to ask it something.
 
-    Its deciders sign once they have a `sealer`, and believe what is signed alone once they have `seals`.
+    Its deciders sign once they have a `event_signer`, and believe what is signed alone once they have `signatures`.
     """
 
     log: Log
@@ -98,8 +98,8 @@ class Lab:
     key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     decider_key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate)
     local_ms: Any = None
-    sealer: Sealer | None = None
-    seals: LogSeals | None = None
+    event_signer: EventSigner | None = None
+    signatures: LogSignatures | None = None
     offload: Offload = in_place
     agent: Actor = AGENT
     olga: Actor = OLGA
@@ -113,8 +113,8 @@ class Lab:
 
     def sign(self, keys_dir: Path, since: dict[str, tuple[int, ...]] | None = None) -> None:
         """From now on signatures are owed, on each topic from these offsets on."""
-        self.sealer = sealer_of({"keys_dir": str(keys_dir)})
-        self.seals = LogSeals(PublicKeyFile(keys_dir / DECIDERS), since or {})
+        self.event_signer = event_signer_of({"keys_dir": str(keys_dir)})
+        self.signatures = LogSignatures(PublicKeyFile(keys_dir / DECIDERS), since or {})
 
     async def append(self, tp: TopicPartition, records: Sequence[OutRecord], base: int | None = None) -> int:
         """Write facts as a decider does that believes to know where the log ends; the first one's offset.
@@ -124,9 +124,9 @@ class Lab:
             records: unsigned.
             base: the place that they are signed for, where signatures are owed; None: where the log ends now.
         """
-        if self.sealer is not None:
+        if self.event_signer is not None:
             end = (await self.log.bounds(tp))[1] if base is None else base
-            records = self.sealer.seal(*tp, end, records)
+            records = self.event_signer.sign(*tp, end, records)
         return await (await self.log.appender()).append(tp, records)
 
     def verifier(self) -> Verifier:
@@ -142,7 +142,7 @@ class Lab:
     ) -> Running:
         log = log or self.log
         empty = Definitions(policies=PolicySet())
-        book = DefinitionsBook(log, empty, seals=self.seals, offload=self.offload)
+        book = DefinitionsBook(log, empty, signatures=self.signatures, offload=self.offload)
         await book.load()
         # A log in memory stamps by a clock of its own: whoever is not told otherwise has the same.
         local_ms = self.local_ms or getattr(log, "_now_ms", None)
@@ -156,8 +156,8 @@ class Lab:
             partitions=self.partitions,
             fresh_id=lambda: derived_id(name, self.rng.random()),
             signer=Signer("decider-1", self.decider_key, b"/placet/decider"),
-            sealer=self.sealer,
-            seals=self.seals,
+            event_signer=self.event_signer,
+            signatures=self.signatures,
             trial=trial,
             **clock,
         )
@@ -273,7 +273,7 @@ class Lab:
 
     async def facts(self, tp: TopicPartition) -> list[Event]:
         """The accepted events of a partition, in order, by the term rule."""
-        rule = rule_of(self.seals, tp.topic)
+        rule = rule_of(self.signatures, tp.topic)
         return [event for event, raw in await self.records(tp) if rule.admits(event, raw)]
 
     async def every_event(self, tp: TopicPartition) -> list[Event]:

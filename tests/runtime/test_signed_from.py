@@ -15,11 +15,11 @@ from log.places import TopicPartition
 from ops.config import StackConfig
 from ops.errors import UsageError
 from ops.install import install_keys
-from ops.seals import install_seals
+from ops.signing_start import install_signed_from
+from schemas.event_signatures import OFF, event_signer_of, load_signatures
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.record import EventMeta
-from schemas.seals import OFF, load_seals, sealer_of
 from schemas.signed_from import COPY, SIGNED_FROM, read_signed_from
 from tests.log.logs import PARTITIONS, KafkaWorld, installation
 from tests.runtime.lab import Lab
@@ -49,7 +49,7 @@ class Installed:
             (self.config.directory.keys / name).unlink()
 
     async def install(self, word: str = "required") -> None:
-        await asyncio.to_thread(install_seals, replace(self.config, log_signatures=word))
+        await asyncio.to_thread(install_signed_from, replace(self.config, log_signatures=word))
 
     async def claim_by_a_stranger(self, tp: TopicPartition) -> int:
         body = WriterClaimed(claim_id="stranger", after=0, worker="w")
@@ -66,7 +66,7 @@ async def installed(kafka_log_world: KafkaWorld, tmp_path: Path, seed: int) -> A
     try:
         await found.install()
         settings = {"keys_dir": str(config.directory.keys)}
-        found.lab.sealer, found.lab.seals = sealer_of(settings), load_seals(settings)
+        found.lab.event_signer, found.lab.signatures = event_signer_of(settings), load_signatures(settings)
         await some_history(found.lab)
         yield found
     finally:

@@ -14,19 +14,19 @@ from host.key_files import SigningKey
 from log.places import TopicPartition
 from ops.checker import check_log
 from ops.install import install_keys
-from ops.seals import install_seals
+from ops.signing_start import install_signed_from
 from schemas import commands as k
-from schemas.record import OutRecord
-from schemas.seals import (
+from schemas.event_signatures import (
     HEADER,
     OFF,
     REQUIRED,
-    Sealer,
+    EventSigner,
     SignedText,
-    load_seals,
-    sealer_of,
+    event_signer_of,
+    load_signatures,
     signs,
 )
+from schemas.record import OutRecord
 from schemas.signed_from import SIGNED_FROM, read_signed_from
 from schemas.term import rule_of
 from services.domain.definitions import Definitions
@@ -47,11 +47,11 @@ async def forge(lab: Lab, tp: TopicPartition) -> int:
     return await (await lab.log.appender()).append(tp, [zombie_record(lab, "x", term, "forged")])
 
 
-class ForAnotherPlace(Sealer):
+class ForAnotherPlace(EventSigner):
     """A decider's pen, as what it wrote looks that was moved here from another partition."""
 
     def sign_text(self, context: bytes, text: str) -> SignedText:
-        return Sealer.sign_text(self, context + b"1", text)
+        return EventSigner.sign_text(self, context + b"1", text)
 
 
 async def test_case_32_decider_that_starts_believes_no_forged_snapshot(
@@ -59,8 +59,8 @@ async def test_case_32_decider_that_starts_believes_no_forged_snapshot(
 ) -> None:
     monkeypatch.setattr(snapshots, "WORTHWHILE_EVENTS", 1)
     lab.sign(tmp_path)
-    assert lab.sealer is not None
-    assert lab.seals is not None
+    assert lab.event_signer is not None
+    assert lab.signatures is not None
     await some_history(lab)
     await restart(lab, "two")
     tp = lab.events_tp("x")
@@ -71,9 +71,9 @@ async def test_case_32_decider_that_starts_believes_no_forged_snapshot(
     stranger = Ed25519PrivateKey.generate()
     forgers = {
         "unsigned": None,
-        "a key of its own": Sealer(SigningKey("stranger", stranger)),
-        "under a decider's name": Sealer(SigningKey(lab.sealer.key.kid, stranger)),
-        "a decider's for another place": ForAnotherPlace(lab.sealer.key),
+        "a key of its own": EventSigner(SigningKey("stranger", stranger)),
+        "under a decider's name": EventSigner(SigningKey(lab.event_signer.key.kid, stranger)),
+        "a decider's for another place": ForAnotherPlace(lab.event_signer.key),
     }
     for name, pen in forgers.items():
         await Snapshots(lab.log, tp, pen).save(*state, name)
@@ -84,8 +84,8 @@ async def test_case_32_decider_that_starts_believes_no_forged_snapshot(
 
     rules = Definitions(policies=PolicySet())
     executions = ExecutionsPartition(lambda: rules)
-    ledger = Ledger(executions, rule_of(lab.seals, tp.topic))
-    assert await Snapshots(lab.log, tp, keys=lab.seals.keys).restore(ledger, executions), (
+    ledger = Ledger(executions, rule_of(lab.signatures, tp.topic))
+    assert await Snapshots(lab.log, tp, keys=lab.signatures.keys).restore(ledger, executions), (
         "a decider's is there"
     )
     assert executions.live[lab.key_of("x")].state.lifecycle == "running"
@@ -114,17 +114,17 @@ async def test_case_32_upgrade_keeps_what_was_unsigned_and_owes_signatures_from_
             topic: tuple([(await log.bounds(TopicPartition(topic, n)))[1] for n in range(count)])
             for topic, count in ((log.topics.executions, PARTITIONS), (log.topics.definitions, 1))
         }
-        await asyncio.to_thread(install_seals, replace(config, log_signatures=OFF))
+        await asyncio.to_thread(install_signed_from, replace(config, log_signatures=OFF))
         owed = read_signed_from(written)
         assert owed == {topic: ((0, 0),) * len(of) for topic, of in ends.items()}, "nothing is owed"
 
-        await asyncio.to_thread(install_seals, config)
+        await asyncio.to_thread(install_signed_from, config)
 
         owed = read_signed_from(written)
         assert owed == {topic: tuple((0, 0, end) for end in of) for topic, of in ends.items()}
         text = written.read_bytes()
         forged = [await forge(lab, tp)]
-        lab.sealer, lab.seals = sealer_of(settings), load_seals(settings)
+        lab.event_signer, lab.signatures = event_signer_of(settings), load_signatures(settings)
         running = await lab.start_worker("new")
         trace = await lab.ask(
             "x", k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest), lab.rita
@@ -135,10 +135,10 @@ async def test_case_32_upgrade_keeps_what_was_unsigned_and_owes_signatures_from_
         await running.stop()
         forged.append(await forge(lab, tp))
         # Every later start runs the installation again.
-        await asyncio.to_thread(install_seals, config)
+        await asyncio.to_thread(install_signed_from, config)
 
         assert written.read_bytes() == text
-        lab.seals = load_seals(settings)
+        lab.signatures = load_signatures(settings)
         counted = await lab.facts(tp)
         assert types(counted)[: len(before)] == before
         assert "ExecutionPaused" not in types(counted)
@@ -161,10 +161,10 @@ async def test_case_32_log_goes_on_after_signing_was_off_and_what_was_forged_bef
     tp = lab.events_tp("x")
 
     async def switch(word: str) -> None:
-        await asyncio.to_thread(install_seals, replace(config, log_signatures=word))
+        await asyncio.to_thread(install_signed_from, replace(config, log_signatures=word))
         settings = keys | {"log_signatures": word}
-        lab.seals = load_seals(settings)
-        lab.sealer = sealer_of(settings) if signs(settings) else None
+        lab.signatures = load_signatures(settings)
+        lab.event_signer = event_signer_of(settings) if signs(settings) else None
 
     try:
         await switch(REQUIRED)
@@ -192,7 +192,7 @@ async def test_batch_displaced_by_a_deposed_writers_backlog_is_told_once_and_is_
     lab: Lab, tmp_path: Path
 ) -> None:
     lab.sign(tmp_path)
-    assert lab.sealer is not None
+    assert lab.event_signer is not None
     await some_history(lab)
     tp = lab.events_tp("x")
     await restart(lab, "two")
@@ -205,10 +205,10 @@ async def test_batch_displaced_by_a_deposed_writers_backlog_is_told_once_and_is_
     await lab.append(tp, batch, base=end)
 
     notes: list[str] = []
-    _, found = await check_log(lab.log, seals=lab.seals, note=notes.append)
+    _, found = await check_log(lab.log, signatures=lab.signatures, note=notes.append)
     assert [violation for violation in found if violation.invariant == "I7"] == []
     assert len(notes) == 1
     assert f"{tp}: 40 records" in notes[0]
     forged = await forge(lab, tp)
-    _, found = await check_log(lab.log, seals=lab.seals)
+    _, found = await check_log(lab.log, signatures=lab.signatures)
     assert [violation.where for violation in found if violation.invariant == "I7"] == [f"{tp}@{forged}"]

@@ -10,12 +10,12 @@ import pytest
 from log.places import TopicPartition
 from log.port import Appender
 from schemas import commands as k
+from schemas.event_signatures import ANYWHERE
 from schemas.events.executions import ExecutionPaused
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.ids import derived_id, event_id
 from schemas.record import EventMeta, OutRecord
-from schemas.seals import ANYWHERE
 from schemas.term import NO_CLAIM, rule_of
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
@@ -48,7 +48,7 @@ class Together:
 
 def fresh_ledger(lab: Lab, tp: TopicPartition) -> Ledger:
     rules = Definitions(policies=PolicySet())
-    return Ledger(ExecutionsPartition(lambda: rules), rule_of(lab.seals, tp.topic))
+    return Ledger(ExecutionsPartition(lambda: rules), rule_of(lab.signatures, tp.topic))
 
 
 async def claimed(
@@ -58,7 +58,7 @@ async def claimed(
     appender: Appender = await lab.log.appender()
     if rivals is not None:
         appender = Together(appender, rivals)
-    won = await claim(lab.log, appender, tp, ledger, name, name, lab.sealer)
+    won = await claim(lab.log, appender, tp, ledger, name, name, lab.event_signer)
     return ledger, won
 
 
@@ -127,7 +127,7 @@ async def test_case_32_of_two_claims_in_a_race_one_wins_and_what_no_decider_sign
     rivals = [event for event in believed if said(event).after == first.rule.claim]
     assert len(rivals) == 1
     assert one_won + two_won == (said(rivals[0]).worker != "stranger")
-    assert lab.seals is None or stranger not in [event.offset for event in believed]
+    assert lab.signatures is None or stranger not in [event.offset for event in believed]
     reader, won = await claimed(lab, tp, "later")
     assert (won, said((await lab.facts(tp))[-2]).worker) == (True, said(rivals[0]).worker)
     assert reader.rule.claim > max(one.rule.claim, two.rule.claim)
@@ -146,7 +146,7 @@ async def test_case_32_batch_of_a_writer_whose_place_was_taken_counts_for_nobody
         await lab.append(tp, batch, end)
 
     counted = [event.meta.command_id for event in await lab.facts(tp) if event.type == "ExecutionPaused"]
-    assert counted == (["quick", "slow"] if lab.seals is None else ["quick"])
+    assert counted == (["quick", "slow"] if lab.signatures is None else ["quick"])
 
 
 async def test_deposed_writer_with_a_healthy_look_changes_nothing(lab: Lab) -> None:
@@ -211,7 +211,7 @@ async def test_reader_started_mid_log_needs_the_claim_in_force(lab: Lab) -> None
     await lab.append(tp, [zombie_record(lab, "x1", term + 7)])
     later = [(event, raw) for event, raw in await lab.records(tp) if event.offset >= middle]
 
-    with_claim, without = (rule_of(lab.seals, tp.topic, begin) for begin in (term, NO_CLAIM))
+    with_claim, without = (rule_of(lab.signatures, tp.topic, begin) for begin in (term, NO_CLAIM))
 
     assert [event.type for event, raw in later if with_claim.admits(event, raw)] == ["ExecutionStarted"]
     assert [event for event, raw in later if without.admits(event, raw)] == []

@@ -45,7 +45,7 @@ def build(
     """
     app = faust_app(settings)
     lease = Lease(settings.session_timeout_s)
-    notifier = Notifier(app, Source(settings.topics, topic_id, settings.seals), outbox, lease, on_ready)
+    notifier = Notifier(app, Source(settings.topics, topic_id, settings.signatures), outbox, lease, on_ready)
     dead_letters = DeadLetters(app, settings.topics, settings.partitions)
     senders = [
         Sender(endpoint, outbox, notifications.link_base, dead_letters.write, _now_ms)

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from log.errors import LogChanged
 from schemas.canonical import sha256_hex
 from schemas.codec import type_of
+from schemas.event_signatures import TopicSignatures
 from schemas.events import EVENTS
 from schemas.events.log import WriterClaimed
 from schemas.headers import read_event
 from schemas.record import RawRecord, UnreadableRecord
-from schemas.seals import TopicSeals
 from schemas.term import TermRule
 from services.processors.errors import PositionLost
 from services.processors.fold import identity
@@ -31,7 +31,11 @@ class PartitionFold:
     """Folds a partition's records, in offset order."""
 
     def __init__(
-        self, known: Position, facts: Facts, tell: Callable[[Notice], None], seals: TopicSeals | None = None
+        self,
+        known: Position,
+        facts: Facts,
+        tell: Callable[[Notice], None],
+        signatures: TopicSignatures | None = None,
     ) -> None:
         """Continue from a position.
 
@@ -39,13 +43,13 @@ class PartitionFold:
             known: the position up to which it was read.
             facts: gets the records that count.
             tell: called with the notices that follow.
-            seals: verifies which facts a decider signed; None if nothing is signed.
+            signatures: verifies which facts a decider signed; None if nothing is signed.
         """
         self.partition = known.partition
         self._known = known
         self._facts = facts
         self._tell = tell
-        self._rule = TermRule(known.term, seals)
+        self._rule = TermRule(known.term, signatures)
         self._last, self._last_id = NOTHING, known.record_id
 
     @property

@@ -51,7 +51,7 @@ class Notifier:
         self._app = app
         self._source = source.topics.executions
         self._topic_id = source.topic_id
-        self._seals = source.seals.of(self._source) if source.seals else None
+        self._signatures = source.signatures.of(self._source) if source.signatures else None
         self._outbox = outbox
         self._lease = lease
         self._on_ready = on_ready
@@ -110,7 +110,7 @@ class Notifier:
                 self._outbox.put_position(position)
         self._ends = ends
         self._folds = {
-            number: PartitionFold(position, self._facts, self._queue, self._seals)
+            number: PartitionFold(position, self._facts, self._queue, self._signatures)
             for number, position in found.items()
         }
         self._loaded = True

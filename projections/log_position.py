@@ -39,7 +39,7 @@ class LogReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LogPosition:
     """Where a view is in the log: the next offset of every partition of its topics, and the stored positions."""
 
     offsets: Mapping[TopicPartition, int]
@@ -51,7 +51,7 @@ class Standing:
         return sum(self.ends[at] - offset for at, offset in self.offsets.items())
 
 
-async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Standing:
+async def find_log_position(log: LogReader, store: ViewStore, topics: Topics) -> LogPosition:
     """The view's position, after checking the log against it.
 
     The dead-letter topic is read too. It loses its beginning after 30 days, which the view tolerates.
@@ -79,7 +79,7 @@ async def find_standing(log: LogReader, store: ViewStore, topics: Topics) -> Sta
             offsets[partition] = position.next_offset
         else:
             offsets[partition] = 0
-    return Standing(offsets, stored, {at: bounds[at].end for at in partitions})
+    return LogPosition(offsets, stored, {at: bounds[at].end for at in partitions})
 
 
 def check_begun(topics: Topics, held: Mapping[TopicPartition, Bounds]) -> None:

@@ -1,6 +1,6 @@
 """Whether the log still holds what the views and the audit heads have of it, asked before anything is decided.
 
-Deciders know by `placet.trust` and their snapshots what is missing in the log (`log/whole`), and may
+Deciders know by `placet.trust` and their snapshots what is missing in the log (`log/completeness`), and may
 depend on no view. Where those two were removed, or no trust processor ran, they would decide again what was cut off,
 while the projector refuses the same log a moment later. So `placet up` looks at both first, and at where the facts
 begin.
@@ -26,7 +26,7 @@ from schemas.topics import Topics, begins_late
 Known = tuple[TopicPartition, int, str]
 
 
-def check_log_whole(config: StackConfig) -> None:
+def check_log_complete(config: StackConfig) -> None:
     """Refuse a log that ends before what the views have read or an audit head was signed for, or that begins late.
 
     Raises:

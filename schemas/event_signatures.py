@@ -38,7 +38,7 @@ from schemas.ed25519 import Verified, verifies
 from schemas.record import Headers, OutRecord, RawRecord
 from schemas.signed_from import (
     SIGNED_FROM,
-    SealsUnreadable,
+    SignedFromUnreadable,
     Since,
     is_installed,
     is_on,
@@ -59,7 +59,7 @@ TOGETHER_MAX = 16
 # A reader that does not know the intended place tries up to this many.
 DISPLACED_MAX = 3
 # The header at its longest: a key id, two numbers, four hashes and the signature.
-SEAL_MAX_BYTES = 320
+SIGNATURE_MAX_BYTES = 320
 VERIFIED_MAX = 256
 
 # A kid names one key for ever.
@@ -89,12 +89,12 @@ class SignedText(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sealer:
+class EventSigner:
     """Signs a decider's batches and texts with its key."""
 
     key: SigningKey
 
-    def seal(self, topic: str, partition: int, base: int, records: Sequence[OutRecord]) -> list[OutRecord]:
+    def sign(self, topic: str, partition: int, base: int, records: Sequence[OutRecord]) -> list[OutRecord]:
         """The records with their proofs, which are valid for this place only.
 
         Args:
@@ -103,17 +103,17 @@ class Sealer:
             base: the offset of the first record; `ANYWHERE` for a claim.
             records: a batch, in its order.
         """
-        sealed = []
+        signed = []
         for start in range(0, len(records), TOGETHER_MAX):
             together = records[start : start + TOGETHER_MAX]
             leaves = [_leaf(record.key, record.headers, record.value) for record in together]
             context = _context(topic, partition, base if base == ANYWHERE else base + start)
             proofs = sign_batch(self.key.kid, self.key.private_key, leaves, context)
-            sealed += [
+            signed += [
                 record._replace(headers=(*record.headers, (HEADER, proof)))
                 for record, proof in zip(together, proofs, strict=True)
             ]
-        return sealed
+        return signed
 
     def sign_text(self, context: bytes, text: str) -> SignedText:
         """Sign a text that is not an event, for one purpose."""
@@ -122,7 +122,7 @@ class Sealer:
 
 
 @dataclass(slots=True)
-class TopicSeals:
+class TopicSignatures:
     """Verifies which records of one events topic a decider signed.
 
     Attributes:
@@ -229,7 +229,7 @@ class TopicSeals:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSeals:
+class LogSignatures:
     """The offsets from which each events topic of a log is signed, and the keys. It can be sent to other processes.
 
     Attributes:
@@ -240,12 +240,12 @@ class LogSeals:
     keys: PublicKeyFile
     since: Mapping[str, tuple[Since, ...]]
 
-    def of(self, topic: str) -> TopicSeals:
-        """The seals of one topic; for an unknown topic every record must be signed."""
-        return TopicSeals(topic, self.keys, self.since.get(topic, ()))
+    def of(self, topic: str) -> TopicSignatures:
+        """The signatures of one topic; for an unknown topic every record must be signed."""
+        return TopicSignatures(topic, self.keys, self.since.get(topic, ()))
 
 
-def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
+def load_signatures(settings: Mapping[str, str]) -> LogSignatures | None:
     """How a role verifies records, by its settings `keys_dir` and `log_signatures`.
 
     Returns:
@@ -253,7 +253,7 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
         for which signatures were required, records must be signed whatever was set later.
 
     Raises:
-        SealsUnreadable: the setting has an unknown value, or the file beside the keys is missing or damaged.
+        SignedFromUnreadable: the setting has an unknown value, or the file beside the keys is missing or damaged.
     """
     if not signs(settings) and not _was_signed(settings):
         return None
@@ -261,14 +261,14 @@ def load_seals(settings: Mapping[str, str]) -> LogSeals | None:
     path = keys_dir / SIGNED_FROM
     since = read_signed_from(path)
     _check_switched(path, since, on=signs(settings))
-    return LogSeals(PublicKeyFile(keys_dir / DECIDERS), since)
+    return LogSignatures(PublicKeyFile(keys_dir / DECIDERS), since)
 
 
 def _check_switched(path: Path, since: Mapping[str, Sequence[Since]], *, on: bool) -> None:
     """Refuse a setting that contradicts the file: new records would count unsigned, or not count at all."""
     if all(is_on(entry) == on for entries in since.values() for entry in entries):
         return
-    raise SealsUnreadable(
+    raise SignedFromUnreadable(
         f"{path} does not say that signing was switched {REQUIRED if on else OFF}: stop every decider, then run "
         "`placet up` or `python -m ops.install`, which records it (docs/identity.md)."
     )
@@ -283,21 +283,21 @@ def signs(settings: Mapping[str, str]) -> bool:
     """Returns True if a decider signs what it records, by its setting `log_signatures`.
 
     Raises:
-        SealsUnreadable: the setting has an unknown value.
+        SignedFromUnreadable: the setting has an unknown value.
     """
     wanted = settings.get("log_signatures") or REQUIRED
     if wanted not in (REQUIRED, OFF):
-        raise SealsUnreadable(f"log_signatures must be {REQUIRED} or {OFF}, not {wanted[:40]!r}.")
+        raise SignedFromUnreadable(f"log_signatures must be {REQUIRED} or {OFF}, not {wanted[:40]!r}.")
     return wanted == REQUIRED
 
 
-def sealer_of(settings: Mapping[str, str]) -> Sealer:
-    """The sealer of a decider, with its key in `keys_dir`.
+def event_signer_of(settings: Mapping[str, str]) -> EventSigner:
+    """The event_signer of a decider, with its key in `keys_dir`.
 
     Raises:
         KeysUnreadable: the key is damaged.
     """
-    return Sealer(load_published(Path(settings["keys_dir"]), DECIDER_KEY, DECIDERS))
+    return EventSigner(load_published(Path(settings["keys_dir"]), DECIDER_KEY, DECIDERS))
 
 
 def _proof_of(raw: RawRecord) -> BatchProof | None:

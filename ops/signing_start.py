@@ -16,8 +16,8 @@ from ops.config import StackConfig
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.log_ends import opened_log, topic_ends
+from schemas.event_signatures import CLAIM_TYPE, HEADER, REQUIRED, TopicSignatures
 from schemas.record import RawRecord
-from schemas.seals import CLAIM_TYPE, HEADER, REQUIRED, TopicSeals
 from schemas.signed_from import (
     COPY,
     SIGNED_FROM,
@@ -29,7 +29,7 @@ from schemas.signed_from import (
 from schemas.topics import Topics
 
 
-def install_seals(config: StackConfig) -> None:
+def install_signed_from(config: StackConfig) -> None:
     """Write down from where on the log is signed: 0 of a new topic; where it ends, of one that never was signed.
 
     Where signing is switched off, or on again, that is written down likewise, for otherwise nothing that was recorded
@@ -85,11 +85,11 @@ async def _found(
     """
     if not any(ends):
         return (0,) * len(ends) if on else None
-    seals = TopicSeals(topic, PublicKeyFile(path.with_name(DECIDERS)))
+    signatures = TopicSignatures(topic, PublicKeyFile(path.with_name(DECIDERS)))
     signed: bool | None = None
     async with opened_log(config, READER) as log, aclosing(_claims(log, topic, ends)) as claims:
         async for number, claim in claims:
-            doubt = seals.doubt(claim)
+            doubt = signatures.doubt(claim)
             if (doubt and HEADER in dict(claim.headers)) or signed is bool(doubt):
                 raise _untold(path, f"{topic}/{number}@{claim.offset}", doubt, ends)
             signed = not doubt

@@ -14,10 +14,10 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from host.key_files import load_published
 from log.kafka.log import KafkaLog
 from log.places import TopicPartition
-from ops import log_whole
+from ops import log_completeness
 from ops.config import StackConfig
 from ops.errors import LogCutError, OpsError
-from ops.log_whole import check_log_whole
+from ops.log_completeness import check_log_complete
 from projections.audit.head_files import HeadFiles
 from projections.store.port import Batch, Move, Position
 from projections.store.urls import exists, open_view
@@ -68,7 +68,7 @@ def head_signed(config: StackConfig, topic: TopicRole, last_offset: int) -> Path
 
 
 async def check(config: StackConfig) -> None:
-    await asyncio.to_thread(check_log_whole, config)
+    await asyncio.to_thread(check_log_complete, config)
 
 
 async def test_log_of_a_new_installation_is_taken(config: StackConfig) -> None:
@@ -137,14 +137,14 @@ async def test_log_that_goes_on_while_it_is_looked_at_is_taken(
 ) -> None:
     """A projector of another host reads what is decided meanwhile."""
     views_stand(config, "executions", HELD)
-    ends = log_whole._ends
+    ends = log_completeness._ends
 
     async def asked(config: StackConfig) -> dict[TopicPartition, int]:
         found = await ends(config)
         views_stand(config, "executions", HELD + 1, before=HELD)
         return found
 
-    monkeypatch.setattr(log_whole, "_ends", asked)
+    monkeypatch.setattr(log_completeness, "_ends", asked)
     await check(config)
 
 

@@ -19,8 +19,8 @@ from contextlib import aclosing
 from log.errors import ClaimUnknown, FactsDeleted, LogTruncated, PartitionsDiffer
 from log.places import TopicPartition
 from log.port import Log
+from schemas.event_signatures import LogSignatures
 from schemas.record import UnreadableRecord
-from schemas.seals import LogSeals
 from schemas.term import NO_CLAIM
 from schemas.trust import TrustCheckpoint, read_trust
 
@@ -60,12 +60,12 @@ async def check_begun(log: Log, *topics: str) -> None:
                 raise FactsDeleted(tp, first, end)
 
 
-async def check_whole(log: Log, seals: LogSeals | None = None) -> Mapping[int, int]:
+async def check_complete(log: Log, signatures: LogSignatures | None = None) -> Mapping[int, int]:
     """Compare each partition of the facts with the offset and the claim up to which it was counted.
 
     Args:
         log: a connected log.
-        seals: the log's; None if nothing was ever signed.
+        signatures: the log's; None if nothing was ever signed.
 
     Returns:
         Per partition, the claim that was counted last.
@@ -87,15 +87,15 @@ async def check_whole(log: Log, seals: LogSeals | None = None) -> Mapping[int, i
         first, end = await log.bounds(tp)
         if counted.through_offset >= end:
             raise LogTruncated(tp, counted.through_offset, first, end)
-        await _check_claim(log, tp, counted.term, seals)
+        await _check_claim(log, tp, counted.term, signatures)
         claims[partition] = counted.term
     return claims
 
 
-async def _check_claim(log: Log, tp: TopicPartition, claim: int, seals: LogSeals | None) -> None:
-    if seals is None or claim == NO_CLAIM:
+async def _check_claim(log: Log, tp: TopicPartition, claim: int, signatures: LogSignatures | None) -> None:
+    if signatures is None or claim == NO_CLAIM:
         return
-    of_topic = seals.of(tp.topic)
+    of_topic = signatures.of(tp.topic)
     async with aclosing(log.read(tp, claim, claim + 1)) as chunks:
         async for chunk in chunks:
             for raw in chunk:
