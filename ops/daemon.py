@@ -18,9 +18,9 @@ from typing import IO, Any, BinaryIO, cast
 from ops import process
 from ops.config import DataDir
 from ops.errors import OpsError, UsageError
+from ops.file_modes import keep_private
 from ops.files import is_full, unusable
 from ops.options import UpOptions
-from ops.private import keep_private
 from ops.status import Stack, read_stack
 
 POLL_S = 0.1

@@ -20,12 +20,12 @@ from gateway.identity.keys import KeysUnreadable
 from host.key_files import DECIDER_KEY, DECIDERS, load_published
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import OpsError, UsageError
+from ops.file_modes import keep_private
 from ops.files import write_text
 from ops.kafka.access import Access
 from ops.kafka.acl import INSTALLATION
 from ops.kafka.security import client_settings
 from ops.ports import broker_addresses
-from ops.private import keep_private
 from ops.schema_registry import import_from_environment
 from ops.signing_start import install_signed_from
 from ops.topics import ensure_topics

@@ -17,11 +17,11 @@ from log.kafka.follower import BULK, Follower
 from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, table
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
+from ops.file_modes import hide_secrets
 from ops.kafka.acl import READER
-from ops.own_log import reached
-from ops.private import hide_secrets
 from ops.progress import reading_the_log
-from ops.renewal import DATABASE_URL, check_url_given
+from ops.stack_log import reached
+from ops.view_upgrade import DATABASE_URL, check_url_given
 from placet.cli import safe
 from placet.cli.session import console
 from projections.audit.settings import signed_heads

@@ -15,7 +15,7 @@ from pathlib import Path
 from host.outgoing_tls import TlsRefused, outgoing_tls
 from ops.config import StackConfig, load_config
 from ops.errors import OpsError, UsageError
-from ops.private import UMASK
+from ops.file_modes import UMASK
 from ops.role import ROLES
 from vitals.logs import log_to_stderr
 

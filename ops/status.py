@@ -1,4 +1,4 @@
-"""What runs in a data directory: the supervisor's word, the components' own, and what truly lives."""
+"""What runs in a data directory, by the status files of the supervisor and its components and by what is alive."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_stack(directory: DataDir) -> Stack:
     """How the stack in a directory is now; the last status of a dead supervisor does not count.
 
     Raises:
-        UsageError: The file with its supervisor's word is damaged.
+        UsageError: The supervisor's status file is damaged.
     """
     written = read_json(directory.state)
     if written is None:
@@ -84,7 +84,7 @@ def read_stack(directory: DataDir) -> Stack:
 
 
 def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None, str]:
-    """A role's state, address and trouble by its own word, if it comes from this process and is not old."""
+    """A role's state, address and trouble by its own status file, if that comes from this process and is not old."""
     found = read_heartbeat(directory.status(name))
     if found is None or found[0].pid != pid:
         return STARTING, None, ""
@@ -97,7 +97,7 @@ def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str
 
 
 def observed(parts: Sequence[Component], directory: DataDir) -> tuple[Component, ...]:
-    """Components as they are now: by what lives, by their own words, and Kafka by what the roles hear of it."""
+    """Components as they are now: by what is alive, by their status files, and Kafka by its answers to the roles."""
     found = tuple(_observed(part, directory) for part in parts)
     answered = [age for part in found if (age := _kafka_age_s(part, directory)) is not None]
     if not answered or min(answered) <= SILENT_AFTER_S:
@@ -154,10 +154,10 @@ def _age_s(heartbeat: Heartbeat) -> float | None:
 
 
 def _as_it_is(stack: Stack, directory: DataDir) -> Stack:
-    """The supervisor's word with what it could not write down: parts in trouble, a disk that takes nothing."""
+    """The supervisor's status with what it could not write down: parts in trouble, a disk that takes nothing."""
     troubled = [part for part in stack.components if part.state != READY]
     if stack.pid is not None and process.is_frozen(stack.pid):
-        # Its own word is old then, and no part that ends is started again.
+        # Its own status is old then, and no part that ends is started again.
         frozen = (
             f"the supervisor (process {stack.pid}) is frozen and restarts nothing: kill -CONT {stack.pid}"
         )

@@ -21,6 +21,7 @@ from ops.child import RoleChild, role_command
 from ops.component import FAILED, READY, STARTING, STOPPED, STOPPING, Component
 from ops.config import DataDir, StackConfig, save_config
 from ops.errors import OpsError, RoleFailedError, StoppedEarlyError
+from ops.file_modes import keep_private
 from ops.files import unusable
 from ops.install import install_keys, install_topics
 from ops.kafka.access import Access
@@ -28,14 +29,13 @@ from ops.kafka.child import KafkaChild
 from ops.locks import lock_directory
 from ops.log_completeness import check_log_complete
 from ops.options import UpOptions, check_addresses, settle
-from ops.own_log import check_log_is_there
 from ops.ports import reachable
-from ops.private import keep_private
-from ops.renewal import are_outdated, check_database, start_renewal
 from ops.role import PROJECTOR, ROLES
 from ops.roles import roles_of
 from ops.signing_start import install_signed_from
+from ops.stack_log import check_log_is_there
 from ops.status import Stack, write_stack
+from ops.view_upgrade import are_outdated, check_database, start_view_rebuild
 from schemas.topics import Topics
 
 START_TIMEOUT_S = 90.0
@@ -148,7 +148,7 @@ class Supervisor:
     def _renew_views(self, config: StackConfig) -> None:
         """Rebuild the views while the roles that do not need them work; only then start the projector."""
         self._say("Another version of Placet built the views: rebuilding them from the log")
-        renewal = start_renewal(self.directory, config.bootstrap_servers)
+        renewal = start_view_rebuild(self.directory, config.bootstrap_servers)
         try:
             while renewal.poll() is None:
                 self._tick()

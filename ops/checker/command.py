@@ -24,8 +24,8 @@ from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes,
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
-from ops.own_log import reached
 from ops.progress import reading_the_log
+from ops.stack_log import reached
 from schemas.event_signatures import LogSignatures, load_signatures
 from schemas.topics import Topics
 

@@ -21,9 +21,9 @@ from ops.component import READY, STOPPED
 from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import UsageError
+from ops.file_modes import hide_secrets
 from ops.options import UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
-from ops.private import hide_secrets
 from ops.roles import check_tls
 from ops.status import Stack, as_protocol, read_stack
 from placet.cli.session import Settings, console

@@ -80,7 +80,7 @@ class Access:
         return self.directory / f"{principal}.json"
 
     def sign_in(self, principal: str) -> SignIn:
-        """The word and password of a principal.
+        """The mechanism, user and password of a principal.
 
         Raises:
             UsageError: its file is damaged.

@@ -29,7 +29,7 @@ class SignIn(NamedTuple):
 
 
 class SignInFailed(ConnectionError):
-    """The broker did not take the user's word."""
+    """The broker did not accept the user's password."""
 
 
 class Connection:

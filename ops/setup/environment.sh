@@ -51,7 +51,7 @@ fingerprint() {
 
 # A stamp says what was installed once; files may be gone since.
 is_whole() {
-    .venv/bin/python ops/setup/whole.py "$lock"
+    .venv/bin/python ops/setup/installed_files.py "$lock"
 }
 
 if [ -f "$stamp" ] && [ -x .venv/bin/python ] && is_recent .venv/bin/python; then

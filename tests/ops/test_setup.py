@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WHOLE = ROOT / "ops" / "setup" / "whole.py"
+SCRIPT = ROOT / "ops" / "setup" / "installed_files.py"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def said(environment: Path, lock: str) -> tuple[int, str]:
     file = environment.parent / "some.lock"
     file.write_text(lock)
     done = subprocess.run(
-        [str(environment / "bin" / "python"), str(WHOLE), str(file)],
+        [str(environment / "bin" / "python"), str(SCRIPT), str(file)],
         capture_output=True,
         text=True,
         timeout=60,

@@ -58,7 +58,7 @@ def check_url_given(url: str | None, setting: str) -> None:
         raise UsageError(str(error)) from error
 
 
-def start_renewal(directory: DataDir, bootstrap_servers: str) -> subprocess.Popen[bytes]:
+def start_view_rebuild(directory: DataDir, bootstrap_servers: str) -> subprocess.Popen[bytes]:
     """Start `placet replay` for the stack in a directory; what it prints goes where this process prints."""
     where = ("--data-dir", str(directory.root), "--bootstrap-servers", bootstrap_servers)
     command = (sys.executable, "-m", "ops.replay", *where)

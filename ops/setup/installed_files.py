@@ -1,4 +1,4 @@
-"""Whether an environment still has every file that was installed into it: `python whole.py LOCK`, exit code 1 if not.
+"""Whether an environment has every file that was installed into it: `installed_files.py LOCK`, exit code 1 if not.
 
 Standard library only: it looks after everything else.
 """

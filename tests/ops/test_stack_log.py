@@ -17,7 +17,7 @@ from host.key_files import COPIES, DECIDERS
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import UsageError
 from ops.kafka.log_files import METADATA
-from ops.own_log import reached
+from ops.stack_log import reached
 from tests.servers.stack import RunningStack, run_placet, running_stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(400)]

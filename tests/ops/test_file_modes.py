@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ops.private import keep_private, without_secrets
+from ops.file_modes import keep_private, without_secrets
 
 OPTIONS = {"--database-url": "DATABASE_URL", "--audit-webhook": "PLACET_AUDIT_WEBHOOK"}
 
