@@ -292,7 +292,7 @@ def signs(settings: Mapping[str, str]) -> bool:
 
 
 def event_signer_of(settings: Mapping[str, str]) -> EventSigner:
-    """The event_signer of a decider, with its key in `keys_dir`.
+    """The signer of a decider, with its key in `keys_dir`.
 
     Raises:
         KeysUnreadable: the key is damaged.

@@ -62,7 +62,7 @@ class Text(Parameter):
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Parameter):
-    """One of some texts."""
+    """One of several given texts."""
 
     choices: tuple[str, ...]
 

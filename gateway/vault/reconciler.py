@@ -42,7 +42,7 @@ class VaultReconciler:
     """Keeps the vault in step with the log, for one gateway."""
 
     def __init__(self, vault_access: VaultAccess, views: GatewayViews) -> None:
-        """Make a keeper that has read nothing yet."""
+        """Make a reconciler that has read nothing yet."""
         self._vault_access = vault_access
         self._views = views
         self._due: list[Erasure] = []

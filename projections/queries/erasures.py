@@ -1,4 +1,4 @@
-"""Erasures in the audit trail, from which a keeper of sealed values catches up."""
+"""Erasures in the audit trail, from which a vault of sealed values catches up."""
 
 from typing import NamedTuple
 

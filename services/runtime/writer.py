@@ -97,7 +97,7 @@ class PartitionWriter:
         trial: tries a command that may have ended earlier processes, before this process does.
         start_commands: requests the partition's commands from an offset on from the feed.
         event_signer: signs what is appended, for the offset where it must land; None if nothing is signed.
-        counted: a claim that others have counted; a writer that does not count it is refused (`log_completeness`).
+        counted: a claim that others have counted; a writer that does not count it is refused (`log/completeness.py`).
         recovering: held while records are read; shared, so that partitions recover one after the other, the first of
             them soon, instead of all at the end.
     """
