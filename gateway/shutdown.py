@@ -26,7 +26,10 @@ logger = logging.getLogger(__name__)
 # A decider answers within milliseconds; one that has not answered by then is unlikely to do so during the shutdown.
 ANSWER_GRACE_S = 1.0
 WRITE_GRACE_S = 0.2
-DETAIL = "this gateway is stopping: repeat the same request with the same ids and key, at any gateway"
+DETAIL = (
+    "this gateway is stopping; the request may still be carried out, and is carried out once if it is repeated at any"
+    " gateway with the same ids and the same idempotency key"
+)
 
 End = Callable[[], None]
 

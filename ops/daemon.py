@@ -39,7 +39,8 @@ def start_detached(options: UpOptions) -> Stack:
     hears, tells = os.pipe()
     with os.fdopen(hears, "rb") as answer, _opened(log, options.directory.root) as output:
         child = subprocess.Popen(  # noqa: S603 - the command is built here
-            [sys.executable, "-m", "ops.daemon", str(tells)],
+            # The directory says in a list of processes which stack this is; nothing reads it.
+            [sys.executable, "-m", "ops.daemon", str(tells), str(options.directory.root)],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -48,7 +49,7 @@ def start_detached(options: UpOptions) -> Stack:
             pass_fds=(tells,),
         )
         os.close(tells)
-        # Not in its arguments, which every user of the machine can list.
+        # The options are not in its arguments, which every user of the machine can list.
         with cast("IO[bytes]", child.stdin) as asked:
             asked.write(to_json(options).encode())
         said = answer.read()

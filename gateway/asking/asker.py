@@ -289,7 +289,8 @@ class Asker:
 
 def _not_taken() -> Problem:
     detail = (
-        "Kafka has not accepted the command yet, but may still do so: repeat it with the same ids and key"
+        "Kafka has not accepted the command yet, but may still do so; it is carried out once if it is repeated"
+        " with the same ids and the same idempotency key"
     )
     return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
 

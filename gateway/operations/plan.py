@@ -307,7 +307,8 @@ def unanswered(plan: Plan) -> Reply:
         return plan.unanswered()
     raise Problem(
         Refusal.UNAVAILABLE,
-        "there is no answer yet; the command may be in the log, so repeat it with the same ids and key",
+        "there is no answer yet; the request may still be carried out, and is carried out once if it is repeated"
+        " with the same ids and the same idempotency key",
         retry_after=1,
     )
 

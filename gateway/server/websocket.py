@@ -170,6 +170,9 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             raise ClientDisconnected
         if (texts := message.get(TEXTS)) is None:
             await super().send(message)
+            if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+                # uvicorn leaves the handshake open after a refusal, and would log each of them as an error.
+                self.handshake_complete = True
         else:
             await self._send_texts(texts)
         if self.writable.is_set():

@@ -19,6 +19,10 @@ DEEP = "[" * 64 + "]" * 64
         ('{"a":1,"a":2}', Refusal.MALFORMED),
         ('{"ref":1,"ref":2}', Refusal.MALFORMED),
         ("[" * 900 + "]" * 900, Refusal.TOO_LARGE),
+        ("NaN", Refusal.MALFORMED),
+        ("1e400", Refusal.MALFORMED),
+        (r'"\ud800"', Refusal.MALFORMED),
+        ("1" * 5_000, Refusal.MALFORMED),
     ],
     ids=[
         "deep",
@@ -27,6 +31,10 @@ DEEP = "[" * 64 + "]" * 64
         "double key",
         "double ref within",
         "very deep",
+        "no number",
+        "over the largest number",
+        "half a character",
+        "long number",
     ],
 )
 def test_message_whose_body_is_refused_names_its_ref(body: str, code: Refusal) -> None:
@@ -41,6 +49,7 @@ def test_message_whose_body_is_refused_names_its_ref(body: str, code: Refusal) -
     [
         b'{"type":"ping","ref":"r1"',
         b"[1]",
+        b'[{"ref":"r1"}]',
         b'{"ref":7,"body":%b}' % DEEP.encode(),
         b'{"ref":"\xff"}',
         b"NaN",

@@ -7,6 +7,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,19 @@ async def test_handshake_behind_a_request_that_is_not_answered_is_refused_behind
     wire = await fed(app, [GET + b"\r\n" + GET + WEBSOCKET + b"\r\n" + CLOSE, CLOSE], 2)
     assert (wire.answers(), wire.is_over) == ([200, 400], True)
     assert app.handled == [("GET", "/", b"")]
+
+
+async def test_handshake_that_the_application_refuses_is_answered_and_not_logged_as_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.http.response.start", "status": 503, "headers": []})
+        await send({"type": "websocket.http.response.body", "body": b"later"})
+
+    wire = await told(refuse, [GET + WEBSOCKET + b"\r\n"], 1)
+    assert (wire.answers(), wire.is_over) == ([503], True)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @pytest.fixture(scope="module")

@@ -285,10 +285,33 @@ def test_time_of_another_day_has_its_date(at: str, shown: str) -> None:
     assert clock(local, now) == shown
 
 
+@pytest.mark.parametrize(
+    ("left", "shown"),
+    [
+        (timedelta(days=7, hours=5, minutes=1), "(7 d 5 h)"),
+        (timedelta(days=1, minutes=1), "(1 d 0 h)"),
+        (timedelta(hours=2, minutes=3, seconds=30), "(2 h 3 min)"),
+        (timedelta(minutes=4, seconds=30.9), "(4 min 30 s)"),
+        (timedelta(0), "(over)"),
+    ],
+)
+def test_deadline_says_the_time_left_in_its_two_largest_units(left: timedelta, shown: str) -> None:
+    assert until(Hold("h", status="open", deadline_at=datetime.now(UTC) + left)).endswith(shown)
+
+
 def test_hold_that_waits_until_tomorrow_says_the_date() -> None:
     deadline = datetime.now(UTC) + timedelta(days=1, minutes=1)
     hold = Hold("h", status="open", deadline_at=deadline)
-    assert until(hold).startswith(deadline.astimezone().strftime("%Y-%m-%d %H:%M:%S (1440 min "))
+    assert until(hold).startswith(deadline.astimezone().strftime("%Y-%m-%d %H:%M:%S ("))
+
+
+def test_refusal_marks_its_warnings() -> None:
+    errors = [
+        {"path": "rules[0]", "message": "wrong", "severity": "error"},
+        {"path": "rules[1]", "message": "doubtful", "severity": "warning"},
+    ]
+    said = explained(Refused("invalid", 422, "rules[0]: wrong", {"errors": errors}))
+    assert said.splitlines() == ["invalid: rules[0]: wrong", "  rules[1]: doubtful (warning)"]
 
 
 def test_digest_that_is_too_short_is_told_so(terminal: Terminal) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Unavailable,
         Unreachable,
     )
+    from placet.keys import idempotency_key
     from placet.models import (
         AskedRule,
         AuditRow,
@@ -122,6 +123,7 @@ __all__ = [
     "Verdict",
     "current_call",
     "gated",
+    "idempotency_key",
 ]
 
 # Imported when they are used: a program that needs a part, such as the terminal, does not wait for all.
@@ -179,6 +181,7 @@ _WHERE = {
     "Unavailable": "placet.errors",
     "Unreachable": "placet.errors",
     "Verdict": "placet.models",
+    "idempotency_key": "placet.keys",
 }
 
 

@@ -16,6 +16,7 @@ from placet.errors import (
     Unreachable,
     refusal,
 )
+from placet.keys import keyed
 from placet.models import Object, Page, ToolCall
 from placet.parsing import UnexpectedAnswer, parse
 from placet.transport.port import Patience, Reply, Request, Transport
@@ -42,7 +43,13 @@ class Channel:
             Refused: Placet refused the request.
             Unreachable: no answer came.
         """
-        return answered(await self.transport.send(request))
+        if request.writes:
+            request = keyed(request)
+        try:
+            return answered(await self.transport.send(request))
+        except Unavailable as error:
+            error.path = request.path if request.writes else None
+            raise
 
     async def one(self, cls: type[T], request: Request, **known: Any) -> T:
         """The answer as one resource; `known` are fields of the request that the answer can leave out."""

@@ -100,9 +100,14 @@ class QuotaExceeded(Refused):
 
 
 class Unavailable(Refused):
-    """The request cannot be served now, according to a gateway or a proxy in front of it."""
+    """The request cannot be served now, according to a gateway or a proxy in front of it.
+
+    Attributes:
+        path: the request's path, below `/v1`, if it was a change: it may have been made. Otherwise None.
+    """
 
     acts = "retry"
+    path: str | None = None
 
 
 class DigestMismatch(Refused):

@@ -1,5 +1,6 @@
 """All errors and warnings about a document: the output of `placet policy check`."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from services.domain.policy.shadowing import Standing, shadows
 from services.domain.policy.typos import unknown_tools
 
 Patterns = tuple[str, ...] | None
+_RULE = re.compile(r"rules\[(\d+)\]")
 Compiled = Callable[[str], Callable[[str], bool]]
 
 
@@ -42,7 +44,7 @@ def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument 
         beside: the published definitions.
 
     Returns:
-        The document, None if its form is wrong; and its problems.
+        The document, None if its form is wrong; and its problems, the errors first.
     """
     document, readable, faults = _read(value)
     problems = [*faults, *_beside(faults, _problems(document, readable, beside.tools))]
@@ -53,7 +55,13 @@ def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument 
         )
         mine = Standing(document, version, beside.project, beside.tenant)
         problems.extend(shadows(mine, beside.policies))
-    return document, problems
+    return document, sorted(problems, key=_rank)
+
+
+def _rank(problem: Problem) -> tuple[bool, int]:
+    """The order of problems: errors first, each kind by its rule, and before them what belongs to no rule."""
+    rule = _RULE.match(problem.path)
+    return problem.severity != "error", int(rule[1]) if rule else -1
 
 
 def _of_place(document: PolicyDocument, name: str, beside: Beside) -> Iterator[Problem]:

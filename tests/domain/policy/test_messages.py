@@ -116,6 +116,23 @@ def test_wrong_name_and_foreign_scope_are_told_beside_faults_of_form() -> None:
     assert [problem.path for problem in problems] == ["policy", "scope.project", "rulez"]
 
 
+def test_problems_are_errors_before_warnings_and_then_in_the_order_of_the_rules() -> None:
+    doubtful = {"id": "r0", "match": {"tools": ["payy"]}, "then": "deny"}
+    faulty = {"match": {"tools": ["pay"]}, "when": "args.amount >", "then": "hold"}
+    document = {
+        "policy": "p",
+        "rules": [doubtful, *({"id": f"r{number}", **faulty} for number in range(1, 12))],
+    }
+
+    _, problems = check_beside(document, "p", Beside("acme", "web", tools=frozenset({"pay"})))
+
+    severities = [problem.severity for problem in problems]
+    assert severities == sorted(severities)
+    assert set(severities) == {"error", "warning"}
+    rules = [problem.path.split(".")[0] for problem in problems if problem.severity == "error"]
+    assert rules == [f"rules[{number}]" for number in range(1, 12)]
+
+
 @pytest.mark.parametrize(
     "value",
     [

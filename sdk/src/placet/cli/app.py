@@ -155,11 +155,13 @@ def exit_code(error: Exception) -> int:
 def explained(error: Exception) -> str:
     """The error's sentence, and the further errors of a refusal."""
     lines = [str(error)]
-    if isinstance(error, NoAnswer):
+    if isinstance(error, NoAnswer | Unavailable) and error.path is not None:
         lines.append(f"check with `{_looking_at(error.path)}` before you repeat it")
     if isinstance(error, Refused):
         for item in error.fields.get("errors") or ():
             place, said = (item.get("path"), item.get("message")) if isinstance(item, dict) else ("", item)
+            if isinstance(item, dict) and item.get("severity") == "warning":
+                said = f"{said} (warning)"
             line = f"{place}: {said}" if place else f"{said}"
             # A single reason is already the refusal's own sentence.
             if line != error.detail and said != error.detail:

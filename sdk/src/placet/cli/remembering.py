@@ -35,6 +35,10 @@ def remember_of(scope: str, uses: str, lasts: str, where: Sequence[str]) -> dict
         raise typer.BadParameter(
             "--uses and --for belong to --scope rule, --where to --scope rule or execution"
         )
+    if scope == "execution" and (uses or lasts):
+        raise typer.BadParameter(
+            "--uses and --for belong to --scope rule: what is remembered for an execution ends with it"
+        )
     remembered: dict[str, Any] = {}
     if where:
         remembered["arguments"] = parsed_tests(where)

@@ -123,7 +123,15 @@ def until(hold: Hold) -> str:
     now = datetime.now(timezone.utc)
     left_s = int((hold.deadline_at - now).total_seconds())
     local = clock(hold.deadline_at, now)
-    return f"{local} ({left_s // 60} min {left_s % 60} s)" if left_s > 0 else f"{local} (over)"
+    return f"{local} ({_in_units(left_s)})" if left_s > 0 else f"{local} (over)"
+
+
+def _in_units(seconds: int) -> str:
+    """A duration in the two largest units that it has."""
+    minutes, hours, days = seconds // 60, seconds // 3_600, seconds // 86_400
+    if days:
+        return f"{days} d {hours % 24} h"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min {seconds % 60} s"
 
 
 def _inert(line: str) -> str:
