@@ -134,7 +134,8 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.DIGEST_MISMATCH: Meaning(
         409,
-        "The digest is not that of the waiting call: the arguments were edited, or the tool's definition changed.",
+        "The digest is not that of the waiting call or question: the arguments were edited, or the tool was published"
+        " again.",
         "Read the hold or the call again, and decide on what it shows now.",
     ),
     Refusal.ID_REUSED: Meaning(

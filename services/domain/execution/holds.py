@@ -258,7 +258,8 @@ def _other_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
         return Refusal.DIGEST_MISMATCH, "what was shown is not the view of this hold: read it again"
     if command.digest == hold.digest or (not command.digest and not hold.call_id):
         return None
-    return Refusal.DIGEST_MISMATCH, "the decision is about arguments other than those of the hold"
+    what = "arguments other than those" if hold.call_id else "a question other than that"
+    return Refusal.DIGEST_MISMATCH, f"the decision is about {what} of the hold: read it again"
 
 
 def _claimed(state: Execution, event: h.HoldClaimed, at_ms: int) -> Execution:
