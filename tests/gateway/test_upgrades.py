@@ -135,7 +135,7 @@ async def test_handshake_that_the_application_refuses_is_answered_and_not_logged
         await send({"type": "websocket.http.response.start", "status": 503, "headers": []})
         await send({"type": "websocket.http.response.body", "body": b"later"})
 
-    wire = await told(refuse, [GET + WEBSOCKET + b"\r\n"], 1)
+    wire = await fed(refuse, [GET + WEBSOCKET + b"\r\n"], 1)
     assert (wire.answers(), wire.is_over) == ([503], True)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
