@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import httpx
@@ -26,16 +26,18 @@ KINDS: dict[str, tuple[type, ...]] = {
 Schema = dict[str, Any]
 
 
+@cache
+def document() -> Schema:
+    """The OpenAPI document: whoever looks at it in this process looks at this one, and changes nothing of it."""
+    return openapi_document(routed_app())
+
+
 class Documented:
     """The document, and the faults of the answers that it was shown."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
         self.seen = 0
-
-    @cached_property
-    def _document(self) -> Schema:
-        return openapi_document(routed_app())
 
     def look(self, response: httpx.Response) -> None:
         """Hold an answer of a gateway against the document; others are passed over."""
@@ -103,7 +105,7 @@ class Documented:
         if route is None:
             # An address that leads nowhere, or the documents themselves.
             return None
-        operation = self._document["paths"][route][method.lower()]
+        operation = document()["paths"][route][method.lower()]
         answer = operation["responses"].get(status)
         if answer is None:
             if status in ("405", "500"):
@@ -119,19 +121,19 @@ class Documented:
 
     def _route(self, method: str, path: str) -> str | None:
         for route, pattern in self._patterns:
-            if pattern.fullmatch(path) and method.lower() in self._document["paths"][route]:
+            if pattern.fullmatch(path) and method.lower() in document()["paths"][route]:
                 return route
         return None
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
         """The documented paths, those with the fewest parameters first."""
-        routes = sorted(self._document["paths"], key=lambda route: route.count("{"))
+        routes = sorted(document()["paths"], key=lambda route: route.count("{"))
         return [(route, re.compile(re.sub(r"\{[^}]+\}", "[^/]+", route))) for route in routes]
 
     def _resolved(self, schema: Schema) -> Schema:
         while "$ref" in schema:
-            schema = self._document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+            schema = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
         return schema
 
 

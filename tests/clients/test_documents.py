@@ -11,11 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.app import routed_app
 from gateway.docs_gen.asyncapi import asyncapi_document
-from gateway.docs_gen.openapi import openapi_document
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from schemas.registry import builtin
+from tests.clients.documents import document
 from tests.clients.late import late_proxy
 from tests.clients.tools import ROOT, run_tool, start_tool, with_packages
 from tests.gateway.conftest import Caller, Doors
@@ -32,7 +31,7 @@ pytestmark = pytest.mark.timeout(300)
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the document and the packages of Node.js."""
     directory = with_packages(tmp_path_factory.mktemp("clients"))
-    (directory / "openapi.json").write_text(json.dumps(openapi_document(routed_app())))
+    (directory / "openapi.json").write_text(json.dumps(document()))
     return directory
 
 
@@ -67,11 +66,7 @@ def test_openapi_typescript_makes_types_that_compile(typescript: Path) -> None:
 
 
 def test_openapi_python_client_makes_every_operation(python_client: Path) -> None:
-    documented = [
-        operation
-        for methods in openapi_document(routed_app())["paths"].values()
-        for operation in methods.values()
-    ]
+    documented = [operation for methods in document()["paths"].values() for operation in methods.values()]
     operations = [operation["operationId"] for operation in documented]
     made = [path.stem for path in python_client.glob("placet_client/api/*/*.py") if path.stem != "__init__"]
     assert len(made) == len(operations) == len(set(operations))

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from tests.clients.documents import Documented
+if TYPE_CHECKING:
+    from tests.clients.documents import Documented
 
-DOCUMENTED = Documented()
 # Looked at after a test: in between, the time that it takes would count as the gateway's. Like answers count once.
 ANSWERS: dict[tuple[str, str, int, bytes], httpx.Response] = {}
+
+
+@cache
+def _documented() -> Documented:
+    # What says what the gateway answers takes a second to import: there may be no answer, as where pytest-xdist
+    # only hands out tests.
+    from tests.clients.documents import Documented
+
+    return Documented()
 
 
 def watch_answers() -> None:
@@ -43,9 +53,12 @@ def _keep(answer: httpx.Response) -> None:
 @pytest.fixture(autouse=True)
 def _answers_are_documented() -> Iterator[None]:
     yield
-    DOCUMENTED.faults.clear()
+    if not ANSWERS:
+        return
+    documented = _documented()
+    documented.faults.clear()
     for answer in ANSWERS.values():
-        DOCUMENTED.look(answer)
+        documented.look(answer)
     ANSWERS.clear()
-    faults = sorted(set(DOCUMENTED.faults))
+    faults = sorted(set(documented.faults))
     assert faults == [], "\n".join(faults[:20])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import pytest
 
 from gateway.actions import calls, executions, holds, standing_rules
 from gateway.actions.verb import Action
-from gateway.app import routed_app
-from gateway.docs_gen.openapi import openapi_document
 from gateway.sockets.protocol import CLIENT_MESSAGES, HoldChanged, type_of
 from gateway.sockets.verbs import VERBS as OF_SOCKETS
 from schemas.events import holds as h
+from tests.clients.documents import document
 
 ROUTES = (
     *(("/v1/executions/{execution_id}/tool-calls/{call_id}", verb) for verb in calls.VERBS),
@@ -24,15 +22,9 @@ ROUTES = (
 OF_MESSAGES = [verb for verb in (*calls.VERBS, *holds.VERBS) if verb.message is not None]
 
 
-@cache
-def paths() -> dict[str, Any]:
-    found: dict[str, Any] = openapi_document(routed_app())["paths"]
-    return found
-
-
 @pytest.mark.parametrize(("subject", "verb"), ROUTES, ids=[verb.operation for _, verb in ROUTES])
 def test_every_verb_has_its_route_with_its_words_and_body(subject: str, verb: Action[Any]) -> None:
-    operation = paths()[f"{subject}/{verb.name}"]["post"]
+    operation = document()["paths"][f"{subject}/{verb.name}"]["post"]
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
 
     assert (operation["operationId"], operation["description"]) == (verb.operation, verb.says)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.app import routed_app
-from gateway.docs_gen.openapi import openapi_document
 from gateway.rest.documented import bodies
+from tests.clients.documents import document
 
-OPENAPI = openapi_document(routed_app())
+OPENAPI = document()
 
 
 def test_openapi_says_of_every_field_of_a_body_what_it_takes() -> None:

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gateway.app import routed_app
-from gateway.docs_gen.openapi import openapi_document
 from gateway.idempotency import KEY_MAX_CHARS
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from placet.cli.app import run
+from tests.clients.documents import document
 from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
-DOCUMENT = openapi_document(routed_app())
+DOCUMENT = document()
 # Waiting would be waited for.
 LONG = frozenset({"wait"})
 # What else a route wants to know.

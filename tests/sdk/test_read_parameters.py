@@ -8,11 +8,10 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import Any
 
-from gateway.app import routed_app
-from gateway.docs_gen.openapi import openapi_document
 from placet import AsyncPlacet
 from placet.channel import Channel
 from placet.transport.port import CallKey, Patience, Reply, Request
+from tests.clients.documents import document
 
 # Of any other type than text is what only a write takes.
 TEXTS = ("str", "str | None", "datetime | str | None", "int | None")
@@ -71,7 +70,7 @@ async def test_routes_take_the_parameters_that_the_client_sends() -> None:
         re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): {
             one["name"] for one in operations["get"].get("parameters", ()) if one["in"] == "query"
         }
-        for path, operations in openapi_document(routed_app())["paths"].items()
+        for path, operations in document()["paths"].items()
         if "get" in operations
     }
     reads = await reads_of_all_methods()
