@@ -8,7 +8,7 @@ import random
 import secrets
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import hypothesis
@@ -27,6 +27,8 @@ SEED = int(
     os.environ.get("PLACET_SEED") or os.environ.setdefault("PLACET_RUN_SEED", str(secrets.randbelow(2**32)))
 )
 TEST_PARTITIONS = 4
+# What `-m` leaves out of this run.
+LEFT_OUT = pytest.StashKey[list[pytest.Item]]()
 # Who takes one of these needs its server: a test without the mark would start it among those that need none.
 SERVERS = {"kafka": "broker", "broker": "broker", "postgres_url": "postgres", "doors": "stack"}
 __all__ = ["_answers_are_documented"]
@@ -77,9 +79,14 @@ def _cost(item: pytest.Item) -> int:
     return max((rank for rank, mark in enumerate(costly, 1) if item.get_closest_marker(mark)), default=0)
 
 
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Keep them: a house rule is about tests that this run does not have."""
+    for item in items:
+        item.config.stash.setdefault(LEFT_OUT, []).append(item)
+
+
 def pytest_collection_finish() -> None:
-    """Leave what was collected out of every later collection of garbage."""
-    gc.collect()
+    """Leave what was collected out of every collection of garbage, of which this would be the first."""
     gc.freeze()
     gc.enable()
 

@@ -18,6 +18,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SERVERS = "broker or stack or postgres"
+# Rooms of which no test needs a server, and one of which all do: who has no use for one does not collect it.
+# tests/house/test_servers.py holds them to it.
+WITHOUT_SERVERS = ("golden", "host", "house", "schemas", "sdk", "simulation", "vitals", "words")
+ALL_ON_SERVERS = "tests/integration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +48,19 @@ class Part:
 SERVED = Part(
     "servers",
     f"not long and not alone and ({SERVERS})",
-    ("--numprocesses", "4", "--dist", "loadscope"),
+    (
+        *("--numprocesses", "4", "--dist", "loadscope"),
+        *(f"--ignore=tests/{room}" for room in WITHOUT_SERVERS),
+    ),
 )
 PLAIN = Part(
     "plain",
     f"not long and not alone and not ({SERVERS})",
-    # What schemathesis makes of the API needs a server, and takes 4 s to collect.
-    ("--numprocesses", "logical", "--dist", "worksteal", "--ignore=tests/gateway/test_schema_live.py"),
+    ("--numprocesses", "logical", "--dist", "worksteal", f"--ignore={ALL_ON_SERVERS}"),
     niceness=5,
 )
 # Nothing runs beside them, so they collect no other room; tests/house/test_servers.py keeps them in this one.
-ALONE = Part("alone", "not long and alone", ("tests/integration",))
+ALONE = Part("alone", "not long and alone", (ALL_ON_SERVERS,))
 # What pytest-xdist prints when every process has its tests.
 COLLECTED = " workers ["
 # Parts that run beside each other, one group after the other.

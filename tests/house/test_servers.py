@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import SERVERS
+from tests.conftest import LEFT_OUT, SERVERS
 from tests.house.sources import ROOT
-from tests.suite import ALONE, PLAIN
+from tests.suite import ALL_ON_SERVERS, WITHOUT_SERVERS
 
 
 def test_every_test_that_takes_a_server_has_its_mark(request: pytest.FixtureRequest) -> None:
@@ -19,14 +19,21 @@ def test_every_test_that_takes_a_server_has_its_mark(request: pytest.FixtureRequ
     assert unmarked == [], "\n".join(unmarked)
 
 
-def test_parts_of_the_suite_lose_no_test() -> None:
+def test_parts_of_the_suite_lose_no_test(request: pytest.FixtureRequest) -> None:
     """`tests.suite` names paths besides marks, so that its parts collect less."""
-    (alone,) = (option for option in ALONE.options if not option.startswith("-"))
-    (ignored,) = (
-        option.removeprefix("--ignore=") for option in PLAIN.options if option.startswith("--ignore=")
-    )
-    marked = [file for file in (ROOT / "tests").rglob("test_*.py") if "mark.alone" in file.read_text("utf-8")]
+    all_on_servers = ROOT / ALL_ON_SERVERS
+    alone = [file for file in (ROOT / "tests").rglob("test_*.py") if "mark.alone" in file.read_text("utf-8")]
     assert [
-        file for file in marked if not file.is_relative_to(ROOT / alone) and file.name != "test_servers.py"
+        file for file in alone if not file.is_relative_to(all_on_servers) and file.name != "test_servers.py"
     ] == []
-    assert "\npytestmark = [pytest.mark.stack, " in (ROOT / ignored).read_text("utf-8")
+    assert [
+        file
+        for file in all_on_servers.rglob("test_*.py")
+        if "\npytestmark = [pytest.mark.stack, " not in file.read_text("utf-8")
+    ] == []
+    rooms = tuple(f"tests/{room}/" for room in WITHOUT_SERVERS)
+    assert [
+        item.nodeid
+        for item in (*request.session.items, *request.config.stash.get(LEFT_OUT, ()))
+        if item.nodeid.startswith(rooms) and any(map(item.get_closest_marker, SERVERS.values()))
+    ] == []
