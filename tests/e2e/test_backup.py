@@ -199,7 +199,7 @@ def test_copy_whose_facts_are_shorter_than_what_was_counted_of_them_is_not_decid
     try:
         refused = stack.placet("up", "--port", "0", "--detach", *OPTIONS)
     finally:
-        stack.placet("down")
+        stack.down()
     assert refused.returncode == 3, refused.stdout + refused.stderr
     assert "was truncated or recreated" in " ".join((refused.stdout + refused.stderr).split())
 
@@ -213,7 +213,7 @@ def test_copy_with_shorter_facts_and_without_what_was_counted_of_them_is_told_by
         try:
             done = stack.placet("up", "--port", "0", "--detach", *OPTIONS)
         finally:
-            stack.placet("down")
+            stack.down()
         assert done.returncode == 3, done.stdout + done.stderr
         return " ".join((done.stdout + done.stderr).split())
 

@@ -43,7 +43,8 @@ def _wait_dead(pids: set[int]) -> None:
 
 
 def test_up_detached_returns_when_readyz_answers(stack: RunningStack) -> None:
-    status = stack.status()
+    status = json.loads(stack.placet("status", "--json").stdout)
+    assert status == stack.status()
     assert {part["name"]: part["state"] for part in status["components"]} == dict.fromkeys(PARTS, "ready")
     with urllib.request.urlopen(f"{status['url']}/readyz", timeout=5) as answer:
         assert answer.status == 200

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import sqlite3
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from gateway.identity.issuer import issue
 from host.key_files import COPIES, DECIDERS
+from log.whole import check_whole
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import UsageError
 from ops.kafka.log_files import METADATA
+from ops.log_ends import opened_log
 from ops.stack_log import reached
-from tests.servers.stack import RunningStack, run_placet, running_stack
+from tests.servers.stack import RunningStack, run_placet, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(400)]
 
@@ -29,6 +33,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("own") / "data"
     with running_stack(directory, "--partitions", "2") as stack:
         assert start(stack, "first") == 201
+        wait_counted(stack, lambda claims: len(claims) == 2)
     return directory
 
 
@@ -37,7 +42,7 @@ def own(stopped: Path, tmp_path: Path) -> Iterator[RunningStack]:
     """The same, as this test may change it."""
     shutil.copytree(stopped, tmp_path / "kept", symlinks=True)
     yield RunningStack(stopped)
-    RunningStack(stopped).placet("down")
+    RunningStack(stopped).down()
     shutil.rmtree(stopped)
     (tmp_path / "kept").rename(stopped)
 
@@ -54,19 +59,28 @@ def replay(stack: RunningStack) -> tuple[int, str]:
 
 def start(stack: RunningStack, execution_id: str) -> int:
     """Open an execution; the answer's status."""
-    who = ("--subject", "a", "--role", "agent", "--agent", "a")
-    token = run_placet("token", "issue", *who, "--data-dir", str(stack.data_dir))
-    assert token.returncode == 0, token.stderr
+    token = issue(stack.data_dir / "keys", "a", ["agent"], "default", "default", "a")
     request = urllib.request.Request(
         f"{stack.status()['url']}/v1/executions",
         json.dumps({"execution_id": execution_id, "agent": "a", "request": "r"}).encode(),
-        {"Authorization": f"Bearer {token.stdout.strip()}", "Content-Type": "application/json"},
+        {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
+
+
+def wait_counted(stack: RunningStack, claims: Callable[[Mapping[int, int]], bool]) -> None:
+    """Wait until the claims that trust has counted are such: those are held against the keys at a start."""
+    config: StackConfig = load_config(DataDir(stack.data_dir).config)
+
+    async def counted() -> Mapping[int, int]:
+        async with opened_log(config) as log:
+            return await check_whole(log)
+
+    wait_for(lambda: asyncio.run(counted()), claims)
 
 
 def executions(directory: Path) -> set[str]:
@@ -77,12 +91,12 @@ def executions(directory: Path) -> set[str]:
 def test_stack_whose_signatures_were_off_for_a_while_goes_on_with_them(own: RunningStack) -> None:
     assert up(own, "--log-signatures", "off")[0] == 0
     assert start(own, "unsigned") == 201
-    own.placet("down")
+    own.down()
     assert up(own)[0] == 0
     assert start(own, "signed-again") == 201
     replayed = own.placet("replay")
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
-    own.placet("down")
+    own.down()
     assert {"first", "unsigned", "signed-again"} <= executions(own.data_dir)
     checked = own.placet("audit-log")
     assert checked.returncode == 0, checked.stdout
@@ -102,7 +116,8 @@ def test_decider_whose_old_key_was_lost_with_its_copy_decides_nothing_anew(own: 
     (keys / COPIES).unlink()
     assert up(own)[0] == 0
     assert start(own, "second") == 201
-    own.placet("down")
+    wait_counted(own, lambda claims: min(claims.values()) > 0)
+    own.down()
     # Once the new key has claimed, its claim alone would look well.
     rows = json.loads(kept)
     newest = list(rows)[-1]
@@ -121,7 +136,8 @@ def test_views_ahead_of_the_log_are_rebuilt_while_the_stack_cannot_start(
 ) -> None:
     assert up(own)[0] == 0
     assert start(own, "lost") == 201
-    own.placet("down")
+    wait_for(lambda: executions(own.data_dir), lambda found: "lost" in found)
+    own.down()
     shutil.rmtree(own.data_dir / "kafka" / "data")
     shutil.copytree(tmp_path / "kept" / "kafka" / "data", own.data_dir / "kafka" / "data")
     shutil.rmtree(own.data_dir / "audit" / "heads", ignore_errors=True)
@@ -157,7 +173,7 @@ def test_log_whose_kafka_lost_its_metadata_gets_no_empty_topics_and_goes_on_once
     assert code == 0, told
     assert start(own, "after") == 201
     assert replay(own)[0] == 0
-    own.placet("down")
+    own.down()
     assert executions(own.data_dir) >= {"first", "after"}
 
 
@@ -175,7 +191,7 @@ def test_replay_of_a_stopped_stack_reads_nothing_of_a_copy_on_its_port(
         assert replayed.returncode == 0, replayed.stdout + replayed.stderr
         assert executions(own.data_dir) == {"first"}
     finally:
-        copy.placet("down")
+        copy.down()
 
 
 def test_directory_that_another_process_holds_is_read_at_no_port(stopped: Path) -> None:

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ops.config import DataDir
+from ops.daemon import stop_stack
+from ops.status import as_protocol, read_stack
+
 T = TypeVar("T")
 
 PLACET = Path(sys.executable).with_name("placet")
@@ -32,9 +36,13 @@ class RunningStack:
         return run_placet(command, "--data-dir", str(self.data_dir), *arguments)
 
     def status(self) -> dict[str, Any]:
-        """What `placet status --json` says."""
-        answer: dict[str, Any] = json.loads(self.placet("status", "--json").stdout)
+        """What `placet status --json` says, without a process of its own for each time that a test asks."""
+        answer: dict[str, Any] = json.loads(json.dumps(as_protocol(read_stack(DataDir(self.data_dir)))))
         return answer
+
+    def down(self) -> None:
+        """Stop it as `placet down` does."""
+        stop_stack(DataDir(self.data_dir))
 
     def components(self) -> dict[str, dict[str, Any]]:
         """Components by name."""
@@ -85,4 +93,4 @@ def running_stack(data_dir: Path, *arguments: str) -> Iterator[RunningStack]:
     try:
         yield stack
     finally:
-        stack.placet("down")
+        stack.down()
