@@ -47,7 +47,8 @@ class Watch:
 
     async def until(self, subject: object, done: Callable[[], bool], timeout_s: float) -> bool:
         self._change()
-        await asyncio.sleep(0)
+        if not done():
+            await asyncio.sleep(timeout_s)
         return done()
 
 
@@ -84,7 +85,7 @@ def gate_over(rows: dict[str, Any], outcomes: list[Outcome | None], change: Call
 
 
 def door_at(gate: Any, attempt_id: str) -> Any:
-    """A request to propose `read` for this attempt, which waits 5 s."""
+    """A request to propose `read` for this attempt, which waits 0.2 s."""
 
     async def given() -> Callable[[], dict[str, Any]]:
         return lambda: {"call_id": "c", "tool": "read", "arguments": {}, "attempt_id": attempt_id}
@@ -97,7 +98,7 @@ def door_at(gate: Any, attempt_id: str) -> Any:
 
     return SimpleNamespace(
         given=given,
-        seconds=lambda parameter: 5.0,
+        seconds=lambda parameter: 0.2,
         gate=gate,
         claims=SimpleNamespace(actor=BOT),
         actor=BOT,
