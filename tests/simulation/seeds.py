@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-USUAL = 120
+USUAL = 80
 CHUNK = 20
 
 
