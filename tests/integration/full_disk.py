@@ -185,9 +185,8 @@ def hurt(stack: RunningStack, kafka: Path) -> dict[str, Any]:
             while propose(client, f"during-{attempts}", acknowledged):
                 attempts += 1
                 assert attempts < ATTEMPTS_MAX, "the disk never filled"
-            told = wait_for(
-                lambda: stack.placet("status"), lambda said: "free space" in said.stdout, within_s=90
-            )
+            wait_for(lambda: json.dumps(stack.status()), lambda said: "free space" in said, within_s=90)
+            told = wait_for(lambda: stack.placet("status"), lambda said: "free space" in said.stdout)
         stack.wait_ready()
         found = {call_id: digest(client, call_id) for call_id in acknowledged}
         assert propose(client, "after", {})

@@ -179,7 +179,7 @@ def test_supervisor_outlives_a_full_disk_and_starts_its_parts_again(tmp_path: Pa
     assert "free space" in seen["told"]
     assert (seen["same"], seen["state"]) == (True, "ready")
     assert min(seen["restarts"]["decider"], seen["restarts"]["trust"]) >= 1
-    # Five seconds are promised; asking starts a process each time, on a machine that may be busy.
+    # Five seconds are promised, and the machine may be busy.
     assert seen["told_within_s"] < 15.0
     full = f"The disk that holds {tmp_path / 'data'}"
     code, said = seen["up"]

@@ -79,8 +79,11 @@ def test_frozen_supervisor_is_told_by_the_status_and_the_doctor(site: Site) -> N
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:
-        wait_for(lambda: site.stack.placet("status"), lambda done: done.returncode == 3)
-        assert f"the supervisor (process {pid}) is frozen" in site.stack.placet("status").stdout
+        wait_for(site.stack.status, lambda found: "is frozen" in found["message"])
+        said = site.stack.placet("status")
+        assert (said.returncode, f"the supervisor (process {pid}) is frozen" in said.stdout) == (3, True), (
+            said
+        )
         examined = site.stack.placet("doctor")
     finally:
         os.kill(pid, signal.SIGCONT)
