@@ -20,7 +20,7 @@ from schemas.topics import Topics
 from tests.clients.traffic import _answers_are_documented, watch_answers
 from tests.servers.kafka import find_kafka
 from tests.servers.postgres import running_postgres
-from tests.servers.sharing import ByServers, tell_apart
+from tests.servers.sharing import ByServers
 
 # Processes that share the tests of one run (pytest-xdist) inherit its seed.
 SEED = int(
@@ -62,7 +62,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         _mark_servers(item)
     items.sort(key=_cost)
-    tell_apart(items)
     if getattr(config.option, "hypothesis_seed", None) is None:
         hypothesis.core.global_force_seed = SEED  # type: ignore[assignment]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.conftest import LEFT_OUT, SERVERS
@@ -37,3 +39,9 @@ def test_parts_of_the_suite_lose_no_test(request: pytest.FixtureRequest) -> None
         for item in (*request.session.items, *request.config.stash.get(LEFT_OUT, ()))
         if item.nodeid.startswith(rooms) and any(map(item.get_closest_marker, SERVERS.values()))
     ] == []
+
+
+def test_no_two_tests_have_one_id(request: pytest.FixtureRequest) -> None:
+    """Of those, pytest-xdist would run one alone."""
+    every = (*request.session.items, *request.config.stash.get(LEFT_OUT, ()))
+    assert [name for name, count in Counter(item.nodeid for item in every).items() if count > 1] == []

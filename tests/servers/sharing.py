@@ -6,11 +6,6 @@ where 9.2 keeps no node id any more.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
-import pytest
-from _pytest.nodeid import NodeId
 from xdist.scheduler import LoadScopeScheduling
 
 # Packages whose tests share a whole stack.
@@ -23,13 +18,3 @@ class ByServers(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         package = "/".join(nodeid.split("/")[:2])
         return package if package in STACKS else nodeid.split("::")[0]
-
-
-def tell_apart(items: Sequence[pytest.Item]) -> None:
-    """Number the tests that a library made under one id: of those, pytest-xdist would run one alone."""
-    made = Counter[str]()
-    for item in items:
-        name = item.nodeid
-        made[name] += 1
-        if made[name] > 1:
-            item._id = NodeId.parse(f"{name}[{made[name]}]")
