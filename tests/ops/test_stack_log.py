@@ -16,7 +16,7 @@ import pytest
 
 from gateway.identity.issuer import issue
 from host.key_files import COPIES, DECIDERS
-from log.whole import check_whole
+from log.completeness import check_complete
 from ops.config import DataDir, StackConfig, load_config
 from ops.errors import UsageError
 from ops.kafka.log_files import METADATA
@@ -78,7 +78,7 @@ def wait_counted(stack: RunningStack, claims: Callable[[Mapping[int, int]], bool
 
     async def counted() -> Mapping[int, int]:
         async with opened_log(config) as log:
-            return await check_whole(log)
+            return await check_complete(log)
 
     wait_for(lambda: asyncio.run(counted()), claims)
 
