@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placet import Placet
+from placet import AlreadyDecided, Placet
 from tests.gateway.conftest import Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
@@ -20,7 +20,7 @@ TENANT = "deciding"
 def test_example_of_the_page_approves_edits_rejects_and_answers(
     doors: Doors, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (example,) = (block for block in BLOCKS if "holds.decide(" in block)
+    (example,) = (block for block in BLOCKS if '"edit"' in block)
     doors.publish(TENANT)
     bot = doors.caller("bot", "agent", tenant=TENANT, agent="billing")
     run = bot.execution()
@@ -39,3 +39,17 @@ def test_example_of_the_page_approves_edits_rejects_and_answers(
     assert found[2]["decision"]["feedback"] == "Ask the treasurer first."
     assert bot.get(f"/v1/requests/{asked['request_id']}").json()["response"] == "GB29 NWBK"
     assert f"runs as {found[1]['digest']}" in capsys.readouterr().out.splitlines()
+
+
+def test_example_of_a_repeated_change_gets_the_first_answer_again(doors: Doors) -> None:
+    (example,) = (block for block in BLOCKS if "idempotency_key(" in block and "holds.decide(" in block)
+    doors.publish(TENANT)
+    bot = doors.caller("bot", "agent", tenant=TENANT, agent="billing")
+    call = bot.propose(bot.execution(), arguments={"amount": 50})
+
+    with Placet(doors.url, token=doors.token("ben", "reviewer", tenant=TENANT)) as placet:
+        hold = placet.holds.get(call["hold_id"])
+        for _ in range(2):
+            exec(compile(example, "docs/sdk.md", "exec"), {"placet": placet, "hold": hold})
+        with pytest.raises(AlreadyDecided):
+            placet.holds.decide(hold.hold_id, "approve", digest=hold.digest)

@@ -231,7 +231,7 @@ async def broken_off() -> AsyncIterator[str]:
 async def test_change_that_reached_nobody_is_given_up_as_soon_as_a_read(mode: Mode) -> None:
     nowhere = "http://127.0.0.1:1"
     async with AsyncPlacet(
-        nowhere, token="t", transport=mode, patience=replace(SHORT, answer_s=60)
+        nowhere, token="t", transport=mode, patience=replace(SHORT, request_s=1.0, answer_s=60)
     ) as client:
         async with asyncio.timeout(10):
             with pytest.raises(placet.Unreachable, match="not reachable") as caught:

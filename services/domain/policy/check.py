@@ -44,18 +44,20 @@ def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument 
         beside: the published definitions.
 
     Returns:
-        The document, None if its form is wrong; and its problems, the errors first.
+        The document, None if its form is wrong; and its problems: errors, then warnings, each in the order of the
+        rules, then how it and the policies in force shadow each other.
     """
     document, readable, faults = _read(value)
     problems = [*faults, *_beside(faults, _problems(document, readable, beside.tools))]
     problems[:0] = _beside(faults, _of_place(readable, name, beside))
+    problems.sort(key=_rank)
     if document is not None and all(problem.severity == "warning" for problem in problems):
         version = 1 + max(
             (one.version for one in beside.policies if _is(one, name, beside.project)), default=0
         )
         mine = Standing(document, version, beside.project, beside.tenant)
         problems.extend(shadows(mine, beside.policies))
-    return document, sorted(problems, key=_rank)
+    return document, problems
 
 
 def _rank(problem: Problem) -> tuple[bool, int]:
