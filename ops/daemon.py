@@ -21,7 +21,7 @@ from ops.errors import OpsError, UsageError
 from ops.file_modes import keep_private
 from ops.files import is_full, unusable
 from ops.options import UpOptions
-from ops.status import Stack, read_stack
+from ops.status import Stack, read_stack, unnamed_supervisor
 
 POLL_S = 0.1
 STOP_TIMEOUT_S = 60.0
@@ -72,10 +72,12 @@ def stop_stack(directory: DataDir) -> bool:
         Whether one was running.
 
     Raises:
-        OpsError: It did not end in time.
+        OpsError: It did not end in time, or the status file does not name it.
     """
     stack = read_stack(directory)
     if stack.pid is None or not process.is_same(stack.pid, stack.started):
+        if unnamed := unnamed_supervisor(directory):
+            raise OpsError(unnamed)
         return False
     os.kill(stack.pid, signal.SIGTERM)
     # A frozen one takes the signal only when it goes on.

@@ -27,7 +27,7 @@ from ops.kafka.probe import is_recent
 from ops.kafka.security import client_settings
 from ops.options import UpOptions, check_addresses
 from ops.ports import broker_addresses
-from ops.status import read_stack
+from ops.status import read_stack, unnamed_supervisor
 from ops.topics import validate_topics
 from schemas.topics import Topics
 from services.processors.notifications.document import NotificationsRefused, read_document
@@ -62,7 +62,8 @@ def examine(directory: DataDir, port: int) -> Iterator[Finding]:
     stack = read_stack(directory)
     if stack.state in (STOPPED, STACK_FAILED):
         yield _checked("port", lambda: _port(directory, port))
-        yield Finding("kafka", WARNING, "not checked: no stack runs in this data directory (placet up)")
+        why = unnamed_supervisor(directory) or "no stack runs in this data directory (placet up)"
+        yield Finding("kafka", WARNING, f"not checked: {why}")
         return
     yield from (
         Finding(part.name, OK if part.state == READY else FAILED, part.reason or part.state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from ops.errors import DataDirectoryInUseError
@@ -35,4 +36,26 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
             f"The data directory {directory} is in use by another process: stop it ({stop}) or choose another"
             " --data-dir."
         ) from error
+    # Left by the last holder.
+    os.ftruncate(descriptor, 0)
     return descriptor
+
+
+def name_holder(lock: int) -> None:
+    """Write into a held lock file that this process supervises a stack, for `supervisor_of`."""
+    # Only messages use it: a full disk prevents nothing.
+    with suppress(OSError):
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+
+
+def supervisor_of(directory: Path) -> int | None:
+    """The process that supervises a stack in a directory, by the lock and not by the status file."""
+    try:
+        with (directory / "lock").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return int(file.read() or b"0") or None
+    except FileNotFoundError:
+        return None
+    return None

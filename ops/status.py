@@ -15,6 +15,7 @@ from ops.component import BACKING_OFF, DEGRADED, FAILED, KAFKA, READY, STARTING,
 from ops.config import DataDir
 from ops.errors import UsageError
 from ops.files import damaged, is_full, read_json, write_json
+from ops.locks import supervisor_of
 from vitals.disks import SQLITE, short_of_room
 from vitals.heartbeat import SILENT, SILENT_AFTER_S, Heartbeat, observed_state
 from vitals.heartbeat_file import read_heartbeat
@@ -56,9 +57,12 @@ def read_stack(directory: DataDir) -> Stack:
     Raises:
         UsageError: The supervisor's status file is damaged.
     """
-    written = read_json(directory.state)
+    try:
+        written = read_json(directory.state)
+    except UsageError as error:
+        raise _with_supervisor(directory, error) from error
     if written is None:
-        return Stack(STOPPED, message=_no_room(directory))
+        return Stack(STOPPED, message=unnamed_supervisor(directory) or _no_room(directory))
     written.pop("at", None)
     # In a copy that was made while the stack ran, the supervisor is another directory's.
     is_here = written.pop("place", None) in (None, _place(directory))
@@ -66,7 +70,7 @@ def read_stack(directory: DataDir) -> Stack:
         told = [Component(**row) for row in written.pop("components")]
         stack = Stack(**written)
     except (KeyError, TypeError) as error:
-        raise damaged(directory.state, error) from error
+        raise _with_supervisor(directory, damaged(directory.state, error)) from error
     components = observed(told, directory)
     stack = replace(stack, components=components)
     if stack.state in (STOPPED, FAILED):
@@ -79,8 +83,22 @@ def read_stack(directory: DataDir) -> Stack:
         url=stack.url,
         bootstrap_servers=stack.bootstrap_servers,
         components=gone,
-        message=_no_room(directory),
+        message=unnamed_supervisor(directory) or _no_room(directory),
     )
+
+
+def unnamed_supervisor(directory: DataDir) -> str:
+    """One sentence where a supervisor runs that the status file does not name; empty otherwise."""
+    pid = supervisor_of(directory.root)
+    if pid is None:
+        return ""
+    return f"A stack runs here, and {directory.state} does not name it: end its supervisor with `kill {pid}`."
+
+
+def _with_supervisor(directory: DataDir, error: UsageError) -> UsageError:
+    """The error of a damaged status file, with what to do first if its stack runs."""
+    pid = supervisor_of(directory.root)
+    return error if pid is None else UsageError(f"{error} First end the stack's supervisor: `kill {pid}`.")
 
 
 def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None, str]:

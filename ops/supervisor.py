@@ -26,7 +26,7 @@ from ops.files import unusable
 from ops.install import install_keys, install_topics
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
-from ops.locks import lock_directory
+from ops.locks import lock_directory, name_holder
 from ops.log_completeness import check_log_complete
 from ops.options import UpOptions, check_addresses, settle
 from ops.ports import reachable
@@ -84,6 +84,7 @@ class Supervisor:
         """
         keep_private(self.directory.root)
         lock = lock_directory(self.directory.root)
+        name_holder(lock)
         before = {number: signal.signal(number, _raise_stop) for number in STOP_SIGNALS}
         is_ready = False
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from gateway.docs_gen.log import may_send
 from schemas.codec import SUBJECTS
 from schemas.command_rules import Rules, rules_of
@@ -46,11 +48,17 @@ def _row(field: dict[str, Any], rules: Rules) -> str:
     said = "; ".join(filter(None, (str(field.get("doc", "")).replace("|", "\\|"), rule)))
     if "default" in field:
         # Every field of the schema is in the bytes; this is its value if there is nothing to send.
-        none = (
-            "null" if field["default"] is None else f"`{field['default']}`" if field["default"] else "empty"
-        )
+        none = _default(field["default"])
         said = f"{said}; {none} if there is none" if said else f"{none} if there is none"
     return f"| `{field['name']}` | {_type(field['type'])} | {said} |"
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return f"`{value}`" if value else "empty"
+    return "empty" if value == [] else f"`{orjson.dumps(value).decode()}`"
 
 
 def _rule(rules: Rules) -> str:

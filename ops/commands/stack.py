@@ -25,7 +25,7 @@ from ops.file_modes import hide_secrets
 from ops.options import UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.roles import check_tls
-from ops.status import Stack, as_protocol, read_stack
+from ops.status import Stack, as_protocol, read_stack, unnamed_supervisor
 from placet.cli.session import Settings, console
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.event_signatures import REQUIRED
@@ -218,7 +218,7 @@ def _announce(stack: Stack, directory: DataDir, *, json: bool) -> None:
 
 
 def _print_table(stack: Stack, directory: DataDir) -> None:
-    if stack.state == STOPPED:
+    if stack.state == STOPPED and not unnamed_supervisor(directory):
         print_line(f"Nothing runs in {directory.root}; --data-dir names another directory.")
     print_line(
         f"{stack.state}: {stack.url or 'no gateway'}, Kafka at {stack.bootstrap_servers or 'no address'}"

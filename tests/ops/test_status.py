@@ -17,8 +17,10 @@ from ops import process
 from ops.component import BACKING_OFF, DEGRADED, FAILED, KAFKA, READY, STARTING, STOPPED, Component
 from ops.config import DataDir
 from ops.daemon import stop_stack
+from ops.errors import OpsError
 from ops.files import write_json
-from ops.status import Stack, as_protocol, read_stack, unwritable, write_stack
+from ops.locks import lock_directory, name_holder, supervisor_of
+from ops.status import Stack, as_protocol, read_stack, unnamed_supervisor, unwritable, write_stack
 
 OWN = os.getpid()
 # Beyond the largest process id that Linux gives out.
@@ -102,6 +104,38 @@ def test_read_stack_without_its_supervisor_is_stopped(
     seen = read_stack(directory)
     assert seen.state == STOPPED
     assert {part.state for part in seen.components} == {STOPPED}
+
+
+@pytest.mark.parametrize("text", [None, "zz", "[]", '{"state": "ready"}'])
+def test_running_supervisor_that_the_status_file_does_not_name_is_named(
+    directory: DataDir, text: str | None
+) -> None:
+    lock = lock_directory(directory.root)
+    name_holder(lock)
+    if text is not None:
+        directory.state.parent.mkdir()
+        directory.state.write_text(text)
+
+    with pytest.raises(OpsError, match=f"`kill {OWN}`"):
+        stop_stack(directory)
+    os.close(lock)
+
+    if text is None:
+        assert read_stack(directory) == Stack(STOPPED)
+        assert not stop_stack(directory)
+    else:
+        with pytest.raises(OpsError, match="remove it or fix it") as damaged:
+            stop_stack(directory)
+        assert "kill" not in str(damaged.value)
+
+
+def test_command_that_holds_the_directory_is_no_supervisor(directory: DataDir) -> None:
+    earlier = lock_directory(directory.root)
+    name_holder(earlier)
+    os.close(earlier)
+    lock = lock_directory(directory.root)
+    assert (supervisor_of(directory.root), unnamed_supervisor(directory)) == (None, "")
+    os.close(lock)
 
 
 def test_read_stack_failure_keeps_its_message(directory: DataDir, stack: Stack) -> None:

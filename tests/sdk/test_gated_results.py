@@ -54,6 +54,7 @@ async def test_gated_output_that_is_no_json_is_marked_and_never_handed_out_as_if
 
         assert await open_file("x") == {1, 2}
         recorded = desk.results[0]["output"]
+        assert recorded == {"placet_unrecorded_output": "not JSON: builtins.set"}
         desk.judge = ended(status="succeeded", output=recorded)
         with pytest.raises(placet.OutputNotRecorded):
             await open_file("x")
@@ -70,7 +71,7 @@ async def test_gated_output_too_large_is_reported_without_it() -> None:
 
         assert await read_all("x") == "x" * 5000
     assert desk.results[0]["outcome"] == "succeeded"
-    assert len(str(desk.results[0]["output"])) < 2000
+    assert desk.results[0]["output"] == {"placet_unrecorded_output": "refused as too_large"}
 
 
 async def test_gated_whose_result_can_not_be_reported_keeps_output_and_cause() -> None:

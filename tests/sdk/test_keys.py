@@ -77,3 +77,9 @@ async def test_unavailable_names_the_path_of_a_change_that_may_have_been_made(is
         with pytest.raises(placet.Unavailable) as caught:
             await (client.holds.decide("h1", "approve", digest="x") if is_change else client.holds.get("h1"))
     assert caught.value.path == ("/holds/h1/decision" if is_change else None)
+
+
+@pytest.mark.parametrize("key", ["", " a", "a ", "Freigabe-März", "a\n", "a" * 257])
+def test_key_that_no_gateway_would_take_is_refused_before_anything_is_sent(key: str) -> None:
+    with pytest.raises(ValueError, match="1 to 256 printable ASCII characters"), placet.idempotency_key(key):
+        pytest.fail("the block began")

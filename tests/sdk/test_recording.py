@@ -89,7 +89,6 @@ OUTPUTS = [
 ENDS = [
     pytest.param(lambda: 1, leave, SystemExit, id="encode-exits"),
     pytest.param(lambda: 1, interrupt, KeyboardInterrupt, id="encode-interrupts"),
-    pytest.param(lambda: Row(SystemExit), None, SystemExit, id="repr-exits"),
 ]
 
 

@@ -365,7 +365,7 @@ async def report_success(
         except Refused as refused:
             if refused.code not in ("too_large", "malformed", "invalid"):
                 raise
-            await _report(channel, cleared, {**body, "output": unrecorded(repr(told))})
+            await _report(channel, cleared, {**body, "output": unrecorded(f"refused as {refused.code}")})
     except PlacetError as error:
         raise ResultNotReported(cleared.call, output, "") from error
 

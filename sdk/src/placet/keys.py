@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from placet.transport.port import Request
+
+_KEY = re.compile(r"[!-~]([ -~]{0,254}[!-~])?")
 
 
 @dataclass
@@ -29,7 +32,14 @@ def idempotency_key(key: str) -> Iterator[None]:
 
     Args:
         key: 1 to 256 printable ASCII characters without spaces around them; another one for each change.
+
+    Raises:
+        ValueError: it is not such a key.
     """
+    if _KEY.fullmatch(key) is None:
+        raise ValueError(
+            f"{key!r} is no idempotency key: use 1 to 256 printable ASCII characters without spaces around them"
+        )
     token = _chosen.set(_Chosen(key))
     try:
         yield

@@ -1,6 +1,6 @@
 """Converts a function's result or exception into values that the log can record.
 
-`encode`, `__repr__`, `__str__` and the parts of a dataclass are user code. It is called beside the function, on
+`encode`, `__str__` and the parts of a dataclass are user code. It is called beside the function, on
 a thread of its caller and never on the client's own, and whatever it raises, something is recorded. Exceptions that
 end the process (KeyboardInterrupt, SystemExit) are kept, and raised once the log has the record.
 """
@@ -16,7 +16,6 @@ from placet.canonical import check_json
 
 T = TypeVar("T")
 Encode = Callable[[Any], Any]
-MOST_SHOWN_CHARS = 1000
 UNRECORDED = "placet_unrecorded_output"
 
 
@@ -44,7 +43,7 @@ def is_plain(output: Any) -> bool:
 
 
 def recordable_output(output: Any, encode: Encode | None) -> Recordable[Any]:
-    """An output in recorded form: as JSON, or marked as not recorded, with a text that shows what it was.
+    """An output in recorded form: as JSON, or marked as not recorded, with its type.
 
     Args:
         output: the function's return value.
@@ -55,41 +54,35 @@ def recordable_output(output: Any, encode: Encode | None) -> Recordable[Any]:
         value = encode(output) if encode is not None else _parts(output)
         check_json(value, "the output")
     except Exception:
-        return _shown(output, None)
+        return Recordable(_not_json(output))
     except BaseException as interrupt:
-        return _shown(output, interrupt)
+        return Recordable(_not_json(output), interrupt)
     return Recordable(value)
 
 
-def unrecorded(text: str) -> dict[str, str]:
-    """The value in the log in place of an output that cannot be recorded."""
-    return {UNRECORDED: text.encode("utf-8", "replace").decode()[:MOST_SHOWN_CHARS]}
+def unrecorded(why: str) -> dict[str, str]:
+    """The value in the log in place of an output that cannot be recorded; `why` has nothing of the output."""
+    return {UNRECORDED: why}
+
+
+def _not_json(output: Any) -> dict[str, str]:
+    # Its repr can show what its author never meant to be kept.
+    return unrecorded(f"not JSON: {type(output).__module__}.{type(output).__qualname__}")
 
 
 def recordable_failure(failure: BaseException) -> Recordable[str]:
     """An exception in recorded form: its type's name, and its message if it has one."""
     name = type(failure).__name__
     try:
-        return Recordable(f"{name}: {failure}".encode("utf-8", "replace").decode())
+        message = str(failure).encode("utf-8", "replace").decode()
     except Exception as unsaid:
         return Recordable(f"{name} (its text failed: {type(unsaid).__name__})")
     except BaseException as interrupt:
         return Recordable(f"{name} (its text failed: {type(interrupt).__name__})", interrupt)
+    return Recordable(f"{name}: {message}" if message else name)
 
 
 def _parts(output: Any) -> Any:
     if dataclasses.is_dataclass(output) and not isinstance(output, type):
         return dataclasses.asdict(output)
     return output
-
-
-def _shown(output: Any, interrupt: BaseException | None) -> Recordable[Any]:
-    kind = f"{type(output).__module__}.{type(output).__qualname__}"
-    try:
-        return Recordable(unrecorded(repr(output)), interrupt)
-    except Exception as unshown:
-        return Recordable(unrecorded(f"<{kind}: its repr failed: {type(unshown).__name__}>"), interrupt)
-    except BaseException as later:
-        return Recordable(
-            unrecorded(f"<{kind}: its repr failed: {type(later).__name__}>"), interrupt or later
-        )

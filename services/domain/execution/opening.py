@@ -1,4 +1,4 @@
-"""Opening a hold: its id, deadlines and authority, from a verdict or a request."""
+"""Opening a call's hold: its id, deadlines and authority, from a verdict. `requests.py` opens those of questions."""
 
 import json
 from typing import Any

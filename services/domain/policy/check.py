@@ -100,6 +100,7 @@ def _problems(
         yield from _unreachable(document.rules)
         yield from _allowing_all(document.rules)
         yield from _reads_nothing(document.rules)
+        yield from _escalates_before_its_timeout(document)
     if known_tools is not None:
         yield from unknown_tools(readable.rules, known_tools)
 
@@ -152,7 +153,8 @@ def check_value(
 ) -> tuple[PolicyDocument | None, list[Problem]]:
     """As `check_text`, for parsed JSON or YAML. An error of form hides no other problem."""
     document, readable, faults = _read(value)
-    return document, [*faults, *_beside(faults, _problems(document, readable, known_tools, tenant))]
+    problems = [*faults, *_beside(faults, _problems(document, readable, known_tools, tenant))]
+    return document, sorted(problems, key=_rank)
 
 
 def _read(value: Any) -> tuple[PolicyDocument | None, PolicyDocument, tuple[Problem, ...]]:
@@ -180,6 +182,24 @@ def _reads_nothing(rules: tuple[Rule, ...]) -> Iterator[Problem]:
             message = "memory.approved is always empty: it contains only the values of rules without a limit of uses"
             advice = "set scope rule and max_uses: unlimited in the remember of a rule that holds"
             yield warning(f"rules[{index}].when", "reads_nothing", f"{message}; {advice}")
+
+
+def _escalates_before_its_timeout(document: PolicyDocument) -> Iterator[Problem]:
+    """A warning for each hold whose timeout never escalates, because the hold has escalated by then."""
+    for index, rule in enumerate(document.rules):
+        hold = rule.hold
+        if rule.then != "hold" or hold is None or hold.on_timeout != "escalate" or hold.escalate is None:
+            continue
+        timeout, after = (
+            hold.timeout_seconds or document.defaults.timeout_seconds,
+            hold.escalate.after_seconds,
+        )
+        if after < timeout:
+            message = f"the hold escalates after {after} s, so its timeout after {timeout} s denies the call"
+            advice = (
+                f"say deny, or set escalate.after_seconds to {timeout}: the hold then waits as long again"
+            )
+            yield warning(f"rules[{index}].hold.on_timeout", "escalates_before", f"{message}; {advice}")
 
 
 def _reads_memory(condition: str) -> bool:

@@ -35,6 +35,20 @@ def test_check_rule_that_allows_everything_is_a_warning() -> None:
     assert codes(rule("then: allow")) == [("rules[0]", "allows_all", "warning")]
 
 
+@pytest.mark.parametrize(
+    ("hold", "found"),
+    [
+        ("on_timeout: escalate, timeout_seconds: 4, escalate: {after_seconds: 2, roles: [cfo]}", True),
+        ("on_timeout: escalate, escalate: {after_seconds: 2, roles: [cfo]}", True),
+        ("on_timeout: escalate, timeout_seconds: 4, escalate: {after_seconds: 4, roles: [cfo]}", False),
+        ("on_timeout: deny, timeout_seconds: 4, escalate: {after_seconds: 2, roles: [cfo]}", False),
+    ],
+)
+def test_check_hold_that_has_escalated_before_its_timeout_is_a_warning(hold: str, found: bool) -> None:
+    expected = [("rules[0].hold.on_timeout", "escalates_before", "warning")] if found else []
+    assert codes(rule(f"match: {{tools: [pay]}}, then: hold, hold: {{{hold}}}")) == expected
+
+
 def test_check_rule_behind_one_that_takes_all_is_a_warning() -> None:
     text = "policy: p\nrules: [{id: a, then: hold}, {id: b, then: deny}]"
 

@@ -15,7 +15,12 @@ from placet.cli.session import JsonFlag, connect, every, print_json, print_table
 from placet.models import AuditRow
 
 audit_app = typer.Typer(
-    name="audit", help="Who did what, when.", cls=group_class("audit"), invoke_without_command=True
+    name="audit",
+    help="Who did what, when.",
+    cls=group_class("audit"),
+    rich_markup_mode=None,
+    add_completion=False,
+    invoke_without_command=True,
 )
 
 

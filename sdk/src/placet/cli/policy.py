@@ -32,6 +32,8 @@ app = typer.Typer(
     name="policy",
     help="Check, test, compare, publish and retire policies.",
     cls=group_class("policy"),
+    rich_markup_mode=None,
+    add_completion=False,
     no_args_is_help=True,
 )
 

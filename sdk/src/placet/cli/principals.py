@@ -24,6 +24,8 @@ principals_app = typer.Typer(
     name="principals",
     help="People and services, their accounts and roles.",
     cls=group_class("principals"),
+    rich_markup_mode=None,
+    add_completion=False,
     invoke_without_command=True,
 )
 

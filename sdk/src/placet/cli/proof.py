@@ -63,7 +63,9 @@ def fetch(
 @app.command()
 def prove(
     context: typer.Context,
-    event_id: Annotated[str, typer.Argument(metavar="ID", help="An event id that `placet audit` shows.")],
+    event_id: Annotated[
+        str, typer.Argument(metavar="ID", help="The event_id of an entry in `placet audit --json`.")
+    ],
     out: Annotated[Path | None, typer.Option(help="The file for the proof. Default: print it.")] = None,
     since_head: Annotated[
         Path | None,

@@ -23,6 +23,8 @@ app = typer.Typer(
     name="rules",
     help="Standing rules: approvals that are remembered for other runs.",
     cls=group_class("rules"),
+    rich_markup_mode=None,
+    add_completion=False,
     invoke_without_command=True,
 )
 RuleId = Annotated[

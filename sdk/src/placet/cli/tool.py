@@ -15,7 +15,12 @@ from placet.cli.plugins import group_class
 from placet.cli.session import JsonFlag, connect, console, print_json, published_line, read_object
 
 app = typer.Typer(
-    name="tool", help="Publish tools.", cls=group_class("tool"), no_args_is_help=True, rich_markup_mode=None
+    name="tool",
+    help="Publish tools.",
+    cls=group_class("tool"),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
 )
 
 

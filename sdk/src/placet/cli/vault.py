@@ -27,6 +27,8 @@ app = typer.Typer(
     name="vault",
     help="Erase sensitive values, and manage the keys that seal them.",
     cls=group_class("vault"),
+    rich_markup_mode=None,
+    add_completion=False,
     no_args_is_help=True,
 )
 
