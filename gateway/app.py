@@ -74,6 +74,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     app = routed_app()
     app.state.gateway = gateway
     app.router.routes.append(WebSocketRoute("/v1/ws", ws.endpoint))
+    app.router.routes.append(WebSocketRoute("/{path:path}", ws.nowhere))
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(ClientDisconnect, _gone)

@@ -140,8 +140,9 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.ID_REUSED: Meaning(
         409,
-        "The id that the client chose is taken by a request with another body.",
-        "Choose another id, or send the first body again to get its answer.",
+        "The id that the client chose is taken by a request with another body, or the attempt has reported another"
+        " result already.",
+        "Choose another id, or send the first body again to get its answer. The first result stays.",
     ),
     Refusal.IDEMPOTENCY_KEY_REUSED: Meaning(
         409,

@@ -77,7 +77,7 @@ as the first message within 5 seconds:
 The answer is `authenticated`. You need not wait for it. A connection with a token in the URL, or from a browser page
 of an origin that the gateway does not permit, is refused before the socket opens.
 
-Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one closes the socket with 1009. Close code
+Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one, or one in more than a thousand fragments ([doors.md](doors.md)), closes the socket with 1009. Close code
 {NOT_AUTHENTICATED} means that the token was missing, not accepted, or has expired: get a new one and connect again.
 An open socket is also closed with it when the key of its token is withdrawn or the roles of its subject change,
 whether or not anything is sent. If the `error` before it has the code `invalid`, the first message (or the header

@@ -99,9 +99,10 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def handle_cont(self, event: Frame) -> None:
         """Add a fragment to a message."""
-        super().handle_cont(event)
         if len(self.frames) > self.bounds.fragments:
-            self.lingering.abort()
+            self._fail(CloseCode.MESSAGE_TOO_BIG, f"a message has at most {self.bounds.fragments} fragments")
+        elif not self.close_sent:
+            super().handle_cont(event)
 
     def send_receive_event_to_app(self) -> None:
         """Deliver a complete message; a text that is not UTF-8 closes the connection with 1007."""
@@ -113,8 +114,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             text = data.decode()
         except UnicodeDecodeError:
             # uvicorn would log each of them as an error of its own, with a traceback.
-            self.conn.fail(CloseCode.INVALID_DATA, "a text must be UTF-8")
-            self.handle_parser_exception()
+            self._fail(CloseCode.INVALID_DATA, "a text must be UTF-8")
             return
         self.queue.put_nowait({"type": "websocket.receive", "text": text})
         if not self.read_paused:
@@ -136,13 +136,13 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def handle_ping(self) -> None:
         """Answer a ping."""
-        self._count_control()
-        super().handle_ping()
+        if self._is_within_controls():
+            super().handle_ping()
 
     def handle_pong(self, event: Frame) -> None:
         """Count an answer to a ping."""
-        self._count_control()
-        super().handle_pong(event)
+        if self._is_within_controls():
+            super().handle_pong(event)
 
     def handle_parser_exception(self) -> None:
         """Send the error of the received bytes, and close."""
@@ -200,13 +200,20 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def _open_wide(self) -> None:
         self.conn.max_message_size = self.config.ws_max_size
 
-    def _count_control(self) -> None:
+    def _is_within_controls(self) -> bool:
+        """Count a control frame; end the connection if there were too many before the token, or none is read."""
         self._controls += 1
-        is_unauthenticated = (
-            not self.client_connection.is_authenticated and self._controls > self.bounds.first_controls
-        )
-        if is_unauthenticated or self.transport.get_write_buffer_size() > self.bounds.first_bytes:
+        if self.transport.get_write_buffer_size() > self.bounds.first_bytes:
             self.lingering.abort()
+        elif not self.client_connection.is_authenticated and self._controls > self.bounds.first_controls:
+            self._fail(CloseCode.POLICY_VIOLATION, "authenticate before you send more pings")
+        return not self.close_sent
+
+    def _fail(self, code: CloseCode, reason: str) -> None:
+        """Close because of what the client sent; the rest of it is dropped."""
+        if not self.close_sent:
+            self.conn.fail(code, reason)
+            self.handle_parser_exception()
 
     def _parse_handshake(self, head: bytes) -> None:
         super().data_received(head)

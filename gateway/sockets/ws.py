@@ -21,7 +21,7 @@ import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.authentication import PROJECT_HEADER, Authentication, project_of
-from gateway.problems import Problem, message_of, response
+from gateway.problems import Problem, message_of, not_found, response
 from gateway.server.unauthenticated import mark_request_authenticated
 from gateway.server.websocket import TEXTS, WRITTEN_BYTES
 from gateway.service.served import Served
@@ -71,6 +71,11 @@ async def endpoint(websocket: WebSocket) -> None:
             with suppress(WebSocketDisconnect, RuntimeError):
                 await websocket.close(FAILED, "the gateway has failed: connect again")
             raise
+
+
+async def nowhere(websocket: WebSocket) -> None:
+    """Refuse a WebSocket at any other address."""
+    await websocket.send_denial_response(response(not_found("resource")))
 
 
 def _unwelcome(websocket: WebSocket, gateway: Served) -> Problem | None:

@@ -113,6 +113,25 @@ async def test_case_30_strange_handshakes_write_no_traceback(
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (frame(1, b"a", first=0) + frame(0, b"", first=0) * 1_026, 1009),
+        (frame(9, b"") * 17, 1008),
+    ],
+    ids=["fragments", "pings before the token"],
+)
+async def test_case_30_socket_over_a_limit_is_closed_with_its_code(port: int, sent: bytes, code: int) -> None:
+    async with connected(port) as (reader, writer):
+        writer.write(GET + HANDSHAKE + b"\r\n")
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(sent)
+        answer = await answer_of(reader)
+    # The last frame: FIN and close, its length, and the code.
+    start = answer.rindex(b"\x88")
+    assert int.from_bytes(answer[start + 2 : start + 4]) == code
+
+
 async def test_case_30_what_the_application_still_sends_after_a_strange_frame_writes_no_traceback(
     port: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from host.key_files import SigningKey
+from projections.audit.trees import Trees
+from projections.batching import Batcher, Chunk
+from projections.cache import RowCache
 from projections.store.port import Position
 from projections.tables.agents import AGENTS
 from projections.tables.answers import ANSWERS
@@ -19,13 +25,14 @@ from projections.tables.holds import HOLDS
 from projections.tables.log import ADOPTIONS, DEAD_LETTERS, SKIPPED_RECORDS
 from projections.tables.standing_rules import RULE_USES, STANDING_RULES
 from schemas.canonical import canonical
+from schemas.event_signatures import ANYWHERE, EventSigner, LogSignatures
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events import rules as r
 from schemas.events.definitions import PolicyRetired
 from schemas.headers import read_event
 from schemas.ids import definition_key, rule_uses_key
-from schemas.record import RawRecord
+from schemas.record import OutRecord, RawRecord
 from schemas.refusals import Refusal
 from tests.projections.filling import TOPICS, Filler
 from tests.projections.histories import (
@@ -320,13 +327,32 @@ def test_rows_of_two_tenants_with_the_same_ids_stay_apart(filler: Filler) -> Non
 
 
 def _apply(filler: Filler, position: Position, records: list[RawRecord]) -> None:
-    from projections.audit.trees import Trees
-    from projections.batching import Batcher, Chunk
-    from projections.cache import RowCache
-
     filler.store.apply(
         Batcher(TOPICS, RowCache(filler.store), Trees(filler.store)).batch([Chunk(position, records)])
     )
+
+
+def test_case_32_copy_of_what_counted_in_an_earlier_batch_is_told_as_a_forgery(
+    filler: Filler, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = SigningKey("d1", Ed25519PrivateKey.generate())
+    keys: Any = {"d1": key.private_key.public_key()}.get
+    log = LogSignatures(keys, {TOPICS.executions: (0,)})
+    builder = LogBuilder(1).claim_all()
+    many_runs(builder, 1, seed=5)
+    unsigned = builder.records[0]
+    sign = EventSigner(key).sign
+    (claim,) = sign(TOPICS.executions, 0, ANYWHERE, [OutRecord(*unsigned[0][3:])])
+    batch = sign(TOPICS.executions, 0, 1, [OutRecord(*raw[3:]) for raw in unsigned[1:5]])
+    counting = [RawRecord(0, offset, 0, *record) for offset, record in enumerate((claim, *batch))]
+    batcher = Batcher(TOPICS, RowCache(filler.store), Trees(filler.store), log)
+    for records in (counting, [counting[1]._replace(offset=5)]):
+        position = next(iter(filler.store.positions()), Position(TOPICS.executions, 0, "t1"))
+        filler.store.apply(batcher.batch([Chunk(position, records)]))
+        batcher.written()
+
+    assert [record.levelname for record in caplog.records] == ["CRITICAL"]
+    assert "@5 is not signed by a decider for this place" in caplog.text
 
 
 def test_standing_rule_is_one_row_as_it_stands_and_each_word_on_it_an_audit_row(filler: Filler) -> None:
