@@ -77,7 +77,8 @@ as the first message within 5 seconds:
 The answer is `authenticated`. You need not wait for it. A connection with a token in the URL, or from a browser page
 of an origin that the gateway does not permit, is refused before the socket opens.
 
-Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one, or one in more than a thousand fragments ([doors.md](doors.md)), closes the socket with 1009. Close code
+Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one, or one in more than
+1,024 fragments, closes the socket with 1009. Close code
 {NOT_AUTHENTICATED} means that the token was missing, not accepted, or has expired: get a new one and connect again.
 An open socket is also closed with it when the key of its token is withdrawn or the roles of its subject change,
 whether or not anything is sent. If the `error` before it has the code `invalid`, the first message (or the header
@@ -85,7 +86,7 @@ whether or not anything is sent. If the `error` before it has the code `invalid`
 permitted in the `project` that `authenticate` or the header names (the `error` before it is 403 `not_authorised`):
 leave the project out, or get a token of that project or of the whole tenant; an unchanged retry ends the same way.
 1007 means that a text frame was not UTF-8.
-{TOO_FAST} means too many messages, or answers that are not read. {TRY_LATER} means try again in a moment.
+{TOO_FAST} means too many messages, too many pings before the token, or answers that are not read. {TRY_LATER} means try again in a moment.
 {RESTARTING} means that the gateway is stopping: connect again at once, to any gateway, with your cursor.
 {FAILED} means that the gateway has failed on this socket: connect again with your cursor.
 

@@ -1,4 +1,4 @@
-"""How a socket is closed whose token is believed and may not do what it asks for, and what the client makes of it."""
+"""How a socket is refused: its address is unknown, or its token is valid and may not do what it asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from contextlib import aclosing
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from placet import AsyncPlacet
 from placet.errors import NotAuthorised
@@ -35,3 +35,12 @@ async def test_token_of_another_project_is_closed_with_a_code_of_its_own(bot: Ca
         async with asyncio.timeout(10), client.execution():
             raise AssertionError("it was let in")
     await client.close()
+
+
+@pytest.mark.parametrize("more", ["2", "/", "/../holds"])
+async def test_handshake_at_another_address_finds_nothing(bot: Caller, more: str) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with raw_socket(bot.url, more):
+            pass
+    answer = refused.value.response
+    assert (answer.status_code, json.loads(answer.body)["code"]) == (404, "not_found")

@@ -235,15 +235,6 @@ async def test_foreign_origin_is_refused_before_the_socket_opens(bot: Caller, or
     assert refused.value.response.status_code == 403
 
 
-@pytest.mark.parametrize("more", ["2", "/", "/../holds"])
-async def test_handshake_at_another_address_finds_nothing(bot: Caller, more: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        async with raw_socket(bot.url, more):
-            pass
-    answer = refused.value.response
-    assert (answer.status_code, json.loads(answer.body)["code"]) == (404, "not_found")
-
-
 async def test_own_origin_is_welcome(bot: Caller) -> None:
     async with raw_socket(bot.url, origin=bot.url) as connection:
         await connection.send(json.dumps({"type": "authenticate", "token": bot.token}))
