@@ -86,7 +86,8 @@ whether or not anything is sent. If the `error` before it has the code `invalid`
 permitted in the `project` that `authenticate` or the header names (the `error` before it is 403 `not_authorised`):
 leave the project out, or get a token of that project or of the whole tenant; an unchanged retry ends the same way.
 1007 means that a text frame was not UTF-8.
-{TOO_FAST} means too many messages, too many pings before the token, or answers that are not read. {TRY_LATER} means try again in a moment.
+{TOO_FAST} means too many messages, too many pings before the token, or answers that are not read.
+{TRY_LATER} means try again in a moment.
 {RESTARTING} means that the gateway is stopping: connect again at once, to any gateway, with your cursor.
 {FAILED} means that the gateway has failed on this socket: connect again with your cursor.
 
