@@ -8,6 +8,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
+from ops import process
 from ops.errors import DataDirectoryInUseError
 from ops.files import unusable
 
@@ -43,19 +44,25 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
 
 def name_holder(lock: int) -> None:
     """Write into a held lock file that this process supervises a stack, for `supervisor_of`."""
+    pid = os.getpid()
     # Only messages use it: a full disk prevents nothing.
     with suppress(OSError):
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        os.pwrite(lock, f"{pid} {process.started_ticks(pid)}".encode(), 0)
 
 
 def supervisor_of(directory: Path) -> int | None:
     """The process that supervises a stack in a directory, by the lock and not by the status file."""
     try:
         with (directory / "lock").open("rb") as file:
+            named = [int(word) for word in file.read().split()]
+            # The lock is tried only if it names a living process: a stack that starts meanwhile would be refused.
+            if len(named) != 2 or not process.is_same(*named):
+                return None
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return int(file.read() or b"0") or None
+                return named[0]
     except FileNotFoundError:
         return None
+    # In a copy of the directory of a stack that runs.
     return None

@@ -58,20 +58,16 @@ def read_stack(directory: DataDir) -> Stack:
         UsageError: The supervisor's status file is damaged.
     """
     try:
-        written = read_json(directory.state)
+        written = _read_written(directory)
     except UsageError as error:
-        raise _with_supervisor(directory, error) from error
+        pid = supervisor_of(directory.root)
+        if pid is None:
+            raise
+        raise UsageError(f"{error} First end the stack's supervisor: `kill {pid}`.") from error
     if written is None:
         return Stack(STOPPED, message=unnamed_supervisor(directory) or _no_room(directory))
-    written.pop("at", None)
-    # In a copy that was made while the stack ran, the supervisor is another directory's.
-    is_here = written.pop("place", None) in (None, _place(directory))
-    try:
-        told = [Component(**row) for row in written.pop("components")]
-        stack = Stack(**written)
-    except (KeyError, TypeError) as error:
-        raise _with_supervisor(directory, damaged(directory.state, error)) from error
-    components = observed(told, directory)
+    stack, is_here = written
+    components = observed(stack.components, directory)
     stack = replace(stack, components=components)
     if stack.state in (STOPPED, FAILED):
         return replace(stack, message=stack.message or _no_room(directory))
@@ -87,18 +83,31 @@ def read_stack(directory: DataDir) -> Stack:
     )
 
 
+def _read_written(directory: DataDir) -> tuple[Stack, bool] | None:
+    """The supervisor's status file, and whether its supervisor is this directory's; None without the file.
+
+    Raises:
+        UsageError: The file is damaged.
+    """
+    written = read_json(directory.state)
+    if written is None:
+        return None
+    written.pop("at", None)
+    # In a copy that was made while the stack ran, the supervisor is another directory's.
+    is_here = written.pop("place", None) in (None, _place(directory))
+    try:
+        components = tuple(Component(**row) for row in written.pop("components"))
+        return Stack(**written, components=components), is_here
+    except (KeyError, TypeError) as error:
+        raise damaged(directory.state, error) from error
+
+
 def unnamed_supervisor(directory: DataDir) -> str:
     """One sentence where a supervisor runs that the status file does not name; empty otherwise."""
     pid = supervisor_of(directory.root)
     if pid is None:
         return ""
     return f"A stack runs here, and {directory.state} does not name it: end its supervisor with `kill {pid}`."
-
-
-def _with_supervisor(directory: DataDir, error: UsageError) -> UsageError:
-    """The error of a damaged status file, with what to do first if its stack runs."""
-    pid = supervisor_of(directory.root)
-    return error if pid is None else UsageError(f"{error} First end the stack's supervisor: `kill {pid}`.")
 
 
 def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str | None, str]:

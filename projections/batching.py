@@ -9,6 +9,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TypeGuard
 
 from projections.audit.trees import Trees
@@ -36,7 +37,7 @@ from projections.tables.log import ADOPTIONS, DEAD_LETTERS, SKIPPED_RECORDS, Dea
 from projections.tables.standing_rules import RULE_USES, STANDING_RULES
 from schemas.audit import TopicRole, has_leaf
 from schemas.canonical import sha256_hex
-from schemas.event_signatures import LogSignatures, TopicSignatures
+from schemas.event_signatures import LogSignatures
 from schemas.events.executions import CommandAbandoned, CommandRefused, is_reuse_refusal
 from schemas.events.holds import DecisionRefused
 from schemas.events.log import LOG_EVENTS, DefinitionsAdopted, WriterClaimed
@@ -87,9 +88,8 @@ class Batcher:
         self._topics = topics
         self._rows = rows
         self._trees = trees
-        self._signatures = signatures
         # One of each topic for as long as this reads: it remembers which records counted and which were displaced.
-        self._of_topics: dict[str, TopicSignatures] = {}
+        self._signatures_of = cache(signatures.of) if signatures else None
 
     def batch(self, chunks: Sequence[Chunk]) -> Batch:
         """Returns the batch for these records."""
@@ -121,7 +121,7 @@ class Batcher:
 
     def _chunk(self, chunk: Chunk, gathered: Gathered) -> Move:
         position = chunk.position
-        rule = TermRule(position.claim, self._signatures_of(position.topic))
+        rule = TermRule(position.claim, self._signatures_of(position.topic) if self._signatures_of else None)
         if position.topic == self._topics.dead_letters:
             gathered.dead_letters.extend(map(dead_letter_row, chunk.records))
         else:
@@ -129,13 +129,6 @@ class Batcher:
         last = chunk.records[-1]
         after = replace(position, next_offset=last.offset + 1, claim=rule.claim, record_id=record_id_of(last))
         return Move(position if position.next_offset or position.record_id else None, after)
-
-    def _signatures_of(self, topic: str) -> TopicSignatures | None:
-        if self._signatures is None:
-            return None
-        if topic not in self._of_topics:
-            self._of_topics[topic] = self._signatures.of(topic)
-        return self._of_topics[topic]
 
     def _admit(self, chunk: Chunk, rule: TermRule, gathered: Gathered) -> None:
         topic = chunk.position.topic

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 SERVERS = "broker or stack or postgres"
 # Rooms of which no test needs a server, and one of which all do: who has no use for one does not collect it.
 # tests/house/test_servers.py holds them to it.
-WITHOUT_SERVERS = ("golden", "host", "house", "schemas", "sdk", "simulation", "vitals", "words")
+WITHOUT_SERVERS = ("actions", "golden", "host", "house", "schemas", "sdk", "simulation", "vitals")
 ALL_ON_SERVERS = "tests/integration"
 
 

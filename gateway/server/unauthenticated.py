@@ -3,7 +3,7 @@
 A connection is authenticated once one of its requests had a valid token. The number of others is limited, for each
 address and in total: for one too many, the oldest of the address with the most is closed. A client with a token is
 unauthenticated only between connecting and its first request, so an attacker who opens silent connections up to the
-limit disconnections its own.
+limit closes its own.
 """
 
 from __future__ import annotations

@@ -136,12 +136,12 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def handle_ping(self) -> None:
         """Answer a ping."""
-        if self._is_within_controls():
+        if self._count_control():
             super().handle_ping()
 
     def handle_pong(self, event: Frame) -> None:
         """Count an answer to a ping."""
-        if self._is_within_controls():
+        if self._count_control():
             super().handle_pong(event)
 
     def handle_parser_exception(self) -> None:
@@ -200,8 +200,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def _open_wide(self) -> None:
         self.conn.max_message_size = self.config.ws_max_size
 
-    def _is_within_controls(self) -> bool:
-        """Count a control frame; end the connection if there were too many before the token, or none is read."""
+    def _count_control(self) -> bool:
+        """Count a control frame, and end the connection if there are too many; True if the frame is handled."""
         self._controls += 1
         if self.transport.get_write_buffer_size() > self.bounds.first_bytes:
             self.lingering.abort()

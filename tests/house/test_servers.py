@@ -33,6 +33,7 @@ def test_parts_of_the_suite_lose_no_test(request: pytest.FixtureRequest) -> None
         for file in all_on_servers.rglob("test_*.py")
         if "\npytestmark = [pytest.mark.stack, " not in file.read_text("utf-8")
     ] == []
+    assert [room for room in WITHOUT_SERVERS if not (ROOT / "tests" / room).is_dir()] == []
     rooms = tuple(f"tests/{room}/" for room in WITHOUT_SERVERS)
     assert [
         item.nodeid

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
@@ -127,6 +128,27 @@ def test_running_supervisor_that_the_status_file_does_not_name_is_named(
         with pytest.raises(OpsError, match="remove it or fix it") as damaged:
             stop_stack(directory)
         assert "kill" not in str(damaged.value)
+
+
+def test_copy_of_the_directory_of_a_running_stack_has_no_supervisor(
+    directory: DataDir, tmp_path: Path
+) -> None:
+    lock = lock_directory(directory.root)
+    name_holder(lock)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    shutil.copy(directory.root / "lock", copy / "lock")
+    assert (supervisor_of(directory.root), supervisor_of(copy)) == (OWN, None)
+    os.close(lock)
+
+
+def test_lock_of_a_supervisor_that_has_ended_is_not_tried(
+    directory: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stack that starts at that moment would find its directory in use."""
+    (directory.root / "lock").write_text(f"{NOBODY} 1")
+    monkeypatch.setattr(fcntl, "flock", lambda *_: pytest.fail("the lock was tried"))
+    assert supervisor_of(directory.root) is None
 
 
 def test_command_that_holds_the_directory_is_no_supervisor(directory: DataDir) -> None:

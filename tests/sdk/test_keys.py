@@ -4,7 +4,8 @@ import pytest
 from starlette.responses import JSONResponse, Response
 
 import placet
-from placet import AsyncPlacet, Placet
+from gateway.idempotency import KEY_PATTERN
+from placet import AsyncPlacet, Placet, keys
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
@@ -83,3 +84,7 @@ async def test_unavailable_names_the_path_of_a_change_that_may_have_been_made(is
 def test_key_that_no_gateway_would_take_is_refused_before_anything_is_sent(key: str) -> None:
     with pytest.raises(ValueError, match="1 to 256 printable ASCII characters"), placet.idempotency_key(key):
         pytest.fail("the block began")
+
+
+def test_form_of_a_key_is_the_gateways() -> None:
+    assert f"^{keys._KEY.pattern}$" == KEY_PATTERN

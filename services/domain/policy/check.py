@@ -48,9 +48,8 @@ def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument 
         rules, then how it and the policies in force shadow each other.
     """
     document, readable, faults = _read(value)
-    problems = [*faults, *_beside(faults, _problems(document, readable, beside.tools))]
-    problems[:0] = _beside(faults, _of_place(readable, name, beside))
-    problems.sort(key=_rank)
+    of_place = _of_place(readable, name, beside)
+    problems = _ordered(faults, _problems(document, readable, beside.tools), of_place)
     if document is not None and all(problem.severity == "warning" for problem in problems):
         version = 1 + max(
             (one.version for one in beside.policies if _is(one, name, beside.project)), default=0
@@ -58,6 +57,13 @@ def check_beside(value: Any, name: str, beside: Beside) -> tuple[PolicyDocument 
         mine = Standing(document, version, beside.project, beside.tenant)
         problems.extend(shadows(mine, beside.policies))
     return document, problems
+
+
+def _ordered(
+    faults: tuple[Problem, ...], others: Iterable[Problem], of_place: Iterable[Problem] = ()
+) -> list[Problem]:
+    """The errors of form and the other problems, in the order in which they are told."""
+    return sorted([*_beside(faults, of_place), *faults, *_beside(faults, others)], key=_rank)
 
 
 def _rank(problem: Problem) -> tuple[bool, int]:
@@ -153,8 +159,7 @@ def check_value(
 ) -> tuple[PolicyDocument | None, list[Problem]]:
     """As `check_text`, for parsed JSON or YAML. An error of form hides no other problem."""
     document, readable, faults = _read(value)
-    problems = [*faults, *_beside(faults, _problems(document, readable, known_tools, tenant))]
-    return document, sorted(problems, key=_rank)
+    return document, _ordered(faults, _problems(document, readable, known_tools, tenant))
 
 
 def _read(value: Any) -> tuple[PolicyDocument | None, PolicyDocument, tuple[Problem, ...]]:

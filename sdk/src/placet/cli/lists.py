@@ -10,18 +10,11 @@ import typer
 
 from placet.cli.choices import a_time
 from placet.cli.lines import begun
-from placet.cli.plugins import group_class
+from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, connect, every, print_json, print_table
 from placet.models import AuditRow
 
-audit_app = typer.Typer(
-    name="audit",
-    help="Who did what, when.",
-    cls=group_class("audit"),
-    rich_markup_mode=None,
-    add_completion=False,
-    invoke_without_command=True,
-)
+audit_app = new_group("audit", help="Who did what, when.", invoke_without_command=True)
 
 
 def tools(context: typer.Context, as_json: JsonFlag = False) -> None:

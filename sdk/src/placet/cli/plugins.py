@@ -158,9 +158,7 @@ def _about(full: str) -> str:
 
 
 def _group_app(full: str) -> typer.Typer:
-    app = typer.Typer(
-        cls=group_class(full), add_completion=False, rich_markup_mode=None, no_args_is_help=True
-    )
+    app = new_group(full, no_args_is_help=True)
 
     @app.callback(help=_about(full))
     def group() -> None:
@@ -197,6 +195,11 @@ def _command(name: str, function: Callable[..., Any]) -> Any:
     broken = function.__name__ == "unavailable"
     app.command(name, cls=nonempty.Command, context_settings=settings if broken else None)(function)
     return typer.main.get_command(app)
+
+
+def new_group(prefix: str, **settings: Any) -> typer.Typer:
+    """A group of commands whose help is shown as that of all others; `settings` are typer's."""
+    return typer.Typer(cls=group_class(prefix), add_completion=False, rich_markup_mode=None, **settings)
 
 
 def group_class(prefix: str) -> type[TyperGroup]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from placet.cli import policy_warnings, safe
-from placet.cli.plugins import group_class
+from placet.cli.plugins import new_group
 from placet.cli.policy_name import names_in
 from placet.cli.session import (
     JsonFlag,
@@ -28,14 +28,7 @@ from placet.cli.session import (
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
-app = typer.Typer(
-    name="policy",
-    help="Check, test, compare, publish and retire policies.",
-    cls=group_class("policy"),
-    rich_markup_mode=None,
-    add_completion=False,
-    no_args_is_help=True,
-)
+app = new_group("policy", help="Check, test, compare, publish and retire policies.", no_args_is_help=True)
 
 
 @app.callback()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.plugins import group_class
+from placet.cli.plugins import new_group
 from placet.cli.session import (
     JsonFlag,
     connect,
@@ -20,12 +20,9 @@ from placet.cli.session import (
     read_object,
 )
 
-principals_app = typer.Typer(
-    name="principals",
+principals_app = new_group(
+    "principals",
     help="People and services, their accounts and roles.",
-    cls=group_class("principals"),
-    rich_markup_mode=None,
-    add_completion=False,
     invoke_without_command=True,
 )
 

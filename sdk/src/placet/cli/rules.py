@@ -10,7 +10,7 @@ import typer
 from placet.cli import safe
 from placet.cli.choices import RULE_STATUSES, completing, one_of, rule_ids
 from placet.cli.lines import print_with_texts
-from placet.cli.plugins import group_class
+from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json
 from placet.errors import NotAuthorised
 from placet.ids import check_id
@@ -19,12 +19,9 @@ from placet.models import StandingRule
 if TYPE_CHECKING:
     from placet.sync import Placet
 
-app = typer.Typer(
-    name="rules",
+app = new_group(
+    "rules",
     help="Standing rules: approvals that are remembered for other runs.",
-    cls=group_class("rules"),
-    rich_markup_mode=None,
-    add_completion=False,
     invoke_without_command=True,
 )
 RuleId = Annotated[

@@ -11,17 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from placet.cli import safe
-from placet.cli.plugins import group_class
+from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, connect, console, print_json, published_line, read_object
 
-app = typer.Typer(
-    name="tool",
-    help="Publish tools.",
-    cls=group_class("tool"),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-)
+app = new_group("tool", help="Publish tools.", no_args_is_help=True)
 
 
 @app.callback()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.plugins import group_class
+from placet.cli.plugins import new_group
 from placet.cli.session import (
     JsonFlag,
     connect,
@@ -23,12 +23,9 @@ from placet.ids import check_id
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; it is recorded.")]
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
-app = typer.Typer(
-    name="vault",
+app = new_group(
+    "vault",
     help="Erase sensitive values, and manage the keys that seal them.",
-    cls=group_class("vault"),
-    rich_markup_mode=None,
-    add_completion=False,
     no_args_is_help=True,
 )
 
