@@ -138,11 +138,13 @@ class PostgresViewStore:
         self._dialect = dialect_of(schema)
         self._make_schema(shown_as)
         self._datastore = _datastore(url, schema)
-        self._recorder = _Recorder(self._datastore, self._dialect)
+        with self._opening_alone():
+            # The recorder looks for its tables, and `_prepare` makes those that it did not find.
+            self._recorder = _Recorder(self._datastore, self._dialect)
+            self._identity = self._prepare()
         self._inserts = {table.name: as_sql(insert_statement(table, self._dialect)) for table in TABLES}
         self._upserts = {table.name: as_sql(upsert_statement(table, self._dialect)) for table in TABLES}
         self._move_statement = as_sql(move_position_statement(self._dialect))
-        self._identity = self._prepare()
         if shown_as:
             self._show_as(shown_as)
 
@@ -204,6 +206,16 @@ class PostgresViewStore:
                 connection.execute(SQL("CREATE SCHEMA IF NOT EXISTS {}").format(Identifier(self.schema)))
         except psycopg.Error as error:
             raise ViewUnavailable(f"The view {self.schema} cannot be created: {error}") from error
+
+    @contextmanager
+    def _opening_alone(self) -> Iterator[None]:
+        """Keep others that open this view, such as a rebuild beside a new projector, from making its tables too."""
+        try:
+            with connect(self.url) as connection, connection.transaction():
+                connection.execute(_LOCK, (self.schema,))
+                yield
+        except psycopg.Error as error:
+            raise ViewUnavailable(f"The view {self.schema} cannot be opened: {error}") from error
 
     def _prepare(self) -> int:
         try:

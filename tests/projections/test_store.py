@@ -10,6 +10,7 @@ from multiprocessing import Queue, get_context
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -235,17 +236,33 @@ def _open_with_others(url: str, together: Barrier, found: Queue[str]) -> None:
         found.put(str(error))
 
 
+def _opened_by_several(url: str, count: int) -> list[str]:
+    fork = get_context("fork")
+    together, found = fork.Barrier(count), fork.Queue()
+    others = [fork.Process(target=_open_with_others, args=(url, together, found)) for _ in range(count)]
+    for other in others:
+        other.start()
+    answers = [found.get(timeout=60) for _ in others]
+    for other in others:
+        other.join(30)
+    return answers
+
+
 def test_processes_that_open_a_new_view_at_once_open_the_same(tmp_path: Path) -> None:
-    fork, count = get_context("fork"), 3
+    count = 3
     for number in range(5):
-        url, together, found = f"sqlite:///{tmp_path}/{number}/v.db", fork.Barrier(count), fork.Queue()
-        others = [fork.Process(target=_open_with_others, args=(url, together, found)) for _ in range(count)]
-        for other in others:
-            other.start()
-        assert [found.get(timeout=60) for _ in others] == ["[]"] * count
-        for other in others:
-            other.join(30)
+        assert _opened_by_several(f"sqlite:///{tmp_path}/{number}/v.db", count) == ["[]"] * count
         assert len(list((tmp_path / str(number)).glob("v.db.????????????"))) == 1
+
+
+def test_processes_that_open_a_new_view_on_postgresql_at_once_open_the_same(postgres_url: str) -> None:
+    count = 3
+    for _ in range(5):
+        schema = f"v{uuid4().hex[:10]}"
+        assert _opened_by_several(f"{postgres_url}?schema={schema}", count) == ["[]"] * count
+        with psycopg.connect(postgres_url) as connection:
+            layouts = connection.execute(f"SELECT count(*) FROM {schema}_data.placet_layout").fetchone()
+        assert layouts == (1,)
 
 
 def test_view_whose_directory_another_process_holds_is_given_up(
