@@ -5,8 +5,8 @@ What aiokafka 0.14 does, and what this module does about it:
 * A rebalance revokes everything and makes new positions for all partitions, also for those that stay. So the
   listener moves each partition that stays back to the feed's position, and pauses each new one until `start_from`.
   It does so without awaiting, so that no fetch comes in between.
-* `getmany` hands out records in its last step, without awaiting after it. So cancelling it loses none; but if it has
-  just ended and the poll is cancelled, or a partition is moved to another offset, its records are void.
+* `getmany` hands out records in its last step, without awaiting after it. So cancelling it loses none, as long as it
+  is awaited directly: as a task of its own, it could have ended before a cancelled poll takes its records.
 * During a rebalance `getmany` waits without a timeout for the assignment: hence a timeout of our own.
 * The sticky assignor keeps its assignment in class attributes, shared by all consumers of a process: hence a class
   for each feed. It is sticky because every partition that moves costs a claim and a fold.
@@ -56,9 +56,9 @@ class KafkaFeed:
         self._next: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
         self._rebalancing = True
-        self._changed = asyncio.Event()
-        self._fetching: asyncio.Future[Fetched] | None = None
-        self._void: set[TopicPartition] = set()
+        # Whether a poll must return without waiting: the assignment changed, or the feed ended.
+        self._changed = False
+        self._waiting: asyncio.Timeout | None = None
         self._ended: LogError | None = None
 
     @property
@@ -72,7 +72,7 @@ class KafkaFeed:
             raise self._ended
         try:
             fetched = await self._fetch(timeout_ms)
-            self._changed.clear()
+            self._changed = False
             return self._take(fetched)
         except OffsetOutOfRangeError as error:
             raise await truncated(offset_gone(error), self._bounds) from error
@@ -128,7 +128,7 @@ class KafkaFeed:
     def replaced(self, error: MemberReplaced) -> None:
         """End the feed, since another process joined under this member's name; `poll` raises it."""
         self._ended = self._ended or error
-        self._changed.set()
+        self._end_wait()
 
     def revoked(self) -> None:
         """Deliver nothing from the beginning of a rebalance to its end."""
@@ -141,15 +141,13 @@ class KafkaFeed:
             self._place(tp)
         self._rebalancing = False
         if self._assigned != before:
-            self._changed.set()
+            self._end_wait()
 
     def _place(self, tp: TopicPartition) -> None:
         partition = KafkaPartition(*tp)
         if partition not in self._consumer.assignment():
             # A rebalance is about to end: `assigned` places everything.
             return
-        if self._fetching is not None and self._fetching.done():
-            self._void.add(tp)
         # A paused partition needs a position too: without one aiokafka looks for a committed offset and fails,
         # because there is none.
         self._consumer.seek(partition, self._next.get(tp, 0))
@@ -158,35 +156,25 @@ class KafkaFeed:
         else:
             self._consumer.pause(partition)
 
-    async def _fetch(self, timeout_ms: int) -> Fetched:
-        await asyncio.sleep(0)
-        ready: Fetched = {} if self._rebalancing else await self._consumer.getmany()
-        if ready or timeout_ms == 0 or self._changed.is_set():
-            return ready
-        return await self._wait_and_fetch(timeout_ms)
+    def _end_wait(self) -> None:
+        self._changed = True
+        if self._waiting is not None and not self._waiting.expired():
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
-    async def _wait_and_fetch(self, timeout_ms: int) -> Fetched:
-        fetching = asyncio.ensure_future(self._consumer.getmany(timeout_ms=timeout_ms))
-        changing = asyncio.ensure_future(self._changed.wait())
-        self._fetching = fetching
-        try:
-            await asyncio.wait(
-                {fetching, changing},
-                timeout=timeout_ms / 1000 + SLACK_S,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-        except asyncio.CancelledError:
-            for tp in self._next:
-                self._place(tp)
-            raise
-        finally:
-            fetching.cancel()
-            changing.cancel()
-            self._fetching = None
-            void, self._void = self._void, set()
-        if not fetching.done() or fetching.cancelled():
+    async def _fetch(self, timeout_ms: int) -> Fetched:
+        # Records may be there each time: other tasks must run in between.
+        await asyncio.sleep(0)
+        wait_ms = 0 if self._changed else timeout_ms
+        if self._rebalancing and not wait_ms:
             return {}
-        return {tp: found for tp, found in fetching.result().items() if tp not in void}
+        try:
+            async with asyncio.timeout(wait_ms / 1000 + SLACK_S) as self._waiting:
+                fetched: Fetched = await self._consumer.getmany(timeout_ms=wait_ms)
+                return fetched
+        except TimeoutError:
+            return {}
+        finally:
+            self._waiting = None
 
     def _take(self, fetched: Fetched) -> dict[TopicPartition, Sequence[RawRecord]]:
         found: dict[TopicPartition, Sequence[RawRecord]] = {}

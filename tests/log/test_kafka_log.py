@@ -187,7 +187,7 @@ async def test_feed_placed_while_a_poll_waits_gets_everything_from_there(kafka_l
     await feed.close()
 
 
-async def test_feed_placed_when_a_fetch_just_ended_gets_everything_from_there(
+async def test_feed_placed_right_after_a_fetch_gets_everything_from_there(
     kafka_log_world: KafkaWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed, tp = await feed_with(kafka_log_world, "a", "b")
@@ -195,8 +195,8 @@ async def test_feed_placed_when_a_fetch_just_ended_gets_everything_from_there(
 
     async def fetch_and_place(timeout_ms: int = 0) -> object:
         fetched = await fetch(timeout_ms=timeout_ms)
-        if fetched and timeout_ms:
-            # Runs after the fetch has ended and before the poll goes on.
+        if fetched:
+            # Runs once the poll has taken these records, and before anything else does.
             asyncio.get_running_loop().call_soon(feed.start_from, tp, 0)
         return fetched
 
@@ -204,9 +204,20 @@ async def test_feed_placed_when_a_fetch_just_ended_gets_everything_from_there(
     polling = asyncio.ensure_future(feed.poll(5_000))
     await asyncio.sleep(0.05)
     await kafka_log_world.log.send(tp, record("c"))
-    assert await polling == {}
+    assert texts((await polling)[tp]) == ["c"]
     monkeypatch.undo()
     assert await poll(feed, 3) == ["a", "b", "c"]
+    await feed.close()
+
+
+async def test_feed_poll_ends_at_once_when_the_assignment_changes(kafka_log_world: KafkaWorld) -> None:
+    feed, _ = await feed_with(kafka_log_world, "a")
+    polling = asyncio.ensure_future(feed.poll(60_000))
+    await asyncio.sleep(0.05)
+    assert not polling.done()
+    feed.assigned([])
+    async with asyncio.timeout(PATIENCE_S):
+        assert await polling == {}
     await feed.close()
 
 
