@@ -55,7 +55,10 @@ async def holds(job: Job) -> dict[str, float]:
 
 
 async def latency(job: Job) -> dict[str, float]:
-    """One at a time, in turns: two hops of the broker, a verdict by each transport, a call until it may run."""
+    """One at a time, in turns: two hops of the broker, a verdict by each transport, a call until it may run.
+
+    Then verdicts alone, one after the other: what processor time one takes that shares no work with others.
+    """
     site = Site(**job["site"])
     async with AsyncExitStack() as opened:
         floor = await opened.enter_async_context(opened_floor(site))
@@ -71,10 +74,12 @@ async def latency(job: Job) -> dict[str, float]:
         await _in_turns(floor, ways, range(1))
         await _processes(job).until_rested()
         times = await _in_turns(floor, ways, range(1, 1 + job["turns"]))
+        alone, count = await calls.by_socket(), job["alone"]
+        used = await metered(_processes(job), in_flight(alone, range(count), at_once=1))
     found = {f"{name}-ms": percentile(of, 50) for name, of in times.items()}
     for name in ("verdict", "rest-verdict"):
         found[f"{name}-hops"] = found[f"{name}-ms"] / found["hops-ms"]
-    return found
+    return found | _cpu("latency", used, count)
 
 
 async def idle(job: Job) -> dict[str, float]:
@@ -137,9 +142,13 @@ def _processes(job: Job) -> Processes:
 
 
 def _rate(name: str, used: Used, count: int) -> dict[str, float]:
+    return {f"{name}-rate": count / used.took} | _cpu(name, used, count)
+
+
+def _cpu(name: str, used: Used, count: int) -> dict[str, float]:
     each = {part: value / count for part, value in used.cpu.items()}
-    told = {"rate": count / used.took, "cpu": each.pop(STACK), "broker-cpu": each.pop(KAFKA)}
-    return _named(name, told | {"load-cpu": each.pop(LOAD)}, each)
+    told = {"cpu": each.pop(STACK), "broker-cpu": each.pop(KAFKA), "load-cpu": each.pop(LOAD)}
+    return _named(name, told, each)
 
 
 def _named(name: str, told: Mapping[str, float], parts: Mapping[str, float]) -> dict[str, float]:

@@ -75,7 +75,7 @@ def _rates(name: str, rate: Named, unit: str) -> dict[str, Named]:
     return {
         f"{name}-rate": rate,
         **_cpu(name, unit),
-        f"{name}-load-cpu": Named("CPU of the load itself", unit),
+        **_load_cpu(name, unit),
     }
 
 
@@ -84,6 +84,10 @@ def _cpu(name: str, unit: str) -> dict[str, Named]:
         f"{name}-cpu": Named("CPU of all processes beside the broker", unit),
         f"{name}-broker-cpu": Named("CPU of the broker", unit),
     }
+
+
+def _load_cpu(name: str, unit: str) -> dict[str, Named]:
+    return {f"{name}-load-cpu": Named("CPU of the load itself", unit)}
 
 
 SCENARIOS = (
@@ -102,7 +106,7 @@ SCENARIOS = (
     Scenario(
         "latency",
         "one call at a time, in turns with the broker's two hops",
-        Load("latency", {"turns": Size(12, 1)}),
+        Load("latency", {"turns": Size(12, 1), "alone": Size(1_000, 20)}),
         {
             "hops-ms": Named("two raw hops, p50", "ms"),
             "verdict-ms": Named("propose → verdict, WebSocket, p50", "ms"),
@@ -110,6 +114,8 @@ SCENARIOS = (
             "rest-verdict-ms": Named("propose → verdict, REST, p50", "ms"),
             "rest-verdict-hops": Named("propose → verdict, REST, p50", "× hops"),
             "may-run-ms": Named("allowed call until it may run, p50", "ms"),
+            **_cpu("latency", "ms/verdict"),
+            **_load_cpu("latency", "ms/verdict"),
         },
     ),
     Scenario(

@@ -29,7 +29,7 @@ def test_commit_is_compared_with_itself_scenario_by_scenario(
     found = list(results(what, show=False, make=_borrowed))
     assert [one.scenario.name for one in found] == ["gate", "holds", "latency", "idle", "rebuild"]
     pairs = {pair.key: pair for one in found for pair in one.pairs}
-    assert {"gate-cpu-trust", "holds-cpu-gateway", "idle-broker-cpu"} <= set(pairs)
+    assert {"gate-cpu-trust", "holds-cpu-gateway", "latency-cpu-decider", "idle-broker-cpu"} <= set(pairs)
     for key, pair in pairs.items():
         assert (len(pair.ours), len(pair.theirs)) == (1, 1), key
         if "-cpu" not in key:
