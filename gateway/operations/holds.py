@@ -10,6 +10,7 @@ from gateway import bodies
 from gateway.actions.holds import VERBS
 from gateway.asking.asker import CommandName, name_of
 from gateway.bodies import read_body
+from gateway.deciding import check_sees_hold
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.operations.plan import Gate, Given, Plan, Reply, Unprepared
@@ -81,11 +82,13 @@ def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany,
 
     Raises:
         Missing: the hold is not cached.
-        Problem: the token does not permit it, or the risk is not low.
+        Problem: the token does not permit it or to see the hold, or the risk is not low.
     """
     actor = claims.actor
     row: HoldRow = gate.row(subject_of(actor, item.hold_id))
     _check_person(actor)
+    # The answers below tell what the call's risk is.
+    check_sees_hold(gate.live, row, actor)
     if row["risk_level"] != "low" or row["cause"] != "policy":
         raise Problem(
             Refusal.INVALID, "only calls of low risk can be decided in bulk: decide this hold separately"

@@ -196,6 +196,14 @@ def test_bulk_decides_low_risk_only_and_answers_each(bot: Caller, anna: Caller) 
     assert answered[2]["code"] == "not_found"
 
 
+def test_bulk_tells_nothing_of_a_hold_that_the_token_may_not_see(bot: Caller, doors: Doors) -> None:
+    server, call = doors.caller("bank", "tool:another"), bot.propose(bot.execution())
+    assert _code(server.get(f"/v1/holds/{call['hold_id']}")) == (403, "not_authorised")
+    items = [{"hold_id": call["hold_id"], "digest": call["digest"], "decision": "approve"}]
+    answered = server.post("/v1/holds/decisions", {"items": items}).json()["items"]
+    assert [item["code"] for item in answered] == ["not_authorised"], answered
+
+
 def test_hold_claimed_delegated_extended_released(bot: Caller, anna: Caller) -> None:
     hold_id = bot.propose(bot.execution())["hold_id"]
     assert anna.post(f"/v1/holds/{hold_id}/claim").json()["claimed_by"] == "anna"
