@@ -104,9 +104,16 @@ def _plan_decision(
 ) -> Plan:
     if body.edited_arguments is not None:
         canonical_text(body.edited_arguments, "edited_arguments")
-    marked = _sensitive(gate, actor, row, body)
+    try:
+        marked = _sensitive(gate, actor, row, body)
+    except Problem:
+        # It tells what the hold asks for.
+        check_sees_hold(gate.live, row, actor)
+        raise
     if not marked:
         return _plan_sealed(gate, actor, row, body, name)
+    # Nothing is sealed for a stranger.
+    check_sees_hold(gate.live, row, actor)
 
     async def prepare() -> Plan:
         sealed = await gate.vault_access.seal(_owner(actor, row), actor.subject, marked)

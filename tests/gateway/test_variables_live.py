@@ -70,6 +70,16 @@ def test_variables_answered_with_anything_else_are_refused_without_being_quoted(
     assert "17171717" not in answer.text
 
 
+def test_variables_are_not_named_to_a_token_that_may_not_see_the_request(bot: Caller, doors: Doors) -> None:
+    server, request = doors.caller("bank", "tool:another"), asked(bot, "API_KEY")
+    assert refused(server.get(f"/v1/holds/{request['hold_id']}")) == (403, "not_authorised")
+
+    for value, decision in ((None, "respond"), ({"API_KEY": "mine"}, "respond"), ("mine", "reject")):
+        answer = answered(server, request, value, decision)
+        assert refused(answer) == (403, "not_authorised"), (decision, value, answer.text)
+        assert "API_KEY" not in answer.text
+
+
 @pytest.mark.parametrize("more", [{"default": {"API_KEY": "hunter2"}}, {"options": ["hunter2"]}])
 def test_variables_asked_for_with_values_at_hand_are_refused(bot: Caller, more: dict[str, Any]) -> None:
     body = {"question": "Key?", "kind": "env_var", "fields": ["API_KEY"], **more}
