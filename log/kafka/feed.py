@@ -168,10 +168,14 @@ class KafkaFeed:
         if self._rebalancing and not wait_ms:
             return {}
         try:
-            async with asyncio.timeout(wait_ms / 1000 + SLACK_S) as self._waiting:
+            async with asyncio.timeout(wait_ms / 1000 + SLACK_S) as waiting:
+                self._waiting = waiting
                 fetched: Fetched = await self._consumer.getmany(timeout_ms=wait_ms)
                 return fetched
         except TimeoutError:
+            # Any other timeout is an error.
+            if not waiting.expired():
+                raise
             return {}
         finally:
             self._waiting = None
