@@ -72,11 +72,11 @@ def rebuilt(side: Side, is_quick: bool) -> Mapping[str, float]:
 
 
 def _rates(name: str, rate: Named, unit: str) -> dict[str, Named]:
-    return {
-        f"{name}-rate": rate,
-        **_cpu(name, unit),
-        **_load_cpu(name, unit),
-    }
+    return {f"{name}-rate": rate, **_cpu_of_load(name, unit)}
+
+
+def _cpu_of_load(name: str, unit: str) -> dict[str, Named]:
+    return {**_cpu(name, unit), f"{name}-load-cpu": Named("CPU of the load itself", unit)}
 
 
 def _cpu(name: str, unit: str) -> dict[str, Named]:
@@ -84,10 +84,6 @@ def _cpu(name: str, unit: str) -> dict[str, Named]:
         f"{name}-cpu": Named("CPU of all processes beside the broker", unit),
         f"{name}-broker-cpu": Named("CPU of the broker", unit),
     }
-
-
-def _load_cpu(name: str, unit: str) -> dict[str, Named]:
-    return {f"{name}-load-cpu": Named("CPU of the load itself", unit)}
 
 
 SCENARIOS = (
@@ -114,8 +110,7 @@ SCENARIOS = (
             "rest-verdict-ms": Named("propose → verdict, REST, p50", "ms"),
             "rest-verdict-hops": Named("propose → verdict, REST, p50", "× hops"),
             "may-run-ms": Named("allowed call until it may run, p50", "ms"),
-            **_cpu("latency", "ms/verdict"),
-            **_load_cpu("latency", "ms/verdict"),
+            **_cpu_of_load("latency", "ms/verdict"),
         },
     ),
     Scenario(
