@@ -158,8 +158,9 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     Refusal.NOT_RELEASED: Meaning(
         409,
         "The call has no release that can be used: it is held, denied or revoked, its release has ended, or its "
-        "outcome is unknown.",
-        "Wait for the decision; do not run the call.",
+        "outcome is unknown; or the execution is paused.",
+        "Do not run the call. Wait for the decision; if the call is still `released`, read the execution until its "
+        "`state` is no longer `paused`, and consume the call then.",
     ),
     Refusal.EDIT_DENIED: Meaning(
         422,

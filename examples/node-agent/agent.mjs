@@ -20,7 +20,7 @@ async function ask(method, path, body) {
     if (status === 200 || status === 201 || status === 202) return JSON.parse(text);
     // A transient error can come from a proxy in between, as a page: only a refusal is sure to be JSON.
     const isPassing = status === 0 || status >= 500 || [408, 425, 429].includes(status);
-    if (!isPassing || Date.now() > giveUpAt) throw new Error(`${method} ${path}: ${status} ${text}`);
+    if (!isPassing || Date.now() > giveUpAt) throw Object.assign(new Error(`${method} ${path}: ${status} ${text}`), { status });
     await new Promise((wake) => setTimeout(wake, 1000 * (Number(retryAfter) || 1)));
   }
 }
@@ -42,6 +42,19 @@ async function leaveToRun({ call_id, grant: { digest, grant_id } }, attempt_id) 
   throw new Error(`${call_id}: answers take longer than half of the call's lease: nothing runs`);
 }
 
+// 409 for a call that is still released: a person has paused its run. It can be consumed once they have resumed it.
+async function whileNotPaused(call, attempt_id) {
+  for (;;) {
+    try {
+      return await leaveToRun(call, attempt_id);
+    } catch (error) {
+      const { state } = await ask("GET", `/v1/executions/${execution_id}`);
+      if (error.status !== 409 || state !== "paused") throw error;
+    }
+    while ((await ask("GET", `/v1/executions/${execution_id}`)).state === "paused") await new Promise((wake) => setTimeout(wake, 1000));
+  }
+}
+
 const { execution_id } = await ask("POST", "/v1/executions", { request: "Pay the March invoice" });
 const calls = `/v1/executions/${execution_id}/tool-calls`;
 // The proposal does not wait (wait=0): a held call is answered at once.
@@ -56,7 +69,7 @@ if (call.status !== "released") {
 }
 // One attempt, with an id that this process made: any other attempt gets 409 already_consumed.
 const attempt_id = randomUUID();
-const { approved_arguments } = await leaveToRun(call, attempt_id);
+const { approved_arguments } = await whileNotPaused(call, attempt_id);
 console.log("pay", JSON.stringify(approved_arguments));
 await ask("POST", `${calls}/${call.call_id}/result`, { attempt_id, outcome: "succeeded", output: { paid: true } });
 await ask("POST", `/v1/executions/${execution_id}/complete`, {});

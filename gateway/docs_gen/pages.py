@@ -194,7 +194,8 @@ AGENT_FLOW = """
    decision on an unknown outcome. After that, and for another attempt, it is 409 (`already_consumed`,
    `not_released`): do not run. A second run that a person releases needs an `attempt_id` of its own. If the reply
    took longer than half of its `lease_seconds`, measured from before you asked, send a `heartbeat` first: run only
-   after a 200 that came sooner.
+   after a 200 that came sooner. A `not_released` for a call that is still `released` means that its execution is
+   paused: consume it again when `execution_state_changed` on `executions:ID` says that it is resumed.
 5. `result` with the same `attempt_id`. A call that was consumed and never reported becomes `outcome_unknown` and
    waits for a person. If its tool is published as `idempotent`, another attempt may consume it then.
 6. `finish_execution`.

@@ -53,6 +53,8 @@ class Desk:
     refuse_heartbeat: list[Resource] = field(default_factory=list)
     # What becomes of a call, one change for each time that it is read.
     then: list[Resource] = field(default_factory=list)
+    # What the run's state is, one for each time that it is read; then it is running.
+    states: list[str] = field(default_factory=list)
     tools: dict[str, Resource] = field(default_factory=dict)
     # Whether what is let through is consumed by the attempt that the proposal names, as a gateway does.
     at_once: bool = False
@@ -68,6 +70,9 @@ class Desk:
             return JSONResponse(call)
         if asked.method == "GET" and asked.path.endswith(f"/tools/{name}") and name in self.tools:
             return JSONResponse(self.tools[name])
+        if asked.method == "GET" and asked.path.endswith(f"/executions/{name}"):
+            state = self.states.pop(0) if self.states else "running"
+            return JSONResponse({"execution_id": name, "state": state})
         return JSONResponse({"code": "not_found", "detail": asked.path}, 404)
 
     async def frame(self, peer: Peer, message: Resource) -> None:

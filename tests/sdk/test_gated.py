@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 import placet
-from placet import gate
+from placet import gate, pausing
 from placet.canonical import sha256_hex
 from placet.ids import call_id
 from tests.sdk.desk import Desk, Resource, digest_of, ended, granted
@@ -243,6 +243,7 @@ IDEMPOTENT: dict[str, Resource] = {name: {"name": name, "idempotent": True} for 
 @pytest.fixture
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(pausing, "LOOK_AGAIN_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick_looks")

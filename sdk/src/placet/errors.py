@@ -173,12 +173,12 @@ def _silent(call: ToolCall) -> str:
 
 
 class StillHeld(PlacetError):
-    """The wait is over without a decision; the call stays held. Call again with the same ids."""
+    """The wait is over, and the call can neither run nor was it denied. Call again with the same ids."""
 
     acts = "retry"
 
-    def __init__(self, call: ToolCall, waited_s: float) -> None:
-        super().__init__(f"{call.tool} is still {call.status} after {waited_s:g} s")
+    def __init__(self, call: ToolCall, waited_s: float, why: str = "") -> None:
+        super().__init__(f"{call.tool} is still {call.status} after {waited_s:g} s{why and f': {why}'}")
         self.call = call
         self.waited_s = waited_s
 

@@ -41,13 +41,13 @@ from placet.errors import (
 )
 from placet.lease import consumed, lease_of
 from placet.models import Object, Tool, ToolCall
+from placet.pausing import LOOK_AGAIN_S, wait_for_resume
 from placet.recording import UNRECORDED, unrecorded
 from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
 from placet.tries import Attempt, Try
 
 MOST_ROUNDS = 100
 MOST_ERROR_CHARS = 4000
-LOOK_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,8 @@ async def clear(
 
     Raises:
         Denied: it will not run.
-        StillHeld: there was no decision in time, or another attempt of an idempotent tool held the call until then.
+        StillHeld: there was no decision in time, another attempt of an idempotent tool held the call until then, or
+            its run was still paused.
         DigestMismatch: the grant is for something else than what would run.
         OutcomeUnknown: another attempt holds it, and its tool is not published as idempotent.
         ToolFailed: another attempt ran it and failed.
@@ -136,13 +137,17 @@ async def clear(
         try:
             return await _consume(channel, call, arguments, proposal, attempt, leave)
         except NotReleased as error:
-            # The definitions became stricter after the release: the call is held again.
             call = await _read(channel, call)
-            if call.status == "outcome_unknown":
+            if call.status == "outcome_unknown" and call.raw.get("attempt_id") == attempt.id:
                 # Its lease has ended: a new attempt runs the call again.
                 one.lost()
                 if not attempt.taken_over:
                     raise OutcomeUnknown(call) from error
+            elif call.status in ("released", "outcome_unknown"):
+                was_paused = await wait_for_resume(channel, call, timeout_s)
+                if call.status == "outcome_unknown" and not was_paused:
+                    raise OutcomeUnknown(call) from error
+            # In any other status the definitions became stricter after the release: the call is held again.
         except AlreadyConsumed as error:
             one.lost()
             call = await _read(channel, call)
@@ -150,7 +155,7 @@ async def clear(
             if not (call.status == "consumed" or (attempt.taken_over and call.status == "released")):
                 return _settled_elsewhere(call, error)
         leave = None
-    raise NotReleased("not_released", 409, f"{call.tool} was released and revoked {MOST_ROUNDS} times")
+    raise StillHeld(call, timeout_s or 0.0, f"its consumption was refused {MOST_ROUNDS} times")
 
 
 async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[ToolCall, Object | None]:
