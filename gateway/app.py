@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.openapi import DESCRIPTION, LICENSE, VERSION, openapi_document
 from gateway.metrics import Metrics
-from gateway.problems import Problem, bare, bare_code, not_found, response
+from gateway.problems import Problem, bare, not_found, response
 from gateway.rest.documented import ANY_HEAD
 from gateway.rest.failed_authentications import FAILURES_BURST_S, FAILURES_PER_S, FailedAuthenticationLimit
 from gateway.rest.head_method import HeadAsGet
@@ -146,7 +146,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(sorted(_methods(request.scope)))
-    return bare(error.status_code, bare_code(error.status_code), str(error.detail), headers)
+    return bare(error.status_code, str(error.detail), headers)
 
 
 def _methods(scope: Scope) -> set[str]:
@@ -163,9 +163,9 @@ def _methods(scope: Scope) -> set[str]:
 
 async def _gone(request: Request, error: Exception) -> Response:
     # The client disconnected in the middle of its body: this answer has no reader, and there is no fault here.
-    return bare(400, "malformed", "the body ended early", {})
+    return bare(400, "the body ended early", {})
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
     # Starlette logs the error itself after this answer.
-    return bare(500, "internal", "something unexpected went wrong; it was logged", {})
+    return bare(500, "something unexpected went wrong; it was logged", {})

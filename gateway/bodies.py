@@ -159,7 +159,7 @@ class DecideHold(Body):
     decision: Decision
     digest: Annotated[str, Field(max_length=64)] = Field(
         default="",
-        description="The hold's `digest`, of exactly what was shown. Left out only for a question, which has none.",
+        description="The hold's `digest`, of exactly what was shown. May be left out only for a question.",
     )
     edited_arguments: JsonObject | None = None
     feedback: Text = ""

@@ -18,14 +18,22 @@ from schemas.refusals import HTTP_STATUS, Refusal
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 100
 # The codes of HTTP's own refusals.
-_BARE_CODES = {
-    HTTPStatus.BAD_REQUEST: "malformed",
-    HTTPStatus.FORBIDDEN: "not_authorised",
+# The refusals of HTTP itself whose codes no other answer has.
+HTTP_CODES: Mapping[HTTPStatus, str] = {
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.REQUEST_TIMEOUT: "timeout",
     HTTPStatus.REQUEST_URI_TOO_LONG: "uri_too_long",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
     HTTPStatus.UPGRADE_REQUIRED: "upgrade_required",
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "header_too_large",
     HTTPStatus.INTERNAL_SERVER_ERROR: "internal",
+    HTTPStatus.NOT_IMPLEMENTED: "unsupported_transfer_encoding",
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: "http_version_not_supported",
+}
+_BARE_CODES: Mapping[HTTPStatus, str] = {
+    **HTTP_CODES,
+    HTTPStatus.BAD_REQUEST: "malformed",
+    HTTPStatus.FORBIDDEN: "not_authorised",
     HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
 }
 
@@ -85,13 +93,14 @@ def _message(errors: list[Mapping[str, Any]]) -> str:
     return "this field is missing; add it" if kind == "missing" else sentence(errors)
 
 
-def bare_code(status: int) -> str:
+def _bare_code(status: int) -> str:
     """Return the code of one of HTTP's own refusals."""
     return _BARE_CODES.get(HTTPStatus(status), "malformed")
 
 
-def bare_document(status: int, code: str, detail: str) -> dict[str, Any]:
+def bare_document(status: int, detail: str) -> dict[str, Any]:
     """Return the problem document of one of HTTP's own refusals, which do not depend on the resource."""
+    code = _bare_code(status)
     return {
         "type": f"/problems/{code}",
         "title": code.replace("_", " "),
@@ -101,9 +110,9 @@ def bare_document(status: int, code: str, detail: str) -> dict[str, Any]:
     }
 
 
-def bare(status: int, code: str, detail: str, headers: Mapping[str, str]) -> Response:
+def bare(status: int, detail: str, headers: Mapping[str, str]) -> Response:
     """Return the same as an HTTP response."""
-    return Response(orjson.dumps(bare_document(status, code, detail)), status, headers, MEDIA_TYPE)
+    return Response(orjson.dumps(bare_document(status, detail)), status, headers, MEDIA_TYPE)
 
 
 def response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:

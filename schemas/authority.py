@@ -185,7 +185,7 @@ def _exclusion(
     if asked.exclude_requester and person in requesters():
         return (
             Refusal.OWN_REQUEST,
-            "the rule requires a person other than those who asked or for whom the agent acts",
+            "it takes a person other than those who asked or for whom the agent acts",
         )
     return None
 

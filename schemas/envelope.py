@@ -302,7 +302,7 @@ def _check_scope(headers: Mapping[str, bytes], actor: Actor, body: Message, sign
     if actor.agent is None or not isinstance(body, BY_TOKEN):
         raise UnreadableRecord(
             "unbelievable",
-            "a record may carry only an agent's token, and only to propose, consume, report or request",
+            "a record may carry only an agent's token, and only to propose, consume, renew, report or request",
         )
 
 

@@ -100,7 +100,10 @@ def operations() -> Part:
 
 def messages() -> Part:
     """Return every message of the log, by its subject, and the two of the trust topic."""
-    headers = {COMMANDS: _headers(_COMMAND_HEADERS), EVENTS: _headers(_EVENT_HEADERS)}
+    headers = {
+        COMMANDS: _headers(_COMMAND_HEADERS, _COMMAND_REQUIRED),
+        EVENTS: _headers(_EVENT_HEADERS, _EVENT_REQUIRED),
+    }
     found: Part = {}
     for models, said in headers.items():
         for model in models:
@@ -109,7 +112,7 @@ def messages() -> Part:
         found[one.__name__] = {
             "name": one.__name__,
             "contentType": "application/json",
-            "headers": _headers(_TRUST_HEADERS),
+            "headers": _headers(_TRUST_HEADERS, sorted(_TRUST_HEADERS)),
             "payload": {"$ref": f"#/components/schemas/{one.__name__}"},
             "bindings": {"kafka": {"key": {"type": "string"}, "bindingVersion": BINDING}},
         }
@@ -270,15 +273,20 @@ _EVENT_HEADERS: Part = {
     "placet_command_digest": _TEXT,
     "placet_command_offset": _NUMBER,
     "placet_tenant": _TEXT,
+    "placet_signature": {
+        "type": "string",
+        "description": "the decider's signature of the record at its position, always the last header; absent from a "
+        "log that is not signed",
+    },
 }
 _TRUST_HEADERS: Part = {**_COMMON, "ce_time": {"type": "string", "format": "date-time"}}
-_OPTIONAL = frozenset({"placet_envelope", "placet_signature", "placet_token", "placet_dwell_ms"})
+# The log contract says which of the other headers of a command can be left out, and for which sender.
+_COMMAND_REQUIRED = ("ce_id",)
+_EVENT_REQUIRED = tuple(sorted(_EVENT_HEADERS.keys() - {"placet_signature"}))
 
 
-def _headers(properties: Part) -> Part:
-    # The log contract says which headers of a command can be left out; those of events are all required.
-    required = ["ce_id"] if _OPTIONAL & properties.keys() else sorted(properties)
-    return {"type": "object", "properties": properties, "required": required}
+def _headers(properties: Part, required: Sequence[str]) -> Part:
+    return {"type": "object", "properties": properties, "required": list(required)}
 
 
 def _names(topic: _Topic) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from gateway.docs_gen.commands import command_sections
 from gateway.docs_gen.tables import message_section, refusal_paragraphs, refusal_table
 from gateway.idempotency import KEY_MAX_CHARS
+from gateway.problems import HTTP_CODES
 from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, RESTARTING, TOO_FAST, TRY_LATER
 from gateway.sockets.protocol import (
     ANSWERS,
@@ -61,10 +62,19 @@ Within the decision the order below is the order of precedence: if several refus
 command over Kafka passes the decision only; there the execution of another agent is `not_found`.
 
 Requests that HTTP itself excludes never reach a route. Their answers are problem documents too, with codes that no
-other answer has: `method_not_allowed` (405), `uri_too_long` (414), `unsupported_media_type` (415, for a
-`Content-Encoding`), `upgrade_required` (426), `header_too_large` (431), and `internal` (500) for a fault of the
-gateway. The limits are in [doors.md](doors.md).
+other answer has. The limits are in [doors.md](doors.md).
 """
+HTTP_MEANINGS = {
+    "method_not_allowed": "The route has no such method: use one of the header `Allow`.",
+    "timeout": "The head or the body of the request did not arrive in time: send it again.",
+    "uri_too_long": "The request's target is too long: use shorter ids, or fewer parameters.",
+    "unsupported_media_type": "The body has a `Content-Encoding`: send it without one.",
+    "upgrade_required": "The address is a WebSocket's: send a handshake.",
+    "header_too_large": "A header, or all of them together, is too long: send fewer or shorter ones.",
+    "internal": "A fault of the gateway, which is in its log: report it.",
+    "unsupported_transfer_encoding": "The body is coded: send it as it is, or in chunks.",
+    "http_version_not_supported": "Send the request as HTTP/1.1 or HTTP/1.0.",
+}
 
 CONNECTING = f"""
 Connect to `/v1/ws` with the subprotocol `{SUBPROTOCOL}`. Send a bearer token in the `Authorization` header, or
@@ -314,7 +324,13 @@ def people_page() -> str:
 
 def refusals_page() -> str:
     """Return the page on every refusal, for every API."""
-    return _page("# Refusals", REFUSALS_NOTE, REFUSALS_INTRO, *refusal_paragraphs())
+    return _page("# Refusals", REFUSALS_NOTE, REFUSALS_INTRO, *_http_table(), *refusal_paragraphs())
+
+
+def _http_table() -> list[str]:
+    """Return the table of the codes that HTTP itself gives."""
+    rows = [f"| `{code}` | {status.value} | {HTTP_MEANINGS[code]} |" for status, code in HTTP_CODES.items()]
+    return ["| code | status | meaning |\n|---|---|---|\n" + "\n".join(rows) + "\n"]
 
 
 def commands_page() -> str:

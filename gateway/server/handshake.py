@@ -11,7 +11,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
-from gateway.problems import MEDIA_TYPE, bare_code, bare_document
+from gateway.problems import MEDIA_TYPE, bare_document
 
 VERSION = "13"
 
@@ -36,7 +36,7 @@ class Handshake(ServerProtocol):
         """Return a refusal; the first line of its text is the detail."""
         told = HTTPStatus(status)
         detail = text.partition("\n")[0].removesuffix(".") or told.phrase.lower()
-        document: dict[str, Any] = bare_document(told, bare_code(told), detail)
+        document: dict[str, Any] = bare_document(told, detail)
         body = orjson.dumps(document)
         headers = Headers(
             [

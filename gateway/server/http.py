@@ -35,7 +35,7 @@ LINE_MARKS = len("  HTTP/1.1\r\n") + len("\r\n")
 HEADER_MARKS = len(":\r\n")
 # The versions that a proxy uses to a server behind it; the parser also accepts 0.9 and 2.0.
 VERSIONS = frozenset({"1.0", "1.1"})
-OTHER_VERSION = (505, "http_version_not_supported", "only HTTP/1.1 and HTTP/1.0 are supported")
+OTHER_VERSION = (505, "only HTTP/1.1 and HTTP/1.0 are supported")
 # The parser's messages for a version that is a number but unknown to it: HTTP/1.2, HTTP/3.
 UNKNOWN_VERSION = frozenset({"Invalid HTTP version", "Expected dot"})
 
@@ -71,7 +71,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._has_turned = False
         self._is_handshake = False
         self._is_upgraded = False
-        self._refusal = (400, "malformed", "this is not an HTTP request")
+        self._refusal = (400, "this is not an HTTP request")
         self._timer: asyncio.TimerHandle | None = None
         # The request that is being answered; `cycle` is the last one that arrived.
         self._running: RequestResponseCycle | None = None
@@ -120,13 +120,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._stop_clock()
         if self._is_answering():
             # The answer under way would be written into the socket.
-            self._refuse(400, "malformed", "send a handshake only after earlier requests are answered")
+            self._refuse(400, "send a handshake only after earlier requests are answered")
             return
         lines = (len(name) + len(value) for name, value in self.scope["headers"])
         if max(lines, default=0) > UPGRADE_LINE_BYTES or len(self.url) > UPGRADE_LINE_BYTES:
-            self._refuse(
-                431, "header_too_large", f"a line of a handshake may have at most {UPGRADE_LINE_BYTES} bytes"
-            )
+            self._refuse(431, f"a line of a handshake may have at most {UPGRADE_LINE_BYTES} bytes")
             return
         self._is_upgraded = True
         super().handle_websocket_upgrade()
@@ -148,7 +146,6 @@ class BoundedHttp(HttpToolsProtocol):
         if len(self.url) > self.bounds.line_bytes:
             self._refusal = (
                 414,
-                "uri_too_long",
                 f"a request's target may have at most {self.bounds.line_bytes} bytes",
             )
             raise OverBounds("target")
@@ -162,7 +159,6 @@ class BoundedHttp(HttpToolsProtocol):
         if len(self.headers) > self.bounds.headers:
             self._refusal = (
                 431,
-                "header_too_large",
                 f"a request may have at most {self.bounds.headers} headers",
             )
             raise OverBounds("headers")
@@ -170,7 +166,7 @@ class BoundedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is complete."""
         if self._head_size() > self.bounds.head_bytes:
-            self._refusal = (431, "header_too_large", self._head_detail())
+            self._refusal = (431, self._head_detail())
             raise OverBounds("head")
         self._check_framing()
         if self.parser.should_upgrade():
@@ -226,11 +222,11 @@ class BoundedHttp(HttpToolsProtocol):
         values = [value for name, value in self.headers if name == b"transfer-encoding"]
         if values and version == "1.0":
             # RFC 9112, section 6.1: an HTTP/1.0 intermediary may have forwarded it without understanding it.
-            self._refusal = (400, "malformed", "HTTP/1.0 has no Transfer-Encoding")
+            self._refusal = (400, "HTTP/1.0 has no Transfer-Encoding")
             raise OverBounds("transfer coding")
         # The parser would treat the encoded bytes as the body.
         if values and b",".join(values).strip().lower() != b"chunked":
-            self._refusal = (501, "unsupported_transfer_encoding", "send a body as it is, or in chunks")
+            self._refusal = (501, "send a body as it is, or in chunks")
             raise OverBounds("transfer coding")
 
     def _check_offer(self) -> None:
@@ -238,13 +234,12 @@ class BoundedHttp(HttpToolsProtocol):
         method = self.parser.get_method()
         self.scope["method"] = method.decode("ascii")
         if method == b"CONNECT":
-            self._refusal = (405, "method_not_allowed", "this is not a proxy")
+            self._refusal = (405, "this is not a proxy")
             raise OverBounds("tunnel")
         self._is_handshake = is_handshake(self.parser.get_http_version(), self.headers)
         if self._is_handshake and (method != b"GET" or has_body(self.headers)):
             self._refusal = (
                 400,
-                "malformed",
                 "this is not a WebSocket handshake, which is a GET without a body",
             )
             raise OverBounds("handshake")
@@ -298,11 +293,11 @@ class BoundedHttp(HttpToolsProtocol):
         if self._in_body:
             self._wire_bytes += len(piece)
             if self._wire_bytes > self.bounds.framing_bytes + 2 * (self._body_bytes + PIECE_BYTES):
-                self._refuse(400, "malformed", "the body's chunks are too small")
+                self._refuse(400, "the body's chunks are too small")
         else:
             self._head_bytes += len(piece)
             if self._head_bytes > self.bounds.head_bytes:
-                self._refuse(431, "header_too_large", self._head_detail())
+                self._refuse(431, self._head_detail())
 
     def _head_size(self) -> int:
         """Return the minimum length of the head: the parser drops the blanks around a value."""
@@ -326,7 +321,7 @@ class BoundedHttp(HttpToolsProtocol):
         if self._in_body or self._head_bytes:
             part = "body" if self._in_body else "head"
             seconds = self.bounds.body_s if self._in_body else self.bounds.head_s
-            self._refuse(408, "timeout", f"the request's {part} did not arrive within {seconds:g} seconds")
+            self._refuse(408, f"the request's {part} did not arrive within {seconds:g} seconds")
         else:
             self.lingering.close()
 
@@ -336,13 +331,13 @@ class BoundedHttp(HttpToolsProtocol):
         if self._dropped_bytes > self.bounds.linger_bytes:
             self.lingering.abort()
 
-    def _refuse(self, status: int, code: str, detail: str) -> None:
+    def _refuse(self, status: int, detail: str) -> None:
         """Answer with a problem and end, after the answers to earlier requests; the refused request is not run.
 
         If its own answer has already begun, the connection is aborted.
         """
         self._stop_clock()
-        cycle, last_word = self.cycle, self._problem(status, code, detail)
+        cycle, last_word = self.cycle, self._problem(status, detail)
         if self._in_body and cycle is self._running:
             _leave(cycle)
             if cycle.response_started:
@@ -360,8 +355,8 @@ class BoundedHttp(HttpToolsProtocol):
         # Only reading shows that the client has disconnected.
         self.flow.resume_reading()
 
-    def _problem(self, status: int, code: str, detail: str) -> bytes:
-        body = orjson.dumps(bare_document(status, code, detail))
+    def _problem(self, status: int, detail: str) -> bytes:
+        body = orjson.dumps(bare_document(status, detail))
         # RFC 6455, section 4.4
         version = b"sec-websocket-version: 13\r\n" if self._is_handshake and status == 400 else b""
         head = version + (

@@ -35,7 +35,7 @@ SINGLE_HEADERS = frozenset(
     }
 )
 
-CODED_BODY = ("unsupported_media_type", "a body must be sent without a Content-Encoding")
+CODED_BODY = "a body must be sent without a Content-Encoding"
 # The coding that a client can use instead (RFC 9110, section 15.5.16).
 IDENTITY = {"Accept-Encoding": "identity"}
 
@@ -51,7 +51,7 @@ class RequestHeadFilter:
         """Serve one request or socket."""
         problem = problem_of(scope) if scope["type"] in ("http", "websocket") else None
         if problem is None and scope["type"] == "http" and _has_coded_body(scope):
-            await bare(415, *CODED_BODY, IDENTITY)(scope, receive, send)
+            await bare(415, CODED_BODY, IDENTITY)(scope, receive, send)
         elif problem is None:
             await self.app(scope, receive, send)
         elif scope["type"] == "http":

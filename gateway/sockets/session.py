@@ -33,6 +33,7 @@ from gateway.problems import Problem, message_of, written
 from gateway.pushes.hub import Hub
 from gateway.settings import Limits
 from gateway.shares.work import owner_of
+from gateway.sockets.message_fields import check_fields, type_of_message
 from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
@@ -135,9 +136,9 @@ class Session:
             task.cancel()
 
     def _dispatch(self, frame: Frame, ref: str | None) -> None:
-        kind = frame.get("type")
-        verb = VERBS.get(kind) if isinstance(kind, str) else None
-        if verb is not None:
+        kind = type_of_message(frame)
+        check_fields(frame, kind)
+        if (verb := VERBS.get(kind)) is not None:
             self._ask(verb(self.gate, self.claims, frame, ref), ref)
         elif kind == "request":
             self._spawn(self._ask_person(frame, ref), ref)
@@ -151,7 +152,7 @@ class Session:
         elif kind == "ping":
             self._answer({"type": "pong", "ref": ref})
         else:
-            raise Problem(Refusal.INVALID, "type must be one of the protocol's messages")
+            raise Problem(Refusal.INVALID, "this connection is authenticated already")
 
     def _ask(self, make: Make, ref: str | None) -> None:
         plan = begun(self.gate, make)

@@ -29,6 +29,7 @@ from gateway.shares.intake import taken_in
 from gateway.shares.rates import Buckets
 from gateway.shares.work import owner_of, processor_s
 from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
+from gateway.sockets.message_fields import check_fields
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.session import Session
 from gateway.sockets.verbs import frame_of
@@ -115,6 +116,7 @@ async def _authenticate(websocket: WebSocket, gateway: Served) -> Authentication
     token, project = first.get("token"), first.get("project", "")
     if first.get("type") != "authenticate" or not isinstance(token, str) or not isinstance(project, str):
         raise Problem(Refusal.UNAUTHENTICATED, "the first message must be authenticate with a token")
+    check_fields(first, "authenticate")
     named = project_of(websocket.headers)
     if named and project and named != project:
         raise Problem(Refusal.INVALID, f"the header {PROJECT_HEADER} and the message name different projects")

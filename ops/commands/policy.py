@@ -80,7 +80,7 @@ def cases_command(
     """Run a policy's test cases: calls and their expected verdicts. Exit 1 if one fails."""
     with errors_as_exit_codes():
         document = _document(file)
-        case_file = _cases(cases or file.with_suffix(".tests.yaml"))
+        case_file = _cases(cases or _cases_beside(file))
         results = run_policy_tests(document, case_file)
         if json:
             print_json({"cases": [_case_row(result) for result in results]})
@@ -162,6 +162,21 @@ def _document(file: Path) -> PolicyDocument:
     if document is None or errors:
         raise _refused(file, errors)
     return document
+
+
+def _cases_beside(file: Path) -> Path:
+    """The file of a policy's cases, if none is named.
+
+    Raises:
+        UsageError: there is none.
+    """
+    beside = file.with_suffix(".tests.yaml")
+    if not beside.exists():
+        raise UsageError(
+            f"{beside} does not exist: write the policy's cases there, or name their file with --cases"
+            " (docs/policy.md shows the form)."
+        )
+    return beside
 
 
 def _cases(file: Path) -> CaseFile:

@@ -45,6 +45,16 @@ def test_request_answered_twice_or_on_other_words_is_refused() -> None:
     assert code(world.ask(answer(hold, "2"), RITA)) == "already_decided"
 
 
+def test_request_cannot_be_edited_and_says_how_it_is_answered() -> None:
+    world = started()
+    hold = asked(world)
+
+    edit = k.DecideHold(hold_id=hold.hold_id, decision="edit", edited_arguments="{}")
+    refused = the(world.ask(edit, RITA), "DecisionRefused")
+    assert refused.code == "invalid"
+    assert refused.detail == "a question has no arguments to edit: answer it (respond), or reject"
+
+
 def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_late() -> None:
     world = started()
     hold = asked(world, kind="decision", options=OPTIONS)

@@ -162,6 +162,7 @@ def test_decided_hold_and_its_call_are_shown_by_their_beginnings(
         (("inbox", "--kind", "permissions"), "is not one of"),
         (("executions", "--state", "ended"), "is not one of"),
         (("events", "--type", "Decided"), "is not one of"),
+        (("events", "--type", "PolicyPublished"), "does not show; choose one of"),
     ],
 )
 def test_wrong_filter_is_told_by_the_name_that_was_typed(

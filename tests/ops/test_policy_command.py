@@ -108,6 +108,16 @@ def test_test_cases_beside_the_policy_are_run(app: typer.Typer, good: Path) -> N
     assert "2 passed, 0 failed" in done.output
 
 
+def test_test_without_cases_says_where_they_belong(app: typer.Typer, good: Path) -> None:
+    beside = good.with_suffix(".tests.yaml")
+    beside.unlink()
+
+    done = CliRunner().invoke(app, ["test", str(good)])
+
+    assert done.exit_code == 2
+    assert f"{beside} does not exist: write the policy's cases there" in done.output
+
+
 def test_test_failing_case_leaves_with_1_and_says_why(app: typer.Typer, good: Path) -> None:
     good.write_text(GOOD.replace("allow", "deny"))
 

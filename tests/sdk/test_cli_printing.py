@@ -146,6 +146,27 @@ def test_question_that_is_cut_ends_with_an_ellipsis(terminal: Terminal) -> None:
     assert "y" * 99 + "…" in said
 
 
+def test_inbox_shows_who_works_on_a_hold_and_how_an_unknown_outcome_is_settled(terminal: Terminal) -> None:
+    holds = terminal.script.on_http
+    question = "It is unknown whether pay had its effect. To run it again: placet approve. " + "More. " * 20
+
+    async def answer(request: Asked) -> Response:
+        if request.path == "/v1/holds":
+            lea = {"claimed_by": "lea", "claimed_until": "2026-11-21T05:00:00Z"}
+            items = [
+                {**HOLD, **lea},
+                {**OTHER, "cause": "outcome_unknown", "question": question + "The end."},
+            ]
+            return JSONResponse({"items": items, "next_cursor": None})
+        return await holds(request)
+
+    terminal.script.on_http = answer
+    assert terminal("inbox") == 0
+    said = " ".join(plain(terminal.out).split())
+    assert "claimed by lea until 2026-11-21" in said
+    assert "The end." in said
+
+
 @pytest.mark.parametrize(("columns", "below"), [(60, True), (89, True), (120, False)])
 def test_inbox_of_a_narrow_terminal_has_the_question_below_the_row_and_breaks_no_word(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int, below: bool

@@ -54,6 +54,12 @@ def test_find_config_never_sends_the_local_token_elsewhere(
         find_config()
 
 
+@pytest.mark.parametrize("end", ["/v1", "/v1/", "/prefix/v1"])
+def test_find_config_with_the_path_of_the_api_says_to_leave_it_out(end: str) -> None:
+    with pytest.raises(NotConfigured, match="ends with /v1: give the gateway's address without it"):
+        find_config("http://127.0.0.1:8000" + end, "t")
+
+
 def test_find_config_with_nothing_says_what_to_set() -> None:
     with pytest.raises(NotConfigured, match="PLACET_URL"):
         find_config()

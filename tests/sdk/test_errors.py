@@ -36,6 +36,15 @@ def test_refusal_of_a_proxys_page_is_typed_by_status(status: int, kind: type[pla
     assert type(refusal(status, "<html>no</html>")) is kind
 
 
+@pytest.mark.parametrize("body", ["<html>\n" + "no " * 500, None, {"detail": "Not Found"}])
+def test_refusal_by_something_that_is_no_gateway_says_so_and_shows_little_of_it(body: object) -> None:
+    said = str(refusal(404, body))
+    assert said.startswith(
+        "not_found: status 404 from a proxy or another server, not a gateway: check the address"
+    )
+    assert len(said) < 260
+
+
 def test_every_error_says_who_acts() -> None:
     kinds = [
         kind

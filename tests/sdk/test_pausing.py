@@ -45,7 +45,7 @@ async def test_call_is_denied_by_what_became_of_it_during_the_pause() -> None:
 async def test_pause_that_outlasts_the_wait_leaves_the_run_open() -> None:
     desk = Desk(refuse_consumption=[dict(PAUSED)], states=["paused"] * 1000)
     with pytest.raises(
-        placet.StillHeld, match="never is still released after 0.1 s: its execution is paused"
+        placet.StillHeld, match=r"never is still released after 0\.1 s: its execution is paused"
     ):
         async with running(desk) as run:
             await run.gated(timeout_s=0.1)(never)("GB29")

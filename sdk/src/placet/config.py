@@ -163,6 +163,8 @@ def checked_address(setting: str, url: str) -> str:
             "contains more than an address (a user, a password or a query): leave it out, and give the token with"
             " PLACET_TOKEN.",
         )
+    if parts.path.endswith("/v1"):
+        raise SettingRefused(setting, "ends with /v1: give the gateway's address without it.")
     return stripped
 
 

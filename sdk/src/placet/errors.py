@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Acts = Literal["retry", "stop", "operator"]
 # At most this many ids are in a message; a rollback can name a thousand.
 NAMED_MAX = 5
+# Of the answer of a server that is not a gateway.
+SHOWN_CHARS = 120
 
 
 class PlacetError(Exception):
@@ -271,15 +273,24 @@ def is_passing(status: int) -> bool:
     return status >= 500 or status in _PASSING
 
 
+def _of_another(status: int, body: Any) -> str:
+    """The answer of a server that is not a gateway, such as a page."""
+    said = " ".join(str(body).split()) if body else ""
+    shown = said if len(said) <= SHOWN_CHARS else f"{said[:SHOWN_CHARS]}…"
+    begins = f", which begins: {shown}" if shown else ""
+    whose = "a proxy or another server, not a gateway"
+    return f"status {status} from {whose}: check the address (PLACET_URL){begins}"
+
+
 def refusal(status: int, body: Any, retry_after_s: float | None = None) -> Refused:
     """The typed error of an RFC 9457 problem. A temporary one is `Unavailable`, unless its code is more specific.
 
     Args:
         status: HTTP status of the answer.
-        body: the problem object; anything else is shown unchanged.
+        body: the problem object. Anything else is from a proxy or from another server: its beginning is shown.
         retry_after_s: the answer's `Retry-After`; `fields["retry_after"]` if the body has none.
     """
-    problem = body if isinstance(body, Mapping) else {"detail": str(body)[:500] if body else ""}
+    problem = body if isinstance(body, Mapping) and "code" in body else {"detail": _of_another(status, body)}
     code = str(problem.get("code") or _BY_STATUS.get(status, f"http_{status}"))
     detail = str(problem.get("detail") or problem.get("title") or "")
     fields = {key: value for key, value in problem.items() if key not in _TAKEN}

@@ -204,7 +204,7 @@ def _consumption_problem(
     if state.closed:
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
     if call.digest != command.digest:
-        return Refusal.DIGEST_MISMATCH, "another revision of the call is in force"
+        return Refusal.DIGEST_MISMATCH, "this is not the digest of the call as it is in force"
     if call.attempt_id and not _may_run_again(call, ctx):
         return Refusal.ALREADY_CONSUMED, "another attempt consumed it"
     if call.status not in ("released", "outcome_unknown"):

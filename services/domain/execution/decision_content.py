@@ -47,8 +47,10 @@ def _malformed(command: DecideHold) -> Problem | None:
 
 
 def _does_not_fit(hold: Hold, command: DecideHold) -> Problem | None:
-    if command.decision == "edit" and (not hold.call_id or command.edited_arguments is None):
-        return Refusal.INVALID, "edit needs a held call and edited_arguments"
+    if command.decision == "edit" and not hold.call_id:
+        return Refusal.INVALID, "a question has no arguments to edit: answer it (respond), or reject"
+    if command.decision == "edit" and command.edited_arguments is None:
+        return Refusal.INVALID, "edit needs edited_arguments"
     if command.decision == "edit" and hold.cause == "outcome_unknown":
         return Refusal.INVALID, "a call that may have run cannot be edited: approve, reject or respond"
     if command.decision == "respond" and command.value is None:

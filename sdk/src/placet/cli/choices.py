@@ -27,6 +27,14 @@ STATES = (
     "cancelled",
 )
 # What the gateway's registry calls the types of events.
+# Events whose key is not an execution.
+OF_NO_EXECUTION = frozenset(
+    {
+        *("PolicyPublished", "PolicyRetired", "ToolPublished", "PrincipalPublished", "DataKeyDestroyed"),
+        *("RuleMade", "RuleActivated", "RuleSuspended", "RuleRevoked", "RuleUseReserved", "RuleUseRefused"),
+        *("WriterClaimed", "WriterAlive", "DefinitionsAdopted"),
+    }
+)
 _EVENTS = "placet.events."
 # A person is typing: a slower completion does not help.
 COMPLETE_WITHIN_S = 0.8
@@ -100,9 +108,14 @@ def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def event_types(placet: Placet) -> list[str]:
-    """The event types of the gateway's schema registry, whose routes are beside `/v1`, not under it."""
+    """The types of the events of executions, of the gateway's schema registry.
+
+    The registry's routes are beside `/v1`, not under it. Events of definitions and of the log itself come on no
+    channel.
+    """
     subjects = placet.fetch(f"{placet.url.rstrip('/')}/subjects")
-    return [name.removeprefix(_EVENTS) for name in subjects if name.startswith(_EVENTS)]
+    types = (name.removeprefix(_EVENTS) for name in subjects if name.startswith(_EVENTS))
+    return [name for name in types if name not in OF_NO_EXECUTION]
 
 
 def event_types_completed(context: typer.Context, incomplete: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import event_types, event_types_completed, execution_ids
+from placet.cli.choices import OF_NO_EXECUTION, event_types, event_types_completed, execution_ids
 from placet.cli.session import JsonFlag, connect, console, every, find_execution, print_json
 from placet.errors import NotAuthorised, NotFound, Refused
 from placet.models import Object
@@ -107,7 +107,9 @@ def check_type(placet: Placet, kind: str) -> None:
     except NotFound:
         return
     if kind not in known:
-        raise typer.BadParameter(f"{kind!r} is not one of {', '.join(known)}", param_hint="--type")
+        of = "an event of the definitions or of the log, which `placet events` does not show; choose"
+        said = of if kind in OF_NO_EXECUTION else "not"
+        raise typer.BadParameter(f"{kind!r} is {said} one of {', '.join(known)}", param_hint="--type")
 
 
 def events(

@@ -24,8 +24,9 @@ from placet.cli.session import (
     print_table,
     split_call,
 )
-from placet.cli.viewing import decided, facts_grid, fetch_view, print_view, risk_of, until
-from placet.models import Hold, HoldGroup, ToolCall
+from placet.cli.viewing import claimed, decided, facts_grid, fetch_view, print_view, risk_of, until
+from placet.models import Event, Hold, HoldGroup, ToolCall
+from placet.parsing import parse
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -119,11 +120,9 @@ def _follow(placet: Placet, as_json: bool) -> None:
         if as_json:
             print_json({"type": event.type, "cursor": event.cursor, **event.body})
         elif event.type in HOLD_EVENTS:
-            body = event.body
-            hold_id = str(body.get("hold_id", ""))[:SHORT]
-            what = body.get("tool") or body.get("question") or body.get("change") or body.get("status") or ""
+            hold_id = str(event.body.get("hold_id", ""))[:SHORT]
             at = datetime.now().astimezone().strftime("%H:%M:%S")
-            console().print(safe.text(f"{at}  {event.type:<26} {hold_id}  {what}"))
+            console().print(safe.text(f"{at}  {event.type:<26} {hold_id}  {_told(event)}"))
         elif event.type == "resync_required":
             print_inbox(every(lambda cursor: placet.holds.list(cursor=cursor)))
 
@@ -188,7 +187,22 @@ def _print_value(name: str, value: object) -> None:
 
 def _asks(hold: Hold) -> Text:
     said = hold.question or safe.pretty_json(dict(hold.arguments or {}))
-    shown = safe.text(begun(said))
+    # The gateway's own question about an unknown outcome ends with the commands that answer it.
+    shown = safe.text(" ".join(said.split()) if hold.raw.get("cause") == "outcome_unknown" else begun(said))
     if hold.request:
         shown.append("\n").append(safe.text("asked: " + begun(hold.request), style="dim"))
+    if working := claimed(hold):
+        shown.append("\n").append(safe.text(f"claimed {working}", style="dim"))
     return shown
+
+
+def _told(event: Event) -> str:
+    """What an event of the channel `holds` says, on one line."""
+    hold = parse(Hold, {"hold_id": "", **event.body})
+    what = hold.tool or begun(hold.question)
+    if event.type == "hold_resolved":
+        return f"{what}  {decided(event.body.get('decision')) or hold.status}"
+    change = event.body.get("change")
+    if change == "claimed":
+        return f"{what}  claimed {claimed(hold)}"
+    return f"{what}  {change}" if change else what

@@ -157,7 +157,7 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
         ("decided", decided(hold.raw.get("decision"))),
         ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
-        ("claimed", _claimed(hold)),
+        ("claimed", claimed(hold)),
         ("delegated to", hold.raw.get("assignee")),
         ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),
         ("to be remembered", _asked_before(hold)),
@@ -165,7 +165,8 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
     )
 
 
-def _claimed(hold: Hold) -> str:
+def claimed(hold: Hold) -> str:
+    """By whom a hold is claimed, and until when; empty if nobody works on it."""
     by = hold.raw.get("claimed_by")
     return f"by {by} until {local_time(hold.raw.get('claimed_until'))}" if by else ""
 
