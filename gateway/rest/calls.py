@@ -90,7 +90,7 @@ async def list_calls(context: Context, execution_id: str) -> Response:
     actor = context.actor
     execution: ExecutionRow = await context.gate.reader.read(executions.subject_of(actor, execution_id))
     check_sees(actor, execution["agent"])
-    cursor = context.query(CURSOR.name)
+    cursor = context.cursor()
     try:
         page = await read_execution(
             context,

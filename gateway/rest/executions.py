@@ -58,7 +58,7 @@ async def list_executions(context: Context) -> Response:
             raise Problem(Refusal.NOT_AUTHORISED, "this token may only list its own agent's executions")
         agent = actor.agent
     limit = context.limit()
-    state, cursor = context.one_of(STATE), context.query("cursor")
+    state, cursor = context.one_of(STATE), context.cursor()
     return await context.paged(
         lambda moment: lists.executions(
             moment, actor.tenant, actor.project, state=state, agent=agent, cursor=cursor, limit=limit

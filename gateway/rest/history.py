@@ -62,7 +62,7 @@ async def event_page(context: RequestContext, execution_id: str) -> Response:
     Raises:
         Problem: 422, the cursor is invalid; 503, the views are behind for too long.
     """
-    after = _after_offset(context.query("cursor"))
+    after = _after_offset(context.cursor())
     count = bounded(context.limit())
     actor = context.actor
     rows = await read_execution(

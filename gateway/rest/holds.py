@@ -77,7 +77,7 @@ async def list_holds(context: Context) -> Response:
     filters, status = _filters(context), context.one_of(STATUS)
     await (context.settle_after() if _is_of_open(context, status) else context.settle_views_after())
     try:
-        page = await _page(context, filters, status, context.query("cursor"), limit)
+        page = await _page(context, filters, status, context.cursor(), limit)
     except BadCursor as error:
         raise Problem(Refusal.INVALID, str(error)) from error
     return await context.page(page, hold_json)

@@ -58,7 +58,7 @@ def _effects(context: RequestContext, moment: Moment, kind: str, name: str) -> P
 
 
 def _found(context: RequestContext, moment: Moment, kind: str, name: str) -> tuple[Page, Callable[[], bool]]:
-    actor, cursor, limit = context.actor, context.query("cursor"), context.limit()
+    actor, cursor, limit = context.actor, context.cursor(), context.limit()
     owner = (actor.tenant, actor.project)
     if kind == "grant":
         page = impact.effects_of_grant(moment, *owner, name, cursor, limit)

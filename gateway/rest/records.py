@@ -45,7 +45,7 @@ async def list_audit(context: Context) -> Response:
     """List the acts of authority with the subjects that took them, oldest first."""
     check_role(context.actor, "analyst", "operator")
     actor, limit, since_ms = context.actor, context.limit(), _since_ms(context)
-    subject, cursor = context.query("subject"), context.query("cursor")
+    subject, cursor = context.query("subject"), context.cursor()
     return await context.paged(
         lambda now: lists.audit(
             now,
@@ -117,7 +117,7 @@ async def list_dead_letters(context: Context) -> Response:
     no project. The installation's admin sees all with `scope=installation`, so that every record is visible to
     someone; of other tenants' records only the position and the reason are shown.
     """
-    actor, cursor, limit = context.actor, context.query("cursor"), context.limit()
+    actor, cursor, limit = context.actor, context.cursor(), context.limit()
     if context.one_of(SCOPE) == INSTALLATION:
         check_owner(context.claims)
         return await context.paged(

@@ -20,7 +20,8 @@ from gateway.identity.authentication import Authentication
 from gateway.live.cursor import CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Making, Reply
 from gateway.problems import Problem
-from gateway.rest.parameters import IDEMPOTENCY_KEY, LIMIT, Choice, Number, Seconds
+from gateway.rest.list_cursors import cursor_for, mark_in
+from gateway.rest.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, Choice, Number, Seconds
 from gateway.server.unauthenticated import mark_request_authenticated
 from gateway.service.served import Served
 from gateway.shares.intake import taken_in
@@ -84,6 +85,14 @@ class RequestContext(NamedTuple):
     def query(self, name: str) -> str | None:
         """Return a query parameter; None if it is missing."""
         return self.request.query_params.get(name)
+
+    def cursor(self) -> str | None:
+        """Return where the requested page of this list begins; None at the list's beginning.
+
+        Raises:
+            Problem: 422, the cursor is another list's.
+        """
+        return mark_in(self.request.url.path, self.query(CURSOR.name))
 
     def one_of(self, parameter: Choice) -> str | None:
         """Return a query parameter that must be one of its choices; None if it is missing.
@@ -228,7 +237,7 @@ class RequestContext(NamedTuple):
             Problem: 422, the cursor is not of this list.
         """
         try:
-            rest = items_after(items, order, self.query("cursor"))
+            rest = items_after(items, order, self.cursor())
         except BadCursor as error:
             raise Problem(Refusal.INVALID, str(error)) from error
         return await self.listed(rest, item, None, lambda one: cursor_at(order(one)))
@@ -264,7 +273,8 @@ class RequestContext(NamedTuple):
                     next_cursor = cursor_after(last[0])
                     break
                 items.append(one)
-        tail = b'],"next_cursor":%b,"cursor":"%b"}' % (orjson.dumps(next_cursor), cursor.encode())
+        next_page = orjson.dumps(cursor_for(self.request.url.path, next_cursor))
+        tail = b'],"next_cursor":%b,"cursor":"%b"}' % (next_page, cursor.encode())
         return answer(Reply(200, b'{"items":[' + b",".join(items) + tail))
 
     async def done(self, work: Callable[[], T]) -> T:

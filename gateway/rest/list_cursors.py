@@ -1,0 +1,35 @@
+"""The cursors of lists: each names its list, so that another list refuses it instead of beginning somewhere."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from gateway.problems import Problem
+from projections.queries.paging import OTHER
+from schemas.refusals import Refusal
+
+_SEPARATOR = "."
+
+
+def cursor_for(path: str, mark: str | None) -> str | None:
+    """Return the cursor of the list at a path that continues at a mark; None at the list's end."""
+    return None if mark is None else f"{_name(path)}{_SEPARATOR}{mark}"
+
+
+def mark_in(path: str, cursor: str | None) -> str | None:
+    """Return the mark in a cursor of the list at a path.
+
+    Raises:
+        Problem: 422, it is another list's.
+    """
+    name, separator, mark = (cursor or "").partition(_SEPARATOR)
+    if not separator:
+        # An earlier version's, which names no list.
+        return cursor
+    if name != _name(path):
+        raise Problem(Refusal.INVALID, OTHER)
+    return mark
+
+
+def _name(path: str) -> str:
+    return f"{crc32(path.encode()):08x}"
