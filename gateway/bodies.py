@@ -136,13 +136,48 @@ class RequestHumanInput(Body):
         ),
     ] = Field(default_factory=list)
     fields: Annotated[
-        list[Annotated[Any, Field(description="The name of a variable (`env_var`), or any JSON.")]],
+        list[Annotated[Any, Field(description="A variable (`env_var`), or any JSON.")]],
         Field(
             max_length=ITEMS_MAX,
-            description="With `env_var` the names of the requested variables, at least one; otherwise any JSON, "
-            "which is shown to the person who answers.",
+            description="With `env_var` the requested variables, at least one: each a name, or an object with a "
+            "`name` and optionally `description`, `required` (true), `secret` (true; false lets a person see what is "
+            "typed; the value is sealed all the same) and `pattern`, which the value must contain. Otherwise any "
+            "JSON, which is shown to the person who answers.",
         ),
     ] = Field(default_factory=list)
+    allow_custom: Annotated[
+        bool, Field(description="Only with `decision`: a text that is none of the options is an answer, too.")
+    ] = False
+    multiple: Annotated[
+        bool, Field(description="Only with `decision`: the answer is a list of one or more of the options.")
+    ] = False
+    tool: Annotated[
+        str,
+        Field(
+            max_length=limit_of(k.RequestHumanInput, "tool"),
+            description="Only with `permission`: the tool that it is for.",
+        ),
+    ] = ""
+    action: Annotated[
+        str,
+        Field(
+            max_length=limit_of(k.RequestHumanInput, "action"),
+            description="Only with `permission`: what would be done.",
+        ),
+    ] = ""
+    risk: Annotated[
+        Literal["low", "medium", "high"] | None,
+        Field(
+            description="Only with `permission`: the risk by the agent's own word, which is shown as such."
+        ),
+    ] = None
+    remember: Annotated[
+        bool,
+        Field(
+            description="Only with `permission`: the answer can also be `{granted, remember}`, by which a person "
+            "tells the agent that it is for further times, too."
+        ),
+    ] = False
     decision_type: Annotated[str, Field(max_length=limit_of(k.RequestHumanInput, "decision_type"))] = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=DEADLINE_MAX_S)] | None = None
     default: Any = Field(

@@ -42,6 +42,7 @@ Document = Annotated[str, Limit(DECISION_MAX_BYTES, "bytes")]
 Decision = Literal["approve", "edit", "reject", "respond"]
 Scope = Literal["once", "execution", "rule"]
 RequestKind = Literal["clarification", "decision", "env_var", "permission"]
+RiskOfRequest = Literal["", "low", "medium", "high"]
 Outcome = Literal["succeeded", "failed", "unknown"]
 
 
@@ -140,7 +141,12 @@ class RevokeGrant(Message):
 
 
 class RequestHumanInput(Message):
-    """Ask a person something. `options`, `fields` and `default` are canonical JSON."""
+    """Ask a person something. `options`, `fields` and `default` are canonical JSON.
+
+    Of a decision: `allow_custom` lets a person answer with a text that is no option, `multiple` with several options.
+    Of a permission: the `tool` and the `action` that it is for, its `risk`, and `remember`, which lets a person say
+    that the answer is for further times, too.
+    """
 
     request_id: ChosenId
     kind: RequestKind
@@ -150,6 +156,12 @@ class RequestHumanInput(Message):
     decision_type: Id = ""
     timeout_ms: Long | None = None
     default: Text | None = None
+    allow_custom: bool = False
+    multiple: bool = False
+    tool: Id = ""
+    action: Text = ""
+    risk: RiskOfRequest = ""
+    remember: bool = False
 
 
 class ClaimHold(Message):

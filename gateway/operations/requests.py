@@ -116,6 +116,12 @@ def _plan(
         decision_type=body.decision_type,
         timeout_ms=None if timeout_s is None else max(int(timeout_s * 1000), 1),
         default=canonical_text(body.default, "default") if has_default else None,
+        allow_custom=body.allow_custom,
+        multiple=body.multiple,
+        tool=body.tool,
+        action=body.action,
+        risk=body.risk or "",
+        remember=body.remember,
     )
     name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
     subject = subject_of(actor, execution_id, request_id)

@@ -114,12 +114,15 @@ def variables_to_seal(row: HoldRow, value: Any) -> list[Marked]:
     """Return the values of an answer to an env_var request, every one of which is sealed.
 
     Raises:
-        Problem: 422 invalid_arguments: the answer is not an object of exactly the requested variables, each a text.
+        Problem: 422 invalid_arguments: the answer is not an object of requested variables, each a text that fits its
+            pattern, or lacks one that is required.
     """
     schema = json_value(row["input_schema"])
-    names = set(schema.get("required", ()))
-    if not isinstance(value, Mapping) or set(value) != names:
-        raise misfit(f"$: answer with an object of exactly these variables: {', '.join(sorted(names))}")
+    required, named = set(schema.get("required", ())), set(schema.get("properties", ()))
+    if not isinstance(value, Mapping) or not required <= set(value) <= named or not value:
+        optional = f"; optional: {', '.join(sorted(named - required))}" if named - required else ""
+        listed = ", ".join(sorted(required)) or "at least one"
+        raise misfit(f"$: answer with an object of exactly these variables: {listed}{optional}")
     return to_seal(marked_values(schema, value))
 
 

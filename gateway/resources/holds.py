@@ -70,6 +70,17 @@ class Requirement(Resource):
     quorum: int
 
 
+class Asks(Resource):
+    """What the answer to a question can be, beside its options, and what a permission is about."""
+
+    allow_custom: bool
+    multiple: bool
+    tool: str
+    action: str
+    risk: Literal["", "low", "medium", "high"]
+    remember: bool
+
+
 class Hold(Resource):
     """A call or request that waits, or waited, for a person; `request` is what the run was started for.
 
@@ -101,6 +112,7 @@ class Hold(Resource):
     input_schema: dict[str, Any] | None
     fields: list[Any]
     decision_type: str
+    asks: Asks | None
     risk: Risk | None
     trust: Any
     verdict: Verdict | None
@@ -222,7 +234,10 @@ class BulkAnswer(Resource):
 
 
 class HumanRequest(Resource):
-    """A question to a person; `response` is the answer once there is one, `feedback` the person's comment."""
+    """A question to a person; `response` is the answer once there is one, `feedback` the person's comment.
+
+    `input_schema` is the JSON Schema of an answer.
+    """
 
     request_id: str
     hold_id: str
@@ -232,6 +247,8 @@ class HumanRequest(Resource):
     options: list[Any]
     fields: list[Any]
     decision_type: str
+    asks: Asks | None
+    input_schema: dict[str, Any] | None
     status: HoldStatus
     response: Any
     timed_out: bool

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, cast
 from projections.folds.rows import json_text, json_value
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
-from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, texts_of, view_of
+from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, texts_of, view_of, words_of_asks
 from schemas.display.whole import look_at
 from schemas.events.holds import HoldOpened
 
@@ -59,6 +59,7 @@ def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: st
     words = [body.question, agent or ""]
     if call is not None:
         words = [body.question, call["agent"], call["tool"], call["reason"]]
+    words += words_of_asks(body.view_version, row["asks"])
     texts = texts_of(body.view_version, row["request"] or "", *words)
     look = look_at("{}" if call is None else call["arguments"], texts, body.view_version)
     row.update(
@@ -101,6 +102,7 @@ def _held(row: HoldRow, execution: Run, opening: dict[str, Any]) -> Held:
         options=row["options"],
         fields=row["fields"],
         decision_type=row["decision_type"],
+        asks=row["asks"],
         requester=row["requester"],
         agent=row["agent"] or "",
         user=execution["user_id"],

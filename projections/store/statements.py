@@ -153,7 +153,7 @@ def _create_views(dialect: Dialect) -> list[str]:
     )
     requests = (
         "SELECT tenant, project, request_id, hold_id, execution_id, agent, kind, question, options, fields, "
-        "decision_type, status, response, decided_by, timed_out, opened_at_ms, deadline_at_ms, closed_at_ms, "
+        "decision_type, asks, status, response, decided_by, timed_out, opened_at_ms, deadline_at_ms, closed_at_ms, "
         f"on_timeout FROM {p}holds WHERE request_id IS NOT NULL"
     )
     selects = (audit, tools, policies, requests, _lost_races(p), _trust(p))

@@ -61,6 +61,11 @@ OpenedAt = Annotated[Moment, "When the hold opened."]
 Question = Annotated[str, "What the person is asked."]
 Options = Annotated[Json, "JSON list of the answers to choose from."]
 Fields = Annotated[Json, "JSON list of the fields to be filled in."]
+Asks = Annotated[
+    Json,
+    "Of a question, JSON of what its answer can be and what it is about: allow_custom, multiple, tool, action, risk, "
+    "remember; null of a call, and of a question that an earlier version asked.",
+]
 DecisionType = Annotated[str, "The agent's own name for the kind of decision."]
 Kind = Annotated[str, "Kind of the hold: clarification, decision, env_var or permission."]
 TimedOut = Annotated[

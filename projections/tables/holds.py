@@ -6,6 +6,7 @@ from projections.tables.columns import Flag, Index, Json, Moment, TableOf
 from projections.tables.common import (
     Agent,
     Arguments,
+    Asks,
     CallId,
     ClosedAt,
     DeadlineAt,
@@ -80,6 +81,7 @@ class HoldRow(TypedDict):
     input_schema: Annotated[Json, "JSON Schema of the arguments, for an edit."]
     fields: Fields
     decision_type: DecisionType
+    asks: Asks | None
     requester: Annotated[str, "The subject that asked for the decision."]
     roles: Annotated[Json, "JSON list of the roles that can decide."]
     reviewers: Annotated[Json, "JSON list of those who can decide, by name."]

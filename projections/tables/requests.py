@@ -5,6 +5,7 @@ from typing import Annotated, TypedDict
 from projections.tables.columns import Offer
 from projections.tables.common import (
     Agent,
+    Asks,
     ClosedAt,
     DeadlineAt,
     DecidedBy,
@@ -38,6 +39,7 @@ class RequestRow(TypedDict):
     options: Options
     fields: Fields
     decision_type: DecisionType
+    asks: Asks | None
     status: Annotated[str, "open, resolved, expired or cancelled."]
     response: Response | None
     decided_by: DecidedBy | None

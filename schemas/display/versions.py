@@ -2,11 +2,12 @@
 
 Version 2 begins with the run's request and reveals more hidden characters. Version 3 shows the spaces at the ends of
 values without quotes, and distinguishes the value `(none)` from a missing one. Version 4 shows the marks that cover
-other characters.
+other characters. Version 5 shows of a question what its answer can be and what it is about.
 """
 
-VERSION = 4
+VERSION = 5
 SHOWS_REQUEST_FROM = 2
 HIDES_MORE_FROM = 2
 SHOWS_ENDS_FROM = 3
 SHOWS_COVERING_FROM = 4
+SHOWS_ASKS_FROM = 5

@@ -15,7 +15,7 @@ from schemas.display.characters import Badge, code_of
 from schemas.display.difference import ABSENT, changes
 from schemas.display.escape import Badges, escaped, escaped_lines, escaped_value
 from schemas.display.values import lines_of, scalar_text, whole_on_one_line
-from schemas.display.versions import SHOWS_ENDS_FROM, SHOWS_REQUEST_FROM, VERSION
+from schemas.display.versions import SHOWS_ASKS_FROM, SHOWS_ENDS_FROM, SHOWS_REQUEST_FROM, VERSION
 from schemas.display.whole import must_be_read_whole
 from schemas.headers import rfc3339
 from schemas.requirement import requirements_from_text
@@ -23,6 +23,12 @@ from schemas.sensitive import placeholders, pointer
 
 # Shown for a fact without a value.
 NONE = "(none)"
+# What the answer to a question may be, beside one of its options.
+_MAY = {
+    "allow_custom": "may be answered in one's own words",
+    "multiple": "several options may be chosen",
+    "remember": "the answer may be for further times",
+}
 NUL, STORED_AS = "\x00", "\ufffd"
 UNKNOWN_OUTCOME = "outcome_unknown"
 
@@ -49,7 +55,8 @@ class Held:
 
     `options`, `fields`, `default_value`, `remember`, `requirements`, `arguments` and `proposed_arguments` are JSON.
     `arguments` is None for a request; `proposed_arguments` are the agent's own if a person has edited them, else
-    empty. `asked` is the run's request: what its user asked the agent for.
+    empty. `asked` is the run's request: what its user asked the agent for. `asks` is JSON of what the answer to a
+    question can be and what it is about; None for a call.
     """
 
     tenant: str
@@ -89,6 +96,7 @@ class Held:
     on_reject: str
     remember: str | None
     requirements: str | None = None
+    asks: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,14 @@ def texts_of(version: int, asked: str, *words: str) -> tuple[str, ...]:
     return (*words, asked) if version >= SHOWS_REQUEST_FROM else words
 
 
+def words_of_asks(version: int, asks: str | None) -> tuple[str, ...]:
+    """The texts of what a question is about."""
+    if asks is None or version < SHOWS_ASKS_FROM:
+        return ()
+    told = parse_strict(asks)
+    return told["tool"], told["action"]
+
+
 def view_of(held: Held, version: int = VERSION) -> View:
     """Render the view of a hold in a version."""
     badges = Badges(version)
@@ -138,7 +154,8 @@ def view_of(held: Held, version: int = VERSION) -> View:
     body.write()
     found = badges.sorted()
     head = [f"placet-view {version}", f"badges: {', '.join(found) or 'none'}"]
-    texts = texts_of(version, held.asked, held.agent, held.tool, held.reason, held.question)
+    words = [held.agent, held.tool, held.reason, held.question, *words_of_asks(version, held.asks)]
+    texts = texts_of(version, held.asked, *words)
     return View(
         "\n".join([*head, *body.lines, ""]),
         found,
@@ -258,8 +275,21 @@ class _Body:
         self._line("request", held.request_id)
         self._line("digest", held.digest)
         self._line("decision type", held.decision_type)
+        if self._version >= SHOWS_ASKS_FROM:
+            self._asks(parse_strict(held.asks or "{}"))
         self._json("options", held.options)
         self._json("fields", held.fields)
+
+    def _asks(self, asks: dict[str, Any]) -> None:
+        # The others say nothing of a question of this kind.
+        for name in ("tool", "action"):
+            if asks.get(name):
+                self._text(name, asks[name])
+        if asks.get("risk"):
+            self._line("risk, by the agent's own word", asks["risk"])
+        for name, shown in _MAY.items():
+            if asks.get(name):
+                self.lines.append(f"{shown}: yes")
 
     def _verdict(self) -> None:
         judged = self._held.judged

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from schemas.commands import Decision, RequestKind, Scope
+from schemas.canonical import canonical
+from schemas.commands import Decision, RequestKind, RiskOfRequest, Scope
 from schemas.message import Long, Message
 from schemas.refusals import Refusal
 
@@ -146,7 +147,7 @@ class DecisionRefused(Message):
 
 
 class HumanInputRequested(Message):
-    """An agent asks a person. `options` and `fields` are JSON."""
+    """An agent asks a person. `options` and `fields` are JSON; the others are as in `RequestHumanInput`."""
 
     request_id: str
     hold_id: str
@@ -156,6 +157,20 @@ class HumanInputRequested(Message):
     fields: str
     decision_type: str
     by: str
+    allow_custom: bool = False
+    multiple: bool = False
+    tool: str = ""
+    action: str = ""
+    risk: RiskOfRequest = ""
+    remember: bool = False
+
+
+ASKS = ("allow_custom", "multiple", "tool", "action", "risk", "remember")
+
+
+def asks_of(asked: HumanInputRequested) -> str:
+    """What a request's answer can be and what it is about, beside its options and fields: canonical JSON."""
+    return canonical({name: getattr(asked, name) for name in ASKS})
 
 
 class HumanInputProvided(Message):

@@ -15,7 +15,7 @@ import typer
 from starlette.responses import JSONResponse, Response
 
 from placet.canonical import call_digest
-from placet.cli import decide
+from placet.cli import decide, inputs
 from placet.models import Hold
 from tests.sdk.scripted import Asked, Scripted
 from tests.sdk.terminal import HOLD as WAITING
@@ -34,30 +34,47 @@ def prompted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append((name, options["hide_input"]))
         return name.lower()
 
-    monkeypatch.setattr(decide, "is_interactive", lambda: True)
+    monkeypatch.setattr(inputs, "is_interactive", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
     return asked
 
 
 def test_variables_are_asked_for_one_by_one_and_not_shown(prompted: list[Any]) -> None:
-    assert decide._variables(HOLD, None) == {"API_KEY": "api_key", "API_URL": "api_url"}
+    assert inputs.variables_of(HOLD, None) == {"API_KEY": "api_key", "API_URL": "api_url"}
     assert prompted == [("API_KEY", True), ("API_URL", True)]
+
+
+def test_variables_are_asked_for_with_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = [
+        {"name": "KEY", "description": "of the\u202e account"},
+        {"name": "REGION", "required": False, "secret": False},
+    ]
+    seen: list[tuple[str, bool, Any]] = []
+
+    def prompt(text: str, **options: Any) -> str:
+        seen.append((text, options["hide_input"], options["default"]))
+        return "sk-1" if text.startswith("KEY") else ""
+
+    monkeypatch.setattr(inputs, "is_interactive", lambda: True)
+    monkeypatch.setattr(typer, "prompt", prompt)
+    assert inputs.variables_of(Hold("h", kind="env_var", raw={"fields": fields}), None) == {"KEY": "sk-1"}
+    assert seen == [("KEY (of the\\u{202e} account)", True, None), ("REGION [optional]", False, "")]
 
 
 def test_variables_on_the_command_line_are_refused_and_not_repeated(prompted: list[Any]) -> None:
     with pytest.raises(typer.BadParameter, match="can see a secret") as refused:
-        decide._variables(HOLD, "hunter2")
+        inputs.variables_of(HOLD, "hunter2")
 
     assert "hunter2" not in str(refused.value)
 
 
 def test_variables_where_nobody_can_be_asked_come_from_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decide, "is_interactive", lambda: False)
+    monkeypatch.setattr(inputs, "is_interactive", lambda: False)
     monkeypatch.setattr("sys.stdin.read", lambda: '{"API_KEY":"k","API_URL":"u"}', raising=False)
     with pytest.raises(typer.BadParameter, match="no terminal to prompt on"):
-        decide._variables(HOLD, None)
+        inputs.variables_of(HOLD, None)
 
-    assert decide._variables(HOLD, "-") == {"API_KEY": "k", "API_URL": "u"}
+    assert inputs.variables_of(HOLD, "-") == {"API_KEY": "k", "API_URL": "u"}
 
 
 def test_other_questions_need_an_answer() -> None:

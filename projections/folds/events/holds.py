@@ -39,6 +39,7 @@ def _blank(event: Event, hold_id: str, execution: ExecutionRow | None) -> HoldRo
         "input_schema": "{}",
         "fields": "[]",
         "decision_type": "",
+        "asks": None,
         "requester": "",
         "roles": "[]",
         "reviewers": "[]",
@@ -86,6 +87,7 @@ def _request(previous: HoldRow | None, body: h.HumanInputRequested, event: Event
             "options": body.options,
             "fields": body.fields,
             "decision_type": body.decision_type,
+            "asks": h.asks_of(body),
             "requester": body.by,
         }
     )

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from placet.canonical import canonical, check_json, sha256_hex
 from placet.channel import Channel
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 T = TypeVar("T")
+# A variable that a person is asked for: its name, or more about it.
+Variable: TypeAlias = str | Mapping[str, Any]
 _log = logging.getLogger(__name__)
 
 
@@ -181,31 +183,35 @@ class AsyncExecution:
         return await undo(await calls_to_undo(self.channel, denied), compensations, self._undone)
 
     async def ask_env(
-        self, *names: str, question: str = "", timeout_s: float | None = None
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None
     ) -> Mapping[str, str]:
         """Ask a person for environment variables and take them; only this process receives them, and the log never.
+
+        Each variable is a name, or a dict with a `name` and optionally `description`, `required` (True), `secret`
+        (True) and `pattern`. One that is not required can be missing from the answer.
 
         If an earlier process has taken them, or they were erased since, a person is asked again.
 
         Raises:
             NotReleased: they were not given (in time).
         """
-        return await self.ask_env_in(self.begin(), *names, question=question, timeout_s=timeout_s)
+        return await self.ask_env_in(self.begin(), *variables, question=question, timeout_s=timeout_s)
 
     async def ask_env_in(
-        self, one: Try, *names: str, question: str = "", timeout_s: float | None = None
+        self, one: Try, *variables: Variable, question: str = "", timeout_s: float | None = None
     ) -> Mapping[str, str]:
         """`ask_env` as one try, which an error abandons."""
+        names = [one if isinstance(one, str) else str(one.get("name")) for one in variables]
         said = question or f"Give the variables {', '.join(names)}."
         with one.left_by_errors():
-            return await self._variables(one, names, said, timeout_s)
+            return await self._variables(one, variables, said, timeout_s)
 
     async def _variables(
-        self, one: Try, names: Sequence[str], said: str, timeout_s: float | None
+        self, one: Try, variables: Sequence[Variable], said: str, timeout_s: float | None
     ) -> Mapping[str, str]:
         requests = AsyncRequests(self.channel)
         while True:
-            asked = await self._opened(one, said, {"kind": "env_var", "fields": list(names)})
+            asked = await self._opened(one, said, {"kind": "env_var", "fields": list(variables)})
             found = await requests.wait(asked, timeout_s=timeout_s)
             attempt = one.consuming(found.request_id)
             try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from placet.client import AsyncPlacet
 from placet.client_finalizer import ClientFinalizer
 from placet.errors import Denied
-from placet.execution import AsyncExecution
+from placet.execution import AsyncExecution, Variable
 from placet.gate import Proposal
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
@@ -170,10 +170,12 @@ class RunningExecution(_Blocking):
         """See `AsyncExecution.ask`."""
         return self._tried(lambda one: self._inner.ask_in(one, question, timeout_s=timeout_s, **more))
 
-    def ask_env(self, *names: str, question: str = "", timeout_s: float | None = None) -> Mapping[str, str]:
+    def ask_env(
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None
+    ) -> Mapping[str, str]:
         """See `AsyncExecution.ask_env`."""
         return self._tried(
-            lambda one: self._inner.ask_env_in(one, *names, question=question, timeout_s=timeout_s)
+            lambda one: self._inner.ask_env_in(one, *variables, question=question, timeout_s=timeout_s)
         )
 
     def _tried(self, make: Callable[[Try], Coroutine[Any, Any, T]]) -> T:

@@ -90,7 +90,7 @@ def _call_ended(hold: Hold, call: Call) -> Events:
 
 def _request_ended(hold: Hold) -> Events:
     # An earlier version accepted any default: one that is not a possible answer counts as none.
-    is_known = default_problem(hold.kind, hold.options, hold.default_value) is None
+    is_known = default_problem(hold.kind, hold.options, hold.input_schema, hold.default_value) is None
     if hold.on_timeout == "default" and hold.default_value is not None and is_known:
         return [provided(hold, hold.default_value, TIMER, timed_out=True)]
     return [provided(hold, "null", TIMER, timed_out=True)]

@@ -7,16 +7,23 @@ from schemas.limits import DEADLINE_MAX_S, ITEMS_MAX
 from schemas.refusals import Refusal
 from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
+from services.domain.execution.answers import answer_schema
 from services.domain.execution.decision_content import default_problem
 from services.domain.execution.handler import Handlers
 from services.domain.execution.opening import hold_id_of_request
 from services.domain.execution.quota import open_problem
-from services.domain.execution.secrets import variables_problem, variables_schema
+from services.domain.execution.variables import variables_problem
 from services.domain.refusals import Events, refuse
 from services.domain.state import Execution, Hold
 
 DEFAULT_TIMEOUT_MS = 300_000
 TIMEOUT_MAX_MS = DEADLINE_MAX_S * 1000
+DIGESTED = ("kind", "question", "options", "fields")
+# The fields that only one kind has.
+ONLY_OF = {
+    "decision": ("allow_custom", "multiple"),
+    "permission": ("tool", "action", "risk", "remember"),
+}
 
 
 def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Events:
@@ -35,6 +42,7 @@ def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Eve
         fields=command.fields,
         decision_type=command.decision_type,
         by=ctx.actor.subject,
+        **{name: getattr(command, name) for name in h.ASKS},
     )
     opened = h.HoldOpened(
         hold_id=hold_id,
@@ -46,7 +54,7 @@ def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Eve
         cause="request",
         question=command.question,
         options=command.options,
-        input_schema=variables_schema(command.fields) if command.kind == "env_var" else "{}",
+        input_schema=answer_schema(command),
         requester=ctx.actor.subject,
         roles=(),
         quorum=1,
@@ -69,17 +77,14 @@ def provided(hold: Hold, response: str, by: str, timed_out: bool = False) -> h.H
 
 
 def request_digest(command: k.RequestHumanInput) -> str:
-    """The digest that an answer names: SHA-256 of RFC 8785 JSON over kind, question, options and fields."""
-    return sha256_hex(
-        canonical(
-            {
-                "kind": command.kind,
-                "question": command.question,
-                "options": command.options,
-                "fields": command.fields,
-            }
-        )
-    )
+    """The digest that an answer names: SHA-256 of RFC 8785 JSON over everything that a person is asked.
+
+    A field that the first version did not have is in it only if it says something, so that a request has the same
+    digest in every version.
+    """
+    asked = {name: getattr(command, name) for name in DIGESTED}
+    further = {name: getattr(command, name) for name in h.ASKS}
+    return sha256_hex(canonical(asked | {name: value for name, value in further.items() if value}))
 
 
 def _refuse_request(
@@ -100,9 +105,12 @@ def _problem(
         return Refusal.INVALID, f"there are at most {ITEMS_MAX} options, and at most {ITEMS_MAX} fields"
     if (vague := _vague_option(command)) is not None:
         return Refusal.INVALID, vague
+    if (foreign := _foreign_field(command)) is not None:
+        return Refusal.INVALID, foreign
     if command.kind == "env_var" and (wrong := variables_problem(command)) is not None:
         return Refusal.INVALID, wrong
-    if (unanswerable := default_problem(command.kind, command.options, command.default)) is not None:
+    schema = answer_schema(command)
+    if (unanswerable := default_problem(command.kind, command.options, schema, command.default)) is not None:
         return unanswerable
     if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
         return Refusal.INVALID, f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
@@ -114,6 +122,17 @@ def _problem(
     if earlier is not None:
         return Refusal.ID_REUSED, "the request id was used with another body"
     return open_problem(state) or (None, "")
+
+
+def _foreign_field(command: k.RequestHumanInput) -> str | None:
+    """The reason why a field does not belong to a request of this kind, or None."""
+    for kind, names in ONLY_OF.items():
+        for name in names:
+            if kind != command.kind and getattr(command, name):
+                return f"{name} is only for a {kind}"
+    if (command.allow_custom or command.multiple) and not parse_strict(command.options):
+        return "allow_custom and multiple are about options: give some"
+    return None
 
 
 def _vague_option(command: k.RequestHumanInput) -> str | None:

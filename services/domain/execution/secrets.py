@@ -4,19 +4,15 @@ The values are in the gateway's vault. The log has their commitments and these f
 delivered, until when it can ask again, and that they were erased. For a call, `GrantConsumed` is the delivery.
 """
 
-import re
-
 from immutables import Map
 from msgspec.structs import replace
 
 from schemas import commands as k
-from schemas.canonical import canonical, parse_strict
 from schemas.events import holds as h
 from schemas.ids import ID_RULE, is_client_id
 from schemas.limits import SECRETS_LEASE_MS
 from schemas.message import Message
 from schemas.refusals import Refusal
-from schemas.sensitive import MARK, is_placeholder
 from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
 from services.domain.execution.folding import Folds
@@ -28,8 +24,6 @@ from services.domain.state import Execution, Handover, Hold
 Problem = tuple[Refusal, str]
 
 ERASED = "its sensitive values were erased"
-# POSIX names of environment variables.
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 def take(state: Execution, command: k.TakeSecrets, ctx: Context) -> Events:
@@ -81,38 +75,6 @@ def erase_forgotten(command: k.EraseSecrets, ctx: Context) -> Events:
 def handover(state: Execution, call_id: str = "", request_id: str = "") -> Handover:
     """The recorded delivery and erasure of the sealed values of a call or request."""
     return state.handovers.get(_name(call_id, request_id), Handover())
-
-
-def variables_problem(command: k.RequestHumanInput) -> str | None:
-    """The reason why an env_var request is invalid, or None."""
-    if command.default is not None or parse_strict(command.options):
-        return "an env_var request takes neither options nor a default: they would be written down"
-    return _vague_names(command.fields)
-
-
-def variables_schema(fields: str) -> str:
-    """The inputSchema of an env_var request's hold: every variable is required and marked sensitive."""
-    names = parse_strict(fields)
-    properties = {name: {"type": "string", MARK: True} for name in names}
-    schema = {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
-    return canonical(schema)
-
-
-def answer_problem(input_schema: str, value: str | None) -> str | None:
-    """The reason why a value is no answer to an env_var request, or None. It is not quoted: it may be unsealed."""
-    answer = parse_strict(value or "null")
-    if not isinstance(answer, dict) or set(answer) != set(parse_strict(input_schema)["required"]):
-        return "answer with an object that has exactly the requested variables"
-    if not all(map(is_placeholder, answer.values())):
-        return "the values of variables must be sealed: answer through the gateway"
-    return None
-
-
-def _vague_names(fields: str) -> str | None:
-    names = parse_strict(fields)
-    if not names or not all(isinstance(name, str) and _NAME.fullmatch(name) for name in names):
-        return "the fields of an env_var request name one or more environment variables"
-    return "two fields name the same variable" if len(set(names)) != len(names) else None
 
 
 def _taking_problem(known: Handover, hold: Hold, command: k.TakeSecrets, ctx: Context) -> Problem | None:

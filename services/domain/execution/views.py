@@ -6,7 +6,7 @@ This is done in one place at the end of a decision, so that no path that opens a
 from schemas.display.versions import VERSION
 from schemas.display.view import Held, Judged, view_of
 from schemas.events.calls import PolicyVerdictIssued, ToolCallProposed
-from schemas.events.holds import HoldOpened, HumanInputRequested
+from schemas.events.holds import HoldOpened, HumanInputRequested, asks_of
 from services.domain.context import Context
 from services.domain.execution.evolve import evolve
 from services.domain.refusals import Events
@@ -65,6 +65,7 @@ def _named(
         options=opened.options,
         fields=asked.fields if asked else "[]",
         decision_type=asked.decision_type if asked else "",
+        asks=asks_of(asked) if asked else None,
         requester=opened.requester,
         agent=state.agent,
         user=state.user,

@@ -58,7 +58,7 @@ def test_view_is_rebuilt_with_what_the_run_was_asked_for(hostile: str) -> None:
     world.ask(k.StartExecution(agent="bot", user="ann", request=hostile))
     hold = held(world)
     row = check_views(world).holds[hold.hold_id]
-    assert (row["view_version"], hold.view_version) == (4, 4)
+    assert (row["view_version"], hold.view_version) == (5, 5)
     assert row["must_read"]
     assert view_of_row(row, {"user_id": "ann", "request": "another"}).digest != hold.view_digest
 

@@ -95,6 +95,21 @@ NESTED = canonical(
         "hidden": [["\u200b" * 8], ["\u200b" * 9], {"\u200b" * 8: 1}, {"\u200b" * 9: 1}],
     }
 )
+
+
+def asks(**told: Any) -> str:
+    """What a question asks, as its row has it."""
+    nothing = {
+        "allow_custom": False,
+        "multiple": False,
+        "tool": "",
+        "action": "",
+        "risk": "",
+        "remember": False,
+    }
+    return canonical({**nothing, **told})
+
+
 HELDS: dict[str, Held] = {
     "plain": PLAIN,
     "hostile": replace(
@@ -154,5 +169,34 @@ HELDS: dict[str, Held] = {
         judged=None,
         default_value='"b"',
         on_timeout="default",
+    ),
+    "permission": replace(
+        PLAIN,
+        call_id="",
+        request_id="ask-2",
+        kind="permission",
+        cause="request",
+        question="May I delete the build directory?",
+        asks=asks(tool="shell", action="rm -rf build\u200b\nrm -rf /", risk="high", remember=True),
+        tool="",
+        tool_version="",
+        reason="",
+        arguments=None,
+        judged=None,
+    ),
+    "choices": replace(
+        PLAIN,
+        call_id="",
+        request_id="ask-3",
+        kind="decision",
+        cause="request",
+        question="Which regions?",
+        options='[{"description":"cheap","id":"eu","label":"Europe","recommended":true},"us"]',
+        asks=asks(allow_custom=True, multiple=True),
+        tool="",
+        tool_version="",
+        reason="",
+        arguments=None,
+        judged=None,
     ),
 }

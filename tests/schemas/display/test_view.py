@@ -12,7 +12,7 @@ from schemas.display.characters import is_hidden
 from schemas.display.escape import Badges
 from schemas.display.values import lines_of, scalar_text
 from schemas.display.view import Difference, Held, Redaction, view_of
-from tests.schemas.display.helds import HELDS, HOSTILE, JUDGED, PLAIN, SECRET, nested
+from tests.schemas.display.helds import HELDS, HOSTILE, JUDGED, PLAIN, SECRET, asks, nested
 
 NAMES = st.sampled_from(["a", "b", 'quote"', "pad" + " " * 40, "line\nbreak", "bidi\u202e", ""])
 VALUES: Any = st.recursive(
@@ -92,7 +92,8 @@ CHANGED: dict[str, Any] = {
     "remember": None,
     "requirements": '[{"rules":["p@1/r"],"roles":["cfo"],"reviewers":[],"quorum":1}]',
 }
-ONLY_OF_REQUESTS = {"request_id", "fields", "decision_type"}
+CHANGED["asks"] = asks(multiple=True)
+ONLY_OF_REQUESTS = {"request_id", "fields", "decision_type", "asks"}
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Held)])
@@ -106,7 +107,7 @@ def test_view_with_any_fact_changed_is_another(name: str) -> None:
 def test_view_begins_with_what_the_run_was_asked_for() -> None:
     lines = view_of(PLAIN).text.splitlines()
     assert lines[:3] == [
-        "placet-view 4",
+        "placet-view 5",
         "badges: none",
         "asked of the agent: Pay the March invoice of ACME.",
     ]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,6 +13,7 @@ from placet.cli import safe
 from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
 from placet.cli.decision_effects import what_follows
 from placet.cli.groups import approve_group
+from placet.cli.inputs import read_object, variables_of
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
     JsonFlag,
@@ -23,7 +22,6 @@ from placet.cli.session import (
     connect,
     console,
     find_hold,
-    is_interactive,
     print_json,
 )
 from placet.cli.viewing import fetch_view, print_view
@@ -146,7 +144,7 @@ def edit(
     as_json: JsonFlag = False,
 ) -> None:
     """Approve a call with changed arguments; the policy judges it again, and can deny it or ask others."""
-    edited = _read_object(arguments)
+    edited = read_object(arguments)
     check_askable(yes)
     with connect(context) as placet:
         hold = find_hold(placet, id)
@@ -209,8 +207,8 @@ def answer(
     value: Annotated[
         str | None,
         typer.Argument(
-            help="One of the options, yes or no to a permission, JSON, or text; - reads the variables of env_var "
-            "as JSON."
+            help="One of the options, a JSON list of several where several may be chosen, yes or no to a "
+            "permission, JSON, or text; - reads the variables of env_var as JSON."
         ),
     ] = None,
     feedback: FeedbackOption = "",
@@ -225,7 +223,7 @@ def answer(
         if hold.call_id and hold.raw.get("cause") not in (None, "outcome_unknown"):
             detail = f"this is a call; use: placet approve, edit or reject {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="ID")
-        said = _variables(hold, value) if hold.kind == "env_var" else _said(hold, value)
+        said = variables_of(hold, value) if hold.kind == "env_var" else _said(hold, value)
         _check_option(hold, said)
         if hold.kind == "permission" and not hold.call_id and said is not False:
             confirm(f"Answer {safe.escaped(json.dumps(said, ensure_ascii=False))}?", yes)
@@ -283,7 +281,8 @@ def _check_option(hold: Hold, said: Any) -> None:
         return
     # Python treats 1 and True as equal: compare the canonical text.
     known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}
-    if canonical(said) not in known:
+    may_be_remembered = bool((hold.raw.get("asks") or {}).get("remember"))
+    if canonical(said) not in known and not (may_be_remembered and isinstance(said, dict)):
         shown = safe.escaped(json.dumps(said, ensure_ascii=False))
         raise typer.BadParameter(f"{shown} is not one of the answers{_offered(hold)}", param_hint="VALUE")
 
@@ -315,40 +314,9 @@ def _offered(hold: Hold) -> str:
     return f": {safe.escaped(', '.join(shown))}" if shown else ""
 
 
-def _variables(hold: Hold, text: str | None) -> dict[str, Any]:
-    """The values of variables, from a hidden prompt or from the standard input."""
-    if text == "-":
-        return _read_object("-", "VALUE")
-    if text is not None:
-        detail = (
-            "other users can see a secret on the command line: omit it to be prompted, or give - and JSON"
-        )
-        raise typer.BadParameter(detail, param_hint="VALUE")
-    if not is_interactive():
-        raise typer.BadParameter(
-            "there is no terminal to prompt on: give - and a JSON object", param_hint="VALUE"
-        )
-    names = [str(name) for name in hold.raw.get("fields") or ()]
-    return {name: typer.prompt(safe.escaped(name), hide_input=True, err=True) for name in names}
-
-
 def _is_read(text: str) -> bool:
     """Returns True if an option names a file or the standard input."""
     return text == "-" or text.startswith("@")
-
-
-def _read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
-    try:
-        if text == "-":
-            text = sys.stdin.read()
-        elif text.startswith("@"):
-            text = Path(text[1:]).read_text("utf-8")
-        value = parse_strict(text)
-    except (OSError, MalformedJson, UnicodeDecodeError) as error:
-        raise typer.BadParameter(str(error), param_hint=hint) from error
-    if not isinstance(value, dict):
-        raise typer.BadParameter(f"{hint} is a JSON object", param_hint=hint)
-    return value
 
 
 def _shown(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:

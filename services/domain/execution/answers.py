@@ -1,0 +1,129 @@
+"""Answers: the JSON Schema that the answer to a request must fit, and the reason why one does not.
+
+A request's hold has the schema as its `input_schema`, so that a form can be drawn from it:
+
+    permission      true, false or one of the options; with `remember` also {"granted": …, "remember": …}
+    decision        one of the options (any value if there are none); with `allow_custom` also a text;
+                    with `multiple` a list of these
+    clarification   any value that is not empty; options are suggestions
+    env_var         an object of the requested variables, each value sealed
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from schemas import commands as k
+from schemas.canonical import canonical, parse_strict
+from schemas.commands import RequestKind
+from schemas.display.escape import revealed
+from schemas.refusals import Refusal
+from services.domain.execution.variables import variables_schema
+
+Problem = tuple[Refusal, str]
+Schema = Mapping[str, Any]
+OPTIONS_NAMED_MAX = 20
+OPTIONS_MAX_CHARS = 500
+CUSTOM: Schema = {"type": "string", "pattern": r"\S"}
+REMEMBERED: Schema = {
+    "type": "object",
+    "properties": {"granted": {"type": "boolean"}, "remember": {"type": "boolean"}},
+    "required": ["granted", "remember"],
+    "additionalProperties": False,
+}
+
+
+def answer_schema(command: k.RequestHumanInput) -> str:
+    """The JSON Schema of a request's answer, as canonical JSON."""
+    if command.kind == "env_var":
+        return variables_schema(command.fields)
+    named = [parse_strict(name) for name in named_options(command.options)]
+    if command.kind == "permission":
+        plain: Schema = {"enum": [True, False, *named]}
+        return canonical({"anyOf": [plain, REMEMBERED]} if command.remember else plain)
+    if command.kind == "clarification" or not named:
+        return "{}"
+    one: Schema = {"enum": named}
+    if command.allow_custom:
+        one = {"anyOf": [one, CUSTOM]}
+    many = {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
+    return canonical(many if command.multiple else one)
+
+
+def answer_problem(kind: RequestKind, options: str, input_schema: str, value: str) -> Problem | None:
+    """The reason why a value (JSON) does not answer a request, or None.
+
+    Not for `env_var`, whose values are checked where they are sealed.
+
+    Args:
+        kind: the request's kind.
+        options: JSON array of the choices.
+        input_schema: what `answer_schema` made; `{}` from an earlier version.
+        value: JSON of the answer.
+    """
+    schema, answer = parse_strict(input_schema), parse_strict(value)
+    if kind != "permission" and is_empty(answer):
+        return Refusal.INVALID, "an answer must say something: answer, or reject"
+    if kind == "permission":
+        return _permission_problem(options, "anyOf" in schema, answer)
+    if kind != "decision" or not parse_strict(options):
+        return None
+    if schema.get("type") == "array":
+        return _several_problem(options, schema["items"], answer)
+    if isinstance(answer, list):
+        return Refusal.INVALID, "one answer is requested, not a list: give one of the options"
+    return _one_problem(options, schema, answer)
+
+
+def is_empty(answer: Any) -> bool:
+    """Returns True if an answer is null, or a text of only white space."""
+    return answer is None or (isinstance(answer, str) and not answer.strip())
+
+
+def named_options(options: str) -> tuple[str, ...]:
+    """The options in the form in which an answer names them, as canonical JSON, in their order."""
+    return tuple(canonical(o.get("id") if isinstance(o, dict) else o) for o in parse_strict(options))
+
+
+def _permission_problem(options: str, may_be_remembered: bool, answer: Any) -> Problem | None:
+    if may_be_remembered and isinstance(answer, dict):
+        if answer.keys() == {"granted", "remember"} and all(
+            isinstance(part, bool) for part in answer.values()
+        ):
+            return None
+        return Refusal.INVALID, "an object answers with exactly granted and remember, each true or false"
+    if canonical(answer) in {"true", "false", *named_options(options)}:
+        return None
+    values = _listed(("true", "false", *named_options(options)))
+    return (
+        Refusal.UNKNOWN_OPTION,
+        f"a permission is either given or not: approve, reject, or answer with one of: {values}",
+    )
+
+
+def _one_problem(options: str, schema: Schema, answer: Any) -> Problem | None:
+    if canonical(answer) in named_options(options):
+        return None
+    allows_text = "anyOf" in schema
+    if allows_text and isinstance(answer, str) and not is_empty(answer):
+        return None
+    or_text = ", or a text of your own" if allows_text else ""
+    listed = _listed(named_options(options))
+    return Refusal.UNKNOWN_OPTION, f"answer with one of the options{or_text}: {listed}"
+
+
+def _several_problem(options: str, schema: Schema, answer: Any) -> Problem | None:
+    if not isinstance(answer, list) or not answer:
+        return Refusal.INVALID, "answer with a list of one or more options"
+    if len({canonical(one) for one in answer}) != len(answer):
+        return Refusal.INVALID, "the answer has the same option twice"
+    return next(filter(None, (_one_problem(options, schema, one) for one in answer)), None)
+
+
+def _listed(options: Sequence[str]) -> str:
+    """The options in a sentence, as far as they fit; an agent wrote them, so hidden characters are escaped."""
+    shown: list[str] = []
+    for option in options:
+        if len(shown) == OPTIONS_NAMED_MAX or sum(map(len, shown)) + len(option) > OPTIONS_MAX_CHARS:
+            return f"{', '.join([*shown, f'and {len(options) - len(shown)} more'])}"
+        shown.append(revealed(option))
+    return ", ".join(shown)

@@ -1,0 +1,83 @@
+"""Every field of a request, through REST and both sockets: shown to the person, and answers held against it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.gateway.conftest import Caller
+from tests.gateway.sealed import answered, refused, taken, values_of
+from tests.gateway.sockets import open_socket
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+REGIONS = [{"id": "eu", "label": "Europe", "recommended": True}, "us"]
+ASKS = {"allow_custom": False, "multiple": False, "tool": "", "action": "", "risk": "", "remember": False}
+QUESTIONS: list[tuple[dict[str, Any], Any, Any]] = [
+    ({"kind": "decision", "options": REGIONS, "multiple": True}, "eu", ["eu", "us"]),
+    ({"kind": "decision", "options": REGIONS, "allow_custom": True}, ["eu"], "asia"),
+    (
+        {"kind": "permission", "tool": "shell", "action": "rm -rf build", "risk": "high", "remember": True},
+        {"granted": True},
+        {"granted": True, "remember": True},
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "bad", "good"), QUESTIONS)
+async def test_request_is_shown_whole_and_answered_as_it_says_over_each_door(
+    bot: Caller, anna: Caller, content: dict[str, Any], bad: Any, good: Any
+) -> None:
+    async with open_socket(anna.url, anna.token) as person, open_socket(bot.url, bot.token) as agent:
+        await person.subscribe("holds")
+        reply = await agent.ask("request", body={"question": "Which?", **content})
+        assert reply["status"] == 201
+        shown = await person.next("hitl_requested", request_id=reply["body"]["request_id"])
+        told = {name: value for name, value in content.items() if name in ASKS}
+        assert shown["asks"] == reply["body"]["asks"] == {**ASKS, **told}
+        assert shown["input_schema"] == reply["body"]["input_schema"]
+        view = anna.get(f"/v1/holds/{shown['hold_id']}/view").json()["text"]
+        assert all(str(value) in view for value in (content.get("tool", ""), content.get("action", "")))
+
+        word = {"decision": "respond", "digest": shown["digest"]}
+        by_socket = await person.ask("decision", hold_id=shown["hold_id"], value=bad, **word)
+        by_rest = anna.post(f"/v1/holds/{shown['hold_id']}/decision", {**word, "value": bad})
+        assert by_socket["status"] == by_rest.status_code == 422
+        assert by_socket["body"]["detail"] == by_rest.json()["detail"]
+        done = await person.ask("decision", hold_id=shown["hold_id"], value=good, **word)
+        assert done["status"] == 200
+    request = bot.get(
+        f"/v1/requests/{shown['request_id']}?execution_id={shown['execution_id']}&wait=5"
+    ).json()
+    assert request["response"] == good
+
+
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [({"kind": "clarification", "multiple": True, "options": ["a"]}, None), ({"risk": "fatal"}, "risk")],
+)
+def test_request_with_a_field_that_does_not_fit_is_refused(
+    bot: Caller, content: dict[str, Any], path: str | None
+) -> None:
+    answer = bot.post("/v1/requests", {"question": "Which?", **content})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert path is None or [error["path"] for error in answer.json()["errors"]] == [path]
+
+
+def test_variable_is_held_against_its_pattern_before_it_is_sealed_and_an_optional_one_may_be_left_out(
+    bot: Caller, anna: Caller
+) -> None:
+    fields = [
+        {"name": "KEY", "description": "of the account", "pattern": "^sk-"},
+        {"name": "REGION", "required": False, "secret": False},
+    ]
+    body = {"request_id": f"r-{uuid4().hex[:8]}", "kind": "env_var", "question": "The key?", "fields": fields}
+    request = bot.post("/v1/requests", body).json()
+    for wrong in ({"KEY": "hunter2"}, {"REGION": "eu"}, {"KEY": "sk-1", "OTHER": "x"}):
+        answer = answered(anna, request, wrong)
+        assert refused(answer) == (422, "invalid_arguments"), wrong
+        assert "hunter2" not in answer.text
+    assert answered(anna, request, {"KEY": "sk-1"}).status_code == 200
+    assert values_of(taken(bot, request)) == {"/KEY": "sk-1"}
