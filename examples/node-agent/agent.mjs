@@ -20,7 +20,7 @@ async function ask(method, path, body) {
     if (status === 200 || status === 201 || status === 202) return JSON.parse(text);
     // A transient error can come from a proxy in between, as a page: only a refusal is sure to be JSON.
     const isPassing = status === 0 || status >= 500 || [408, 425, 429].includes(status);
-    if (!isPassing || Date.now() > giveUpAt) throw Object.assign(new Error(`${method} ${path}: ${status} ${text}`), { status });
+    if (!isPassing || Date.now() > giveUpAt) throw Object.assign(new Error(`${method} ${path}: ${status} ${text}`), { path, status });
     await new Promise((wake) => setTimeout(wake, 1000 * (Number(retryAfter) || 1)));
   }
 }
@@ -42,16 +42,16 @@ async function leaveToRun({ call_id, grant: { digest, grant_id } }, attempt_id) 
   throw new Error(`${call_id}: answers take longer than half of the call's lease: nothing runs`);
 }
 
-// 409 for a call that is still released: a person has paused its run. It can be consumed once they have resumed it.
+// A consumption that is refused while a person has paused the run is asked for again once they have resumed it.
 async function whileNotPaused(call, attempt_id) {
+  const isPaused = async () => (await ask("GET", `/v1/executions/${execution_id}`)).state === "paused";
   for (;;) {
     try {
       return await leaveToRun(call, attempt_id);
     } catch (error) {
-      const { state } = await ask("GET", `/v1/executions/${execution_id}`);
-      if (error.status !== 409 || state !== "paused") throw error;
+      if (error.status !== 409 || !error.path.endsWith("/consume") || !(await isPaused())) throw error;
     }
-    while ((await ask("GET", `/v1/executions/${execution_id}`)).state === "paused") await new Promise((wake) => setTimeout(wake, 1000));
+    while (await isPaused()) await new Promise((wake) => setTimeout(wake, 1000));
   }
 }
 
