@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
-    from placet.models import Decision, ToolCall
+    from placet.models import Decision, HumanRequest, ToolCall
 
 Acts = Literal["retry", "stop", "operator"]
 # At most this many ids are in a message; a rollback can name a thousand.
@@ -183,6 +183,23 @@ class StillHeld(PlacetError):
         super().__init__(f"{call.tool} is still {call.status} after {waited_s:g} s{why and f': {why}'}")
         self.call = call
         self.waited_s = waited_s
+
+
+class Unanswered(PlacetError):
+    """A question has no answer: it was rejected, its time is over, or its run has ended.
+
+    Attributes:
+        request: the question; `feedback` says why it was rejected.
+    """
+
+    def __init__(self, request: HumanRequest) -> None:
+        why = "nobody answered in time"
+        if request.decision:
+            why = f"{request.by} rejected it: {request.feedback or 'no reason was given'}"
+        elif request.status == "cancelled":
+            why = "its run has ended"
+        super().__init__(f"the question has no answer: {why}")
+        self.request = request
 
 
 class OutcomeUnknown(PlacetError):

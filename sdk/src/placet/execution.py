@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
@@ -183,35 +183,52 @@ class AsyncExecution:
         return await undo(await calls_to_undo(self.channel, denied), compensations, self._undone)
 
     async def ask_env(
-        self, *variables: Variable, question: str = "", timeout_s: float | None = None
+        self,
+        *variables: Variable,
+        question: str = "",
+        timeout_s: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Mapping[str, str]:
         """Ask a person for environment variables and take them; only this process receives them, and the log never.
 
         Each variable is a name, or a dict with a `name` and optionally `description`, `required` (True), `secret`
-        (True) and `pattern`. One that is not required can be missing from the answer.
+        (True) and `pattern`. One that is not required can be missing from the answer. `timeout_seconds` is the
+        question's own deadline, `timeout_s` how long this process waits.
 
         If an earlier process has taken them, or they were erased since, a person is asked again.
 
         Raises:
             NotReleased: they were not given (in time).
         """
-        return await self.ask_env_in(self.begin(), *variables, question=question, timeout_s=timeout_s)
+        return await self.ask_env_in(
+            self.begin(),
+            *variables,
+            question=question,
+            timeout_s=timeout_s,
+            timeout_seconds=timeout_seconds,
+        )
 
     async def ask_env_in(
-        self, one: Try, *variables: Variable, question: str = "", timeout_s: float | None = None
+        self,
+        one: Try,
+        *variables: Variable,
+        question: str = "",
+        timeout_s: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Mapping[str, str]:
         """`ask_env` as one try, which an error abandons."""
         names = [one if isinstance(one, str) else str(one.get("name")) for one in variables]
         said = question or f"Give the variables {', '.join(names)}."
+        deadline = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
         with one.left_by_errors():
-            return await self._variables(one, variables, said, timeout_s)
+            return await self._variables(one, {"fields": list(variables), **deadline}, said, timeout_s)
 
     async def _variables(
-        self, one: Try, variables: Sequence[Variable], said: str, timeout_s: float | None
+        self, one: Try, more: Mapping[str, Any], said: str, timeout_s: float | None
     ) -> Mapping[str, str]:
         requests = AsyncRequests(self.channel)
         while True:
-            asked = await self._opened(one, said, {"kind": "env_var", "fields": list(variables)})
+            asked = await self._opened(one, said, {"kind": "env_var", **more})
             found = await requests.wait(asked, timeout_s=timeout_s)
             attempt = one.consuming(found.request_id)
             try:
