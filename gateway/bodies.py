@@ -183,8 +183,9 @@ class RequestHumanInput(Body):
     default: Any = Field(
         default=None,
         description="The answer that takes effect if nobody answers in time; null for none. With `decision` one of "
-        "the options (the `id` of an object), or any JSON if there are none; with `clarification` any JSON except a "
-        "blank text; with `permission` only false, because a timeout grants nothing; left out with `env_var`.",
+        "the options (the `id` of an object), with `allow_custom` or a text, with `multiple` a list of these; with "
+        "`clarification`, and with `decision` without options, any JSON except a blank text; with `permission` only "
+        "false, because a timeout grants nothing; left out with `env_var`.",
     )
 
 
@@ -200,9 +201,11 @@ class DecideHold(Body):
     feedback: Text = ""
     value: Any = Field(
         default=None,
-        description="The answer, only with `respond`. To a `permission`: true, false or one of its options; to a "
-        "`decision`: one of its options, or any JSON if it has none; to a `clarification`: any JSON except null and "
-        "a blank text; to an `env_var`: an object of its variables, each a text; to a call whose outcome is "
+        description="The answer, only with `respond`. Its JSON Schema is the hold's "
+        "`input_schema`. To a `permission`: true, false or one of its options, or with `remember` an object of "
+        "`granted` and `remember`; to a `decision`: one of its options, with `allow_custom` or a text, with "
+        "`multiple` a list of these; to a `clarification`, and to a `decision` without options: any JSON except null "
+        "and a blank text; to an `env_var`: an object of its variables, each a text; to a call whose outcome is "
         "unknown: its output; to another call: any JSON, which denies it and is its feedback. An option is given "
         "exactly as in the hold's `options`, an object by its `id`.",
     )

@@ -17,7 +17,7 @@ from schemas.refusals import Refusal
 
 
 class PauseExecution(Body):
-    """Pause the execution: no call is judged or run until it is resumed."""
+    """Pause the execution: no call runs, and no new one is judged, until it is resumed."""
 
     reason: Text = ""
 
@@ -65,7 +65,7 @@ VERBS: tuple[ExecutionVerb[Any], ...] = (
     ExecutionVerb(
         name="pause",
         operation="pauseExecution",
-        says="Pause the execution: no call is judged or run until it is resumed.",
+        says="Pause the execution: no call runs, and no new one is judged, until it is resumed.",
         body=PauseExecution,
         command=lambda _, body: k.PauseExecution(reason=body.reason),
         steers=True,

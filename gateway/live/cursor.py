@@ -29,6 +29,12 @@ ALL_GIVEN = 0xFFFF
 HEAD = struct.Struct(">BBHH")
 
 
+NOT_OURS = (
+    "the cursor is no position in this installation's log: give the `cursor` of a message or an answer, not the "
+    "`next_cursor` of a list"
+)
+
+
 class CursorRefused(ValueError):
     """The text is not a cursor of this installation."""
 
@@ -80,10 +86,10 @@ class CursorKey:
         try:
             raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except (ValueError, binascii.Error) as error:
-            raise CursorRefused("the cursor was not made by this installation") from error
+            raise CursorRefused(NOT_OURS) from error
         data, mac = raw[:-MAC_BYTES], raw[-MAC_BYTES:]
         if not hmac.compare_digest(mac, self._mac(data)):
-            raise CursorRefused("the cursor was not made by this installation")
+            raise CursorRefused(NOT_OURS)
         version, lane, given, lanes = HEAD.unpack_from(data)
         form = self._forms.get(version)
         if form is None or lanes != self.lanes or len(data) != form.size:

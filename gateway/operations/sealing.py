@@ -120,9 +120,12 @@ def variables_to_seal(row: HoldRow, value: Any) -> list[Marked]:
     schema = json_value(row["input_schema"])
     required, named = set(schema.get("required", ())), set(schema.get("properties", ()))
     if not isinstance(value, Mapping) or not required <= set(value) <= named or not value:
-        optional = f"; optional: {', '.join(sorted(named - required))}" if named - required else ""
-        listed = ", ".join(sorted(required)) or "at least one"
-        raise misfit(f"$: answer with an object of exactly these variables: {listed}{optional}")
+        optional = ", ".join(sorted(named - required))
+        listed = ", ".join(sorted(required))
+        if not listed:
+            raise misfit(f"$: answer with an object of one or more of these variables: {optional}")
+        more = f"; these may be left out: {optional}" if optional else ""
+        raise misfit(f"$: answer with an object of exactly these variables: {listed}{more}")
     return to_seal(marked_values(schema, value))
 
 

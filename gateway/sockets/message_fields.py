@@ -15,8 +15,6 @@ _MODELS: Mapping[str, type[BaseModel]] = {type_of(model): model for model in CLI
 _FIELDS: Mapping[str, frozenset[str]] = {
     kind: frozenset(model.model_fields) for kind, model in _MODELS.items()
 }
-# A message whose fields are those of its REST body may have them in `body` instead.
-_BESIDE_BODY = frozenset({"type", "ref", "hold_id", "body"})
 
 
 def type_of_message(frame: Mapping[str, Any]) -> str:
@@ -39,10 +37,7 @@ def check_fields(frame: Mapping[str, Any], kind: str) -> None:
     Raises:
         Problem: 422, with every such field.
     """
-    known = _FIELDS[kind]
-    if "body" in frame and "body" not in known:
-        known = _BESIDE_BODY
-    unknown = sorted(frame.keys() - known)[:ERRORS_MAX]
+    unknown = sorted(frame.keys() - _FIELDS[kind])[:ERRORS_MAX]
     if unknown:
         errors = [
             {"path": name, "code": "extra_forbidden", "message": _advice(kind, name)} for name in unknown
@@ -55,4 +50,6 @@ def _advice(kind: str, name: str) -> str:
     model = None if body is None else body.annotation
     if isinstance(model, type) and issubclass(model, BaseModel) and name in model.model_fields:
         return "this field belongs into body"
+    if name == "body":
+        return "this message has its fields beside type: put them there"
     return "this field is unknown; remove it"

@@ -83,7 +83,9 @@ def body_of(frame: Frame) -> dict[str, Any]:
 
 
 def _id_of(frame: Frame, name: str) -> str:
-    value = frame.get(name)
+    if name not in frame:
+        raise Problem(Refusal.INVALID, f"{name}: this field is missing; add it beside type")
+    value = frame[name]
     if not isinstance(value, str) or not is_client_id(value):
         raise Problem(Refusal.INVALID, f"{name} must be 1 to 128 of A-Za-z0-9._:-")
     return value
@@ -91,8 +93,6 @@ def _id_of(frame: Frame, name: str) -> str:
 
 def _rest_of(frame: Frame) -> dict[str, Any]:
     """Return the body of a message that has the body's fields beside its own (decision, claim)."""
-    if "body" in frame:
-        return body_of(frame)
     return {name: value for name, value in frame.items() if name not in ("type", "ref", "hold_id")}
 
 

@@ -55,11 +55,20 @@ async def test_field_of_the_body_beside_it_is_refused_with_its_place(
     assert reply["body"]["detail"] == f"{name}: this field belongs into body"
 
 
-async def test_field_beside_the_body_of_a_decision_is_refused(anna: Caller) -> None:
-    body = {"decision": "approve", "digest": "0" * 64}
+@pytest.mark.parametrize("kind", ["decision", "claim"])
+async def test_body_of_a_message_that_has_none_is_refused_with_where_its_fields_belong(
+    anna: Caller, kind: str
+) -> None:
     async with open_socket(anna.url, anna.token) as socket:
-        reply = await socket.ask("decision", hold_id="h", feedback="lost", body=body)
-    assert (reply["status"], reply["body"]["errors"][0]["path"]) == (422, "feedback")
+        reply = await socket.ask(kind, hold_id="h", body={"seconds": 5})
+    assert reply["status"] == 422
+    assert reply["body"]["detail"] == "body: this message has its fields beside type: put them there"
+
+
+async def test_missing_id_is_named(bot: Caller) -> None:
+    async with open_socket(bot.url, bot.token) as socket:
+        reply = await socket.ask("propose", body={"tool": "pay", "arguments": {}})
+    assert reply["body"]["detail"] == "execution_id: this field is missing; add it beside type"
 
 
 async def test_unknown_type_is_refused_with_all_types(bot: Caller) -> None:

@@ -84,7 +84,7 @@ class AsyncExecutions:
         return await self.channel.page(ToolCall, asks.list_calls(execution_id, cursor))
 
     async def pause(self, execution_id: str, reason: str = "") -> Execution:
-        """Pause it: nothing is judged or run until it is resumed."""
+        """Pause it: nothing runs, and no new call is judged, until it is resumed."""
         return await self._change(
             execution_id, asks.change_execution(execution_id, "pause", {"reason": reason})
         )

@@ -24,6 +24,8 @@ Schema = Mapping[str, Any]
 OPTIONS_NAMED_MAX = 20
 OPTIONS_MAX_CHARS = 500
 CUSTOM: Schema = {"type": "string", "pattern": r"\S"}
+# Whatever says something: not null, and no blank text.
+ANYTHING: Schema = {"anyOf": [CUSTOM, {"type": ["array", "boolean", "number", "object"]}]}
 REMEMBERED: Schema = {
     "type": "object",
     "properties": {"granted": {"type": "boolean"}, "remember": {"type": "boolean"}},
@@ -41,7 +43,7 @@ def answer_schema(command: k.RequestHumanInput) -> str:
         plain: Schema = {"enum": [True, False, *named]}
         return canonical({"anyOf": [plain, REMEMBERED]} if command.remember else plain)
     if command.kind == "clarification" or not named:
-        return "{}"
+        return canonical(ANYTHING)
     one: Schema = {"enum": named}
     if command.allow_custom:
         one = {"anyOf": [one, CUSTOM]}

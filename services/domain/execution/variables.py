@@ -5,6 +5,7 @@ from typing import Any
 
 from schemas import commands as k
 from schemas.canonical import canonical, parse_strict
+from schemas.display.escape import revealed
 from schemas.linear_patterns import PatternRefused, linear_pattern
 from schemas.sensitive import MARK, is_placeholder
 
@@ -40,6 +41,7 @@ def variables_schema(fields: str) -> str:
         "properties": {field["name"]: _property(field) for field in described},
         "required": [field["name"] for field in described if field.get("required", True)],
         "additionalProperties": False,
+        "minProperties": 1,
     }
     return canonical(schema)
 
@@ -68,7 +70,8 @@ def _field_problem(field: Any) -> str | None:
         return "a field of an env_var request is the name of a variable, or an object with a name"
     described = _described(field)
     if not isinstance(described.get("name"), str) or not _NAME.fullmatch(described["name"]):
-        return "the fields of an env_var request name one or more environment variables"
+        named = revealed(str(described.get("name")))[:40]
+        return f"a variable's name has letters of A-Z, digits and _, and begins with no digit: not {named!r}"
     for key, value in described.items():
         if key not in _TYPES:
             return f"a variable has a name, description, required, secret and pattern, but no {key[:40]!r}"

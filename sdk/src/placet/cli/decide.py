@@ -225,7 +225,7 @@ def answer(
             raise typer.BadParameter(detail, param_hint="ID")
         said = variables_of(hold, value) if hold.kind == "env_var" else _said(hold, value)
         _check_option(hold, said)
-        if hold.kind == "permission" and not hold.call_id and said is not False:
+        if hold.kind == "permission" and not hold.call_id and _grants(said):
             confirm(f"Answer {safe.escaped(json.dumps(said, ensure_ascii=False))}?", yes)
         recorded = placet.holds.decide(
             hold.hold_id,
@@ -285,6 +285,11 @@ def _check_option(hold: Hold, said: Any) -> None:
     if canonical(said) not in known and not (may_be_remembered and isinstance(said, dict)):
         shown = safe.escaped(json.dumps(said, ensure_ascii=False))
         raise typer.BadParameter(f"{shown} is not one of the answers{_offered(hold)}", param_hint="VALUE")
+
+
+def _grants(said: Any) -> bool:
+    """Returns False for an answer that certainly gives no permission."""
+    return said is not False and not (isinstance(said, dict) and said.get("granted") is False)
 
 
 def _is_plain_permission(hold: Hold) -> bool:

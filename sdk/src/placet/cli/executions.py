@@ -99,7 +99,7 @@ def _not_yet(at: str, shown: Execution) -> str:
 def pause(
     context: typer.Context, execution: ExecutionArgument, reason: ReasonOption = "", as_json: JsonFlag = False
 ) -> None:
-    """Pause an execution: none of its calls is judged or run until it is resumed."""
+    """Pause an execution: no call of it runs, and no new one is judged, until it is resumed."""
     with connect(context) as placet:
         found = find_execution(placet, execution)
         _print("paused", placet.executions.pause(found.execution_id, reason), as_json)

@@ -92,7 +92,7 @@ OWN: Mapping[str, tuple[str, str]] = {
     "executions": ("executions:executions", "List executions."),
     "pause": (
         "executions:pause",
-        "Pause an execution: none of its calls is judged or run until it is resumed.",
+        "Pause an execution: no call of it runs, and no new one is judged, until it is resumed.",
     ),
     "resume": ("executions:resume", "Resume a paused execution."),
     "cancel": (

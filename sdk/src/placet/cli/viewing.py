@@ -27,7 +27,12 @@ ASKED = (
     "decision type",
     "options",
     "fields",
+    "may be answered in one's own words",
+    "several options may be chosen",
+    "the answer may be for further times",
     "tool",
+    "risk, by the agent's own word",
+    "action",
     "edited",
     "redactions",
     "arguments",
@@ -88,7 +93,7 @@ def arranged(text: str) -> tuple[list[str], list[str]]:
     """All lines of a view in two parts: the context, then the question and what would run."""
     blocks: list[list[str]] = []
     for line in text.splitlines():
-        if line.startswith("  ") and blocks:
+        if line.startswith(("  ", "]", "}")) and blocks:
             blocks[-1].append(line)
         else:
             blocks.append([line])
