@@ -14,6 +14,7 @@ from gateway.problems import invalid
 from schemas import commands as k
 from schemas.command_rules import form_of, limit_of
 from schemas.commands import Decision, RequestKind, Scope
+from schemas.events.calls import RiskLevel
 from schemas.limits import COUNT_MAX, DEADLINE_MAX_S, ITEMS_MAX, REQUEST_MAX_BYTES
 from schemas.standing_rule import Asked
 
@@ -166,7 +167,7 @@ class RequestHumanInput(Body):
         ),
     ] = ""
     risk: Annotated[
-        Literal["low", "medium", "high"] | None,
+        RiskLevel | None,
         Field(
             description="Only with `permission`: the risk by the agent's own word, which is shown as such."
         ),

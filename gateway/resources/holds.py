@@ -8,7 +8,7 @@ from typing import Any, Literal
 from gateway.resources.base import Resource
 from gateway.resources.calls import Decision, Risk, Verdict
 from schemas.commands import Decision as DecisionWord
-from schemas.commands import RequestKind, Scope
+from schemas.commands import RequestKind, RiskOfRequest, Scope
 from schemas.display.characters import Badge
 from schemas.events.calls import RiskLevel
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
@@ -77,7 +77,7 @@ class Asks(Resource):
     multiple: bool
     tool: str
     action: str
-    risk: Literal["", "low", "medium", "high"]
+    risk: RiskOfRequest
     remember: bool
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
@@ -217,8 +217,7 @@ class AsyncExecution:
         timeout_seconds: float | None = None,
     ) -> Mapping[str, str]:
         """`ask_env` as one try, which an error abandons."""
-        names = [one if isinstance(one, str) else str(one.get("name")) for one in variables]
-        said = question or f"Give the variables {', '.join(names)}."
+        said = question or question_for(variables)
         deadline = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
         with one.left_by_errors():
             return await self._variables(one, {"fields": list(variables), **deadline}, said, timeout_s)
@@ -294,6 +293,12 @@ class AsyncExecution:
             context=options.context,
             reason=options.reason,
         )
+
+
+def question_for(variables: Sequence[Variable]) -> str:
+    """The question for variables where the agent gives none."""
+    names = [one if isinstance(one, str) else str(one.get("name")) for one in variables]
+    return f"Give the variables {', '.join(names)}."
 
 
 def _check_result(value: Any, what: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from placet.errors import Unanswered
-from placet.execution import AsyncExecution, Variable
+from placet.execution import AsyncExecution, Variable, question_for
 
 if TYPE_CHECKING:
     from placet.client import AsyncPlacet
@@ -89,7 +89,7 @@ class HITLHandler:
         """
         if isinstance(self._asker, AsyncExecution):
             return await self._asker.ask_env(*fields, question=question, timeout_seconds=timeout_seconds)
-        found = await self._ask(question or _named(fields), _variables(fields), timeout_seconds)
+        found = await self._ask(question or question_for(fields), _variables(fields), timeout_seconds)
         return await self._asker.requests.take_secrets(found)
 
     async def request_permission(
@@ -159,7 +159,7 @@ class BlockingHITLHandler:
                 *fields, question=question, timeout_seconds=timeout_seconds
             )
             return found
-        asked = self._ask(question or _named(fields), _variables(fields), timeout_seconds)
+        asked = self._ask(question or question_for(fields), _variables(fields), timeout_seconds)
         taken: Mapping[str, str] = requests.take_secrets(asked)
         return taken
 
@@ -229,11 +229,6 @@ def _permission(tool: str, action: str, risk: Risk | None, remember: bool) -> di
 
 def _variables(fields: Sequence[Variable]) -> dict[str, Any]:
     return {"kind": "env_var", "fields": list(fields)}
-
-
-def _named(fields: Sequence[Variable]) -> str:
-    names = [field if isinstance(field, str) else str(field.get("name")) for field in fields]
-    return f"Give the variables {', '.join(names)}."
 
 
 def _may(tool: str, action: str) -> str:
