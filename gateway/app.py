@@ -22,6 +22,7 @@ from gateway.problems import Problem, bare, not_found, response
 from gateway.rest.documented import ANY_HEAD
 from gateway.rest.failed_authentications import FAILURES_BURST_S, FAILURES_PER_S, FailedAuthenticationLimit
 from gateway.rest.head_method import HeadAsGet
+from gateway.rest.internal_errors import InternalErrors
 from gateway.rest.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, PROJECT
 from gateway.rest.routers import ROUTERS
 from gateway.rest.unread_responses import UnreadResponseLimit
@@ -78,12 +79,12 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(ClientDisconnect, _gone)
-    app.add_exception_handler(Exception, _internal_error)
     app.add_middleware(RequestHeadFilter)
     app.add_middleware(FailedAuthenticationLimit, failures=Buckets(FAILURES_PER_S, FAILURES_BURST_S))
     app.add_middleware(
         UnreadResponseLimit, budget=gateway.budget, stall_s=gateway.settings.limits.bounds.stall_s
     )
+    app.add_middleware(InternalErrors)
     app.add_middleware(ShutdownResponses, shutdown=gateway.shutdown, metrics=gateway.metrics)
     if gateway.settings.origins:
         app.add_middleware(
@@ -164,8 +165,3 @@ def _methods(scope: Scope) -> set[str]:
 async def _gone(request: Request, error: Exception) -> Response:
     # The client disconnected in the middle of its body: this answer has no reader, and there is no fault here.
     return bare(400, "the body ended early", {})
-
-
-async def _internal_error(request: Request, error: Exception) -> Response:
-    # Starlette logs the error itself after this answer.
-    return bare(500, "something unexpected went wrong; it was logged", {})

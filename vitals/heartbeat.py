@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from vitals.status_file import STALLED
 
@@ -19,6 +21,15 @@ SILENT_AFTER_S = 3.5
 STALLED_AFTER_S = 10.0
 # A process counts as hung only after this, since a long recovery or transaction also keeps a loop busy.
 HUNG_AFTER_S = 60.0
+# Anyone who can write to the topic can write a heartbeat, and each gateway keeps many.
+TEXT_MAX = 4_000
+PARTITIONS_MAX = 10_000
+
+# With a constraint, pydantic refuses lone surrogates, which no answer can contain.
+Text = Annotated[str, Field(strict=True, max_length=TEXT_MAX)]
+# Exact as a float, too, in which metrics are reported.
+Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Counts = Annotated[tuple[Count, ...], Field(max_length=PARTITIONS_MAX)]
 
 
 class HeartbeatUnreadable(ValueError):
@@ -49,22 +60,22 @@ class Heartbeat:
         clock: The difference of its machine's clock from Kafka's, if it is too large but prevents nothing else.
     """
 
-    role: str
-    name: str
-    host: str
-    pid: int
-    state: str
-    address: str | None = None
-    at: str = ""
-    lag_records: int | None = None
-    stalled_ms: int = 0
-    loop_age_ms: int = 0
-    kafka_age_ms: int | None = None
-    partitions: tuple[int, ...] = ()
-    terms: tuple[int, ...] = ()
-    reason: str = ""
-    disk: str = ""
-    clock: str = ""
+    role: Text
+    name: Text
+    host: Text
+    pid: Count
+    state: Text
+    address: Text | None = None
+    at: Text = ""
+    lag_records: Count | None = None
+    stalled_ms: Count = 0
+    loop_age_ms: Count = 0
+    kafka_age_ms: Count | None = None
+    partitions: Counts = ()
+    terms: Counts = ()
+    reason: Text = ""
+    disk: Text = ""
+    clock: Text = ""
 
     @property
     def key(self) -> str:
@@ -116,38 +127,15 @@ def decode(value: bytes | None) -> Heartbeat:
 def heartbeat_of(read: Any) -> Heartbeat:
     """A heartbeat from its JSON; errors as in `decode`."""
     try:
-        known = {field.name: read[field.name] for field in fields(Heartbeat) if field.name in read}
-        several = {name: tuple(known.get(name, ())) for name in ("partitions", "terms")}
-        heartbeat = Heartbeat(**(known | several))
-    except TypeError as error:
-        raise HeartbeatUnreadable(str(error)) from error
-    if not _is_well_typed(heartbeat):
-        raise HeartbeatUnreadable("a field has another type")
-    return heartbeat
+        return _HEARTBEAT.validate_python(read)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise HeartbeatUnreadable(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def _is_well_typed(heartbeat: Heartbeat) -> bool:
-    texts = (
-        heartbeat.role,
-        heartbeat.name,
-        heartbeat.host,
-        heartbeat.state,
-        heartbeat.at,
-        heartbeat.reason,
-        heartbeat.disk,
-        heartbeat.clock,
-    )
-    numbers = (
-        heartbeat.pid,
-        heartbeat.stalled_ms,
-        heartbeat.loop_age_ms,
-        *heartbeat.partitions,
-        *heartbeat.terms,
-    )
-    maybe = (heartbeat.lag_records, heartbeat.kafka_age_ms)
-    return (
-        all(isinstance(text, str) for text in texts)
-        and (heartbeat.address is None or isinstance(heartbeat.address, str))
-        and all(type(number) is int for number in numbers)
-        and all(number is None or type(number) is int for number in maybe)
-    )
+def text_of(said: str) -> str:
+    """A text as a heartbeat can contain it: cut, and without lone surrogates, which no answer can contain."""
+    return said.encode("utf-8", "replace").decode()[:TEXT_MAX]
+
+
+_HEARTBEAT = TypeAdapter(Heartbeat)

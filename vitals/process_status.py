@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from schemas.headers import rfc3339
 from vitals.disks import Disk, disks_of, room_on
-from vitals.heartbeat import STARTING, Heartbeat
+from vitals.heartbeat import STARTING, Heartbeat, text_of
 
 PROJECTOR = "projector"
 
@@ -82,7 +82,7 @@ class ProcessStatus:
         loop_age_s = 0.0 if self.state == STARTING else now - self._touched_at
         return Heartbeat(
             role=self.role,
-            name=self.name,
+            name=text_of(self.name),
             host=self.host,
             pid=os.getpid(),
             state=self.state,
@@ -94,9 +94,9 @@ class ProcessStatus:
             kafka_age_ms=None if answered is None else int((now - answered) * 1000),
             partitions=self.partitions,
             terms=self.terms,
-            reason="; ".join(filter(None, (room.hindrance, self.reason))),
-            disk=room.warning,
-            clock=self.clock,
+            reason=text_of("; ".join(filter(None, (room.hindrance, self.reason)))),
+            disk=text_of(room.warning),
+            clock=text_of(self.clock),
         )
 
 

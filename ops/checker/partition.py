@@ -90,7 +90,7 @@ class PartitionSeen:
             if not begins:
                 return
             seen = 0
-        run = self.runs.facts.get(fact.key)
+        run = self.runs.facts.get(fact.key) if self.of_executions else None
         forgotten = run is not None and run.state in CLOSED and fact.type in REFUSALS and fact.version == 1
         if fact.version != seen + 1 and not forgotten:
             self._say("I6", fact, "the aggregate's version does not follow the last one", seen, fact.version)

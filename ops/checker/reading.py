@@ -53,7 +53,11 @@ class Reading:
         self._scratch = Scratch()
         self._published = Published(rules=RulesSeen(self._scratch))
         self._runs = Runs(self._scratch)
-        self._versions: Shelf[int] = Shelf(self._scratch, "version", int)
+        # An execution can have the same key as a definition: `acme/policy/payments`.
+        self._versions: dict[bool, Shelf[int]] = {
+            True: Shelf(self._scratch, "version of an execution", int),
+            False: Shelf(self._scratch, "version of a definition", int),
+        }
         self._heard = Heard(histories)
         self._asked: dict[TopicPartition, Asked] = {}
         self._events: _Events | None = None
@@ -139,7 +143,7 @@ class Reading:
             asked,
             self._found.append,
             self._runs,
-            self._versions,
+            self._versions[of_executions],
             of_executions=of_executions,
         )
         own = self._signatures.of(tp.topic) if self._signatures else None

@@ -1,5 +1,6 @@
 """Dead letters: records that could not be read or verified, with the reason."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from projections.folds.resources import resource_of
@@ -10,6 +11,8 @@ from schemas.record import RawRecord
 
 # The owner of a letter whose key is not one of ours is unknown.
 NOBODY = ""
+# The last millisecond of the year 9999, after which RFC 3339 has no time.
+LATEST_MS = 253_402_300_799_999
 
 
 def dead_letter_row(raw: RawRecord) -> DeadLetterRow:
@@ -17,19 +20,20 @@ def dead_letter_row(raw: RawRecord) -> DeadLetterRow:
 
     Args:
         raw: written by a decider (`services.runtime.dead_letters`): the original's bytes, and `placet_` headers.
+            Other roles can write to the topic, too, so nothing is presumed of them.
     """
     headers = {name: (value or b"").decode(errors="replace") for name, value in raw.headers}
     key = raw.key.decode(errors="replace").replace(NUL, SHOWN_AS)
     owner, _, rest = key.partition("/")
     return {
-        "topic": headers.get("placet_topic", ""),
+        "topic": _text(headers, "placet_topic"),
         "log_partition": _integer(headers.get("placet_partition"), raw.partition),
         "log_offset": _integer(headers.get("placet_offset"), raw.offset),
-        "at_ms": _integer(headers.get("placet_at_ms"), raw.timestamp_ms),
+        "at_ms": min(max(_integer(headers.get("placet_at_ms"), raw.timestamp_ms), 0), LATEST_MS),
         "tenant": owner if rest and is_client_id(owner) else NOBODY,
         "log_key": key,
-        "reason": headers.get("placet_reason", "").replace(NUL, SHOWN_AS),
-        "detail": headers.get("placet_detail", "").replace(NUL, SHOWN_AS),
+        "reason": _text(headers, "placet_reason"),
+        "detail": _text(headers, "placet_detail"),
     }
 
 
@@ -40,6 +44,10 @@ def dead_letter_json(row: DeadLetterRow) -> dict[str, Any]:
 
 def _id(row: DeadLetterRow) -> str:
     return f"{row['topic']}/{row['log_partition']}/{row['log_offset']}"
+
+
+def _text(headers: Mapping[str, str], name: str) -> str:
+    return headers.get(name, "").replace(NUL, SHOWN_AS)
 
 
 def _integer(text: str | None, otherwise: int) -> int:

@@ -1,4 +1,6 @@
-"""Checks that a command is in its key's partition, and that its key matches its sender."""
+"""Checks that a command is in its topic and its key's partition, and that its key matches its sender."""
+
+from typing import get_args
 
 from schemas.commands import DefinitionCommand, ExecutionCommand, ReserveRuleUse
 from schemas.ids import (
@@ -9,23 +11,35 @@ from schemas.ids import (
     rule_uses_key,
     split_execution_key,
 )
+from schemas.message import Message
 from schemas.record import Command, UnreadableRecord
 from schemas.standing_rule import RULE_KIND
 from schemas.topics import partition_of
 from services.domain.definitions import KIND_OF
 from services.domain.memory.standing_rules import RuleCommand
 
-# The commands that a service can send by itself, with its agent's token and without a gateway.
-EXECUTION_COMMANDS = ExecutionCommand.__args__
-DEFINITION_COMMANDS = DefinitionCommand.__args__
+EXECUTION_COMMANDS: tuple[type[Message], ...] = get_args(ExecutionCommand)
+# The commands of each topic: whatever else is sent there has no aggregate there.
+OF_EXECUTIONS: tuple[type[Message], ...] = (*EXECUTION_COMMANDS, ReserveRuleUse)
+OF_DEFINITIONS: tuple[type[Message], ...] = get_args(DefinitionCommand)
 
 
-def check_address(command: Command, partition: int, partitions: int) -> None:
-    """Refuse a command in the wrong partition, or under a key that is not its body's or its sender's.
+def check_address(
+    command: Command, of_topic: tuple[type[Message], ...], partition: int, partitions: int
+) -> None:
+    """Refuse a command in the wrong topic or partition, or under a key that is not its body's or its sender's.
+
+    Args:
+        command: the command.
+        of_topic: the types of commands that belong to the topic.
+        partition: the number of the partition in which it is.
+        partitions: the number of the topic's partitions.
 
     Raises:
         UnreadableRecord: it goes to the dead letters.
     """
+    if not isinstance(command.body, of_topic):
+        raise UnreadableRecord("wrong_topic", f"{type(command.body).__name__} does not belong to this topic")
     if partition_of(command.key, partitions) != partition:
         raise UnreadableRecord(
             "wrong_partition", f"the key belongs to partition {partition_of(command.key, partitions)}"

@@ -11,6 +11,7 @@ from schemas.event_signatures import EventSigner, LogSignatures
 from schemas.term import NO_CLAIM, rule_of
 from schemas.topics import Topics
 from services.domain.definitions import Definitions
+from services.runtime.addressing import OF_DEFINITIONS, OF_EXECUTIONS
 from services.runtime.clock import LogClock, wall_ms
 from services.runtime.command_forwarder import CommandForwarder, Published
 from services.runtime.deadlines import Deadlines
@@ -88,7 +89,7 @@ class Assembly:
             events_tp=events_tp,
             worker_id=self.worker_id,
             counted=self.counted.get(events_tp.partition, NO_CLAIM),
-            rounds=Rounds(ledger, self.verifier, commands_tp.partition, self.partitions),
+            rounds=Rounds(ledger, self.verifier, commands_tp.partition, self.partitions, OF_EXECUTIONS),
             adoption=adoption,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
@@ -122,7 +123,7 @@ class Assembly:
             events_tp=events_tp,
             worker_id=self.worker_id,
             # It reads commands on the thread that decides definitions, so it needs a verifier (and cache) of its own.
-            rounds=Rounds(ledger, replace(self.verifier), commands_tp.partition, 1),
+            rounds=Rounds(ledger, replace(self.verifier), commands_tp.partition, 1, OF_DEFINITIONS),
             adoption=None,
             event_signer=self.event_signer,
             trial=self.trial,

@@ -64,12 +64,14 @@ class Rounds:
         ledger: the partition's fold; this round's events are folded into it before they are appended.
         verifier: verifies the sender of a command.
         partition: its number, and `partitions` the count: a command must be in its key's partition.
+        of_topic: the types of commands that belong to its topic.
     """
 
     ledger: Ledger
     verifier: Verifier
     partition: int
     partitions: int
+    of_topic: tuple[type[Message], ...]
 
     def begin(self) -> Round:
         """An empty round that begins at the ledger's position."""
@@ -97,7 +99,7 @@ class Rounds:
         round_.through = raw.offset
         try:
             command = self.verifier.read(raw)
-            check_address(command, self.partition, self.partitions)
+            check_address(command, self.of_topic, self.partition, self.partitions)
         except UnreadableRecord as error:
             round_.dead_letters.append(DeadLetter(raw, error.reason, error.detail))
             return
@@ -141,7 +143,7 @@ class Rounds:
         """
         try:
             command = self.verifier.read(raw)
-            check_address(command, self.partition, self.partitions)
+            check_address(command, self.of_topic, self.partition, self.partitions)
         except Exception as error:
             # A command that cannot be verified does not belong to its key.
             self._bury(round_, raw, f"{type(error).__name__}: {error}")

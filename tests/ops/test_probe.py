@@ -138,6 +138,19 @@ def test_heartbeat_with_a_wrong_type_is_refused() -> None:
         ("partitions", [None]),
         ("role", None),
         ("lag_records", 1.5),
+        ("name", "a\ud800"),
+        ("reason", "x" * 4_001),
+        ("address", 5),
+        ("stalled_ms", 10**400),
+        ("partitions", [-1]),
+        ("partitions", [0] * 10_001),
     ):
         with pytest.raises(HeartbeatUnreadable):
             decode(json.dumps(whole | {name: wrong}).encode())
+
+
+def test_heartbeat_of_a_process_with_an_error_that_no_answer_can_contain_is_readable(
+    status: ProcessStatus,
+) -> None:
+    status.reason = "no such file: /data/\udcff" + "x" * 10_000
+    assert decode(encode(status.heartbeat())).reason.startswith("no such file: /data/?xxx")

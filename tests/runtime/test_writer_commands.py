@@ -12,6 +12,7 @@ from schemas.envelope import Draft, Signer
 from schemas.ids import definition_key
 from schemas.limits import DECISION_MAX_BYTES
 from schemas.record import OutRecord
+from schemas.topics import partition_of
 from tests.runtime.lab import AGENT, OLGA, PROJECT, TENANT, Lab, body_of, types
 
 
@@ -142,6 +143,31 @@ async def test_command_in_the_wrong_partition_goes_to_the_dead_letters(lab: Lab)
     assert letter["placet_reason"] == "wrong_partition"
     assert letter["ce_id"] == f"{wrong.topic}/{wrong.partition}/0"
     assert await lab.facts(TopicPartition(lab.log.topics.executions, wrong.partition)) != []
+
+
+async def test_command_in_the_topic_of_definitions_goes_to_the_dead_letters(lab: Lab) -> None:
+    await lab.start_worker("w")
+    await lab.publish_basics()
+    definitions = TopicPartition(lab.log.topics.definitions, 0)
+    wrong = TopicPartition(lab.log.topics.definition_commands, 0)
+
+    await lab.log.send(wrong, lab.record("x", k.ConsumeGrant(call_id="c", digest="d" * 64, attempt_id="a")))
+    (letter,) = await until_dead_letters(lab, 1)
+
+    assert letter["placet_reason"] == "wrong_topic"
+    facts = await lab.facts(definitions)
+    assert set(types(facts)) <= {"WriterClaimed", "WriterAlive", "PolicyPublished", "ToolPublished"}
+
+
+async def test_definition_in_the_topic_of_commands_goes_to_the_dead_letters(lab: Lab) -> None:
+    await lab.start_worker("w")
+    key = definition_key(TENANT, "tool", "read_file", PROJECT)
+    (record,) = lab.signer.sign([Draft(k.PublishTool(name="read_file", definition="{}"), OLGA, "here", key)])
+    await lab.log.send(TopicPartition(lab.log.topics.commands, partition_of(key, lab.partitions)), record)
+    (letter,) = await until_dead_letters(lab, 1)
+
+    assert letter["placet_reason"] == "wrong_topic"
+    await lab.ask("x", k.StartExecution(agent="bot"))
 
 
 async def test_forged_decision_straight_to_the_log_is_not_believed(lab: Lab) -> None:

@@ -22,7 +22,7 @@ QUESTION = "Which account?"
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placet.resources.MOST_WAIT_S", 0.05)
+    monkeypatch.setattr("placet.human_requests.MOST_WAIT_S", 0.05)
 
 
 @pytest.mark.parametrize("kind", ["clarification", "decision", "permission"])
@@ -90,6 +90,25 @@ async def test_variables_that_an_earlier_process_took_are_asked_for_anew_after_e
     assert [ended["outcome"] for ended in desk.finished] == ["completed"] * 3
 
 
+async def test_run_failing_after_it_took_variables_reports_the_type_of_its_error_alone() -> None:
+    desk = Keeping()
+
+    async def fail() -> None:
+        async with running(desk) as run:
+            taken = await variables(run, desk, "hunter2")
+
+            @run.gated
+            async def connect() -> None:
+                raise ConnectionError(f"401 for {taken['K'][::-1]}")
+
+            await connect()
+
+    with pytest.raises(ConnectionError):
+        await fail()
+    untold = "ConnectionError (its text is not recorded: it can contain sensitive values)"
+    assert [desk.results[0]["error"], desk.finished[0]["reason"]] == [untold, untold]
+
+
 async def test_variables_that_were_erased_since_are_asked_for_anew() -> None:
     desk = Keeping()
     async with running(desk) as run:
@@ -118,8 +137,8 @@ async def test_variables_given_by_nobody_are_asked_for_by_the_same_question_unti
             with pytest.raises(placet.NotReleased):
                 await run.ask_env("K", timeout_s=0.1)
         assert len(desk.questions) == 1
-        desk.answer(next(iter(desk.questions)), decision="reject", feedback="no")
-        with pytest.raises(placet.NotReleased):
+        desk.answer(next(iter(desk.questions)), decision="reject", by="alice", feedback="not today")
+        with pytest.raises(placet.NotReleased, match="alice rejected it: not today"):
             await run.ask_env("K")
         assert await variables(run, desk, "value-1") == {"K": "value-1"}
     assert len(desk.questions) == 2

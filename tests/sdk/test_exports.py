@@ -11,6 +11,7 @@ import pytest
 import placet
 import placet.client
 import placet.execution
+import placet.human_requests
 import placet.resources
 import placet.standing_rules
 import placet.sync
@@ -43,6 +44,7 @@ def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
     rooms = [
         placet.client,
         placet.execution,
+        placet.human_requests,
         placet.resources,
         placet.standing_rules,
         placet.sync,

@@ -52,7 +52,7 @@ async def run_once(proxied: Proxied, wait: Wait, mode: Mode, patience: placet.Pa
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """A poll waits a second at most, so that an outage outlasts what one poll is tried for."""
-    for module in ("placet.transport.rest", "placet.resources"):
+    for module in ("placet.transport.rest", "placet.human_requests"):
         monkeypatch.setattr(f"{module}.MOST_WAIT_S", 1.0)
 
 

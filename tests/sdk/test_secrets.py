@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 import placet
+from placet import AsyncPlacet
 from placet.canonical import canonical, sha256_hex
 from placet.ids import call_id
-from placet.secrets import ForgedSecret, hidden, masked, restored, values_of
-from tests.sdk.desk import Desk, Resource, digest_of, granted
+from placet.secrets import ForgedSecret, masked, restored
+from tests.sdk.desk import Desk, Resource, digest_of, granted, released
 from tests.sdk.runs import running
+from tests.sdk.scripted import QUICK, serving
 
 NONCE = b"n" * 32
 TOKEN = "hunter2-token"
@@ -33,6 +35,10 @@ def sealing(desk: Desk, call: Resource) -> Resource:
     public = {**call["arguments"], "token": sealed(call["arguments"]["token"])}
     call = {**call, "arguments": public, "digest": digest_of(call, public)}
     return granted(call, public)
+
+
+def rejected(desk: Desk, call: Resource) -> Resource:
+    return {**sealing(desk, call), "status": "denied", "grant": None}
 
 
 @dataclass
@@ -97,17 +103,77 @@ async def test_gated_handed_nothing_where_something_sensitive_stands_does_not_ru
             await login("bob", TOKEN)
 
 
-async def test_gated_failing_with_the_value_in_its_words_reports_it_hidden() -> None:
+UNTOLD = "(its text is not recorded: it can contain sensitive values)"
+
+
+@pytest.mark.parametrize("value", [TOKEN, "a/b\n\u00e9", 12345678, {"pin": 9876}])
+async def test_gated_failing_with_a_sensitive_argument_reports_the_type_of_its_error_alone(
+    value: Any,
+) -> None:
+    desk = Delivering(judge=sealing, secrets=(delivered("/token", value),))
+
+    async def fail() -> None:
+        async with running(desk) as run:
+
+            @run.gated(sensitive=["token"])
+            async def login(user: str, token: Any) -> None:
+                raise RuntimeError(f"401 for {token!r}")
+
+            await login("bob", value)
+
+    with pytest.raises(RuntimeError, match="401"):
+        await fail()
+    assert desk.results[0]["error"] == f"RuntimeError {UNTOLD}"
+    assert [one["reason"] for one in desk.finished] == [f"RuntimeError {UNTOLD}"]
+
+
+async def test_run_failing_after_a_sensitive_argument_was_sent_reports_the_type_of_its_error_alone() -> None:
+    desk = Desk(judge=rejected)
+
+    async def fail() -> None:
+        async with running(desk) as run:
+
+            @run.gated
+            async def login(user: str, token: str) -> None:
+                raise AssertionError("ran")
+
+            with pytest.raises(placet.Denied):
+                await login("bob", TOKEN)
+            raise ValueError(TOKEN)
+
+    with pytest.raises(ValueError, match=TOKEN):
+        await fail()
+    assert [one["reason"] for one in desk.finished] == [f"ValueError {UNTOLD}"]
+
+
+async def test_gated_without_sensitive_arguments_beside_one_in_another_run_reports_its_error_whole() -> None:
     desk = Delivering(judge=sealing, secrets=(delivered("/token", TOKEN),))
-    async with running(desk) as run:
+    async with (
+        serving(desk.scripted()) as served,
+        AsyncPlacet(served.url, token="t", patience=QUICK) as client,
+    ):
+        async with client.execution(id="with") as run:
 
-        @run.gated(sensitive=["token"])
-        async def login(user: str, token: str) -> None:
-            raise RuntimeError(f"401 for https://{token}@example.org")
+            @run.gated(sensitive=["token"])
+            async def login(user: str, token: str) -> str:
+                return "in"
 
-        with pytest.raises(RuntimeError, match=TOKEN):
             await login("bob", TOKEN)
-    assert desk.results[0]["error"] == "RuntimeError: 401 for https://[sensitive]@example.org"
+        desk.judge, desk.secrets = released, ()
+
+        async def fail() -> None:
+            async with client.execution(id="without") as run:
+
+                @run.gated
+                async def pay(iban: str) -> None:
+                    raise RuntimeError(f"no route to {iban}")
+
+                await pay("GB29")
+
+        with pytest.raises(RuntimeError, match="no route"):
+            await fail()
+    assert [one.get("error") for one in desk.results] == [None, "RuntimeError: no route to GB29"]
+    assert [one.get("reason") for one in desk.finished] == [None, "RuntimeError: no route to GB29"]
 
 
 def test_restored_puts_nested_values_back_and_masked_takes_nothing_else_over() -> None:
@@ -118,9 +184,3 @@ def test_restored_puts_nested_values_back_and_masked_takes_nothing_else_over() -
     assert restored(public, [delivered("/a~1b/1/pin", 2), delivered("/a~1b/0/pin", 1)]) == {**own, "to": "y"}
     with pytest.raises(ForgedSecret):
         restored(public, [delivered("/a~1b/0/pin", 2)])
-
-
-def test_hidden_replaces_longer_texts_first_and_leaves_short_ones() -> None:
-    values = values_of([delivered("/a", ["secret", {"b": "secret-long"}, "abc", 7])])
-
-    assert hidden("secret-long secret abc 7", values) == "[sensitive] [sensitive] abc 7"

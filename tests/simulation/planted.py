@@ -136,7 +136,7 @@ def release_on_timeout(patch: Patch) -> None:
 
 
 def take_another_tenants_key(patch: Patch) -> None:
-    patch.setattr(rounds, "check_address", lambda command, partition, partitions: None)
+    patch.setattr(rounds, "check_address", lambda command, of_topic, partition, partitions: None)
 
 
 def run_a_consumed_call_again(patch: Patch) -> None:

@@ -16,6 +16,7 @@ from placet.errors import (
     Unreachable,
     refusal,
 )
+from placet.exposure import Exposure
 from placet.keys import keyed
 from placet.models import Object, Page, ToolCall
 from placet.parsing import UnexpectedAnswer, parse
@@ -35,6 +36,7 @@ class Channel:
     # The versions of the tools that this client found published as they were declared, or published itself.
     registered: set[str] = field(default_factory=set, compare=False, repr=False)
     unused: dict[AttemptKey, Attempt] = field(default_factory=dict, compare=False, repr=False)
+    exposed: Exposure = field(default_factory=Exposure, compare=False, repr=False)
 
     async def ask(self, request: Request) -> Any:
         """The body of the answer.

@@ -13,6 +13,7 @@ from placet.canonical import check_json
 from placet.channel import Channel
 from placet.config import checked_source, find_config, find_url
 from placet.execution import AsyncExecution
+from placet.human_requests import AsyncRequests
 from placet.ids import attempt_id as new_attempt_id
 from placet.ids import new_id
 from placet.lease import consumed
@@ -22,7 +23,6 @@ from placet.resources import (
     AsyncHolds,
     AsyncPolicies,
     AsyncPrincipals,
-    AsyncRequests,
     AsyncTools,
 )
 from placet.standing_rules import AsyncStandingRules

@@ -193,13 +193,15 @@ class Unanswered(PlacetError):
     """
 
     def __init__(self, request: HumanRequest) -> None:
-        why = "nobody answered in time"
-        if request.decision:
-            why = f"{request.by} rejected it: {request.feedback or 'no reason was given'}"
-        elif request.status == "cancelled":
-            why = "its run has ended"
-        super().__init__(f"the question has no answer: {why}")
+        super().__init__(f"the question has no answer: {why_unanswered(request)}")
         self.request = request
+
+
+def why_unanswered(request: HumanRequest) -> str:
+    """Why a closed question has no answer."""
+    if request.decision:
+        return f"{request.by} rejected it: {request.feedback or 'no reason was given'}"
+    return "its run has ended" if request.status == "cancelled" else "nobody answered in time"
 
 
 class OutcomeUnknown(PlacetError):

@@ -24,11 +24,12 @@ from placet.errors import (
 from placet.gate import MOST_ERROR_CHARS, Proposal
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
+from placet.human_requests import AsyncRequests
 from placet.ids import check_id, new_id
 from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
 from placet.recording import Recordable, recordable_failure
-from placet.resources import AsyncExecutions, AsyncRequests
+from placet.resources import AsyncExecutions
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo
 from placet.tries import Tries, Try
 
@@ -88,7 +89,7 @@ class AsyncExecution:
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        told = None if error is None else recordable_failure(error)
+        told = None if error is None else recordable_failure(error, self.is_exposed)
         await self.leave(error, told)
         if told is not None:
             told.go_on()
@@ -111,8 +112,13 @@ class AsyncExecution:
         except PlacetError as refused:
             # The block cannot be ended again: if its result is refused, the run has failed.
             if _ends(refused) and not isinstance(refused, ExecutionClosed):
-                await self._tell_failed(recordable_failure(refused).value)
+                await self._tell_failed(recordable_failure(refused, self.is_exposed).value)
             raise
+
+    @property
+    def is_exposed(self) -> bool:
+        """True if the text of an error can contain sensitive values that the run has."""
+        return self.id in self.channel.exposed
 
     async def _tell_failed(self, reason: str) -> None:
         try:
@@ -283,6 +289,8 @@ class AsyncExecution:
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""
+        if any(name in arguments for name in options.sensitive):
+            self.channel.exposed.add(self.id)
         return Proposal(
             execution_id=self.id,
             call_id=_call_id(one, options, tool, arguments),

@@ -43,7 +43,7 @@ from placet.lease import consumed, lease_of
 from placet.models import Object, Tool, ToolCall
 from placet.pausing import LOOK_AGAIN_S, wait_for_resume
 from placet.recording import UNRECORDED, unrecorded
-from placet.secrets import ForgedSecret, has_placeholder, hidden, masked, restored, values_of
+from placet.secrets import ForgedSecret, has_placeholder, masked, restored
 from placet.tries import Attempt, Try
 
 MOST_ROUNDS = 100
@@ -77,7 +77,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Cleared:
-    """The permission to run once, with exactly these arguments; `sensitive` are texts that no report may contain.
+    """The permission to run once, with exactly these arguments.
 
     `lease_s` is how long the attempt holds the call without a renewal, None if no renewal is needed;
     `asked_at` is when its consumption was first requested.
@@ -86,7 +86,6 @@ class Cleared:
     call: ToolCall
     arguments: Mapping[str, Any] = field(repr=False)
     attempt_id: str
-    sensitive: Sequence[str] = field(default=(), repr=False)
     lease_s: float | None = None
     asked_at: float | None = None
 
@@ -173,6 +172,8 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
         if refused.acts != "retry" and not attempt.taken_over:
             one.drop(proposal.call_id)
         raise
+    if has_placeholder(call.arguments):
+        channel.exposed.add(call.execution_id)
     if one.goes_on(call):
         # Sealed values come only with the answer to a consumption.
         return call, None if has_placeholder(call.approved_arguments) else call.raw
@@ -256,10 +257,11 @@ async def _consume(
         attempt.asked_at,
     )
     delivered = answer.get("secrets") or () if isinstance(answer, Mapping) else ()
+    if delivered:
+        channel.exposed.add(call.execution_id)
     try:
         whole = _whole(call, arguments, delivered, proposal)
-        values = values_of(delivered)
-        return Cleared(call, whole, attempt.id, values, lease_of(answer), attempt.asked_at)
+        return Cleared(call, whole, attempt.id, lease_of(answer), attempt.asked_at)
     except ForgedSecret as error:
         await _never_ran(channel, call, attempt.id, error)
         raise _mismatch(call, str(error), "") from error
@@ -381,7 +383,7 @@ async def report_failure(channel: Channel, cleared: Cleared, told: str, duration
     Raises:
         ResultNotReported: it ran, and the log does not know.
     """
-    text = hidden(told, cleared.sensitive)[:MOST_ERROR_CHARS]
+    text = told[:MOST_ERROR_CHARS]
     try:
         await _report(channel, cleared, {"outcome": "failed", "error": text, "duration_ms": duration_ms})
     except PlacetError as error:

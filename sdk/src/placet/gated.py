@@ -194,7 +194,7 @@ def _run_blocking(
             check_has_run(output, binding.name)
             ms, told = clock.ms(), recordable_output(output, options.encode)
     except Exception as failure:
-        ms, why = clock.ms(), recordable_failure(failure)
+        ms, why = clock.ms(), recordable_failure(failure, _is_exposed(run, passed))
         run.block(partial(_to_its_end, partial(report_failure, run.channel, passed, why.value, ms)))
         why.go_on()
         one.failure = failure
@@ -269,7 +269,7 @@ async def _reported(
 
 async def _report_failure(run: Run, passed: Cleared, failure: Exception, ms: int) -> Recordable[str]:
     with alive(_signs_of_life(run, passed, lambda: False)):
-        told = await _on_its_own_thread(partial(recordable_failure, failure))
+        told = await _on_its_own_thread(partial(recordable_failure, failure, _is_exposed(run, passed)))
     await run.wait(partial(_to_its_end, partial(report_failure, run.channel, passed, told.value, ms)))
     return told
 
@@ -315,6 +315,10 @@ def _signs_of_life(run: Run, passed: Cleared, is_over: Callable[[], bool]) -> Ca
         return await run.channel.ask(asks.heartbeat(call.execution_id, call.call_id, passed.attempt_id))
 
     return partial(run.background, partial(beating, lease_s, renew, passed.asked_at, is_over))
+
+
+def _is_exposed(run: Run, passed: Cleared) -> bool:
+    return passed.call.execution_id in run.channel.exposed
 
 
 def _answer_denied(denied: Denied, options: Options) -> str:

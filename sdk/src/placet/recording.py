@@ -70,9 +70,16 @@ def _not_json(output: Any) -> dict[str, str]:
     return unrecorded(f"not JSON: {type(output).__module__}.{type(output).__qualname__}")
 
 
-def recordable_failure(failure: BaseException) -> Recordable[str]:
-    """An exception in recorded form: its type's name, and its message if it has one."""
+def recordable_failure(failure: BaseException, is_exposed: bool) -> Recordable[str]:
+    """An exception in recorded form: its type's name, and its message if it has one.
+
+    Args:
+        failure: the exception.
+        is_exposed: its message can contain sensitive values, and is not recorded.
+    """
     name = type(failure).__name__
+    if is_exposed:
+        return Recordable(f"{name} (its text is not recorded: it can contain sensitive values)")
     try:
         message = str(failure).encode("utf-8", "replace").decode()
     except Exception as unsaid:

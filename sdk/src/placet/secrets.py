@@ -17,8 +17,6 @@ Path = tuple[Any, ...]
 HIDDEN = "[sensitive]"
 # Marks a sensitive property in a tool's inputSchema.
 MARK = "x-placet-sensitive"
-# Shorter texts occur in many others by accident.
-SHORTEST_HIDDEN = 4
 
 
 class ForgedSecret(ValueError):
@@ -72,19 +70,6 @@ def restored(public: Any, delivered: Sequence[Mapping[str, Any]]) -> Any:
             f"a sensitive value was handed over for {sorted(by_path)[0]}, which has no placeholder"
         )
     return found
-
-
-def values_of(delivered: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The texts in delivered values, which must not be repeated, longest first."""
-    texts = {text for one in delivered for text in _texts(one["value"]) if len(text) >= SHORTEST_HIDDEN}
-    return sorted(texts, key=len, reverse=True)
-
-
-def hidden(text: str, values: Sequence[str]) -> str:
-    """A text with `[sensitive]` in place of each sensitive value that occurs in it literally."""
-    for value in values:
-        text = text.replace(value, HIDDEN)
-    return text
 
 
 def plain_places(schema: Any, public: Any, given: Any) -> list[Path]:
@@ -193,14 +178,3 @@ def _checked(public: Mapping[str, Any], one: Mapping[str, Any], path: str) -> An
 
 def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _texts(part)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _texts(part)

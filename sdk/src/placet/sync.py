@@ -16,6 +16,7 @@ from placet.execution import AsyncExecution, Variable
 from placet.gate import Proposal
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
+from placet.human_requests import AsyncRequests
 from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, HumanRequest, Object
 from placet.recording import recordable_failure
@@ -24,7 +25,6 @@ from placet.resources import (
     AsyncHolds,
     AsyncPolicies,
     AsyncPrincipals,
-    AsyncRequests,
     AsyncTools,
 )
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
@@ -207,7 +207,7 @@ class RunningExecution(_Blocking):
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        told = None if error is None else recordable_failure(error)
+        told = None if error is None else recordable_failure(error, self._inner.is_exposed)
         self._thread.run(lambda: self._inner.leave(error, told))
         if told is not None:
             told.go_on()

@@ -9,7 +9,7 @@ import pytest
 from ops.checker import Violation, check, check_view, counting_facts
 from ops.checker.facts import read_facts
 from schemas.events import calls as c
-from schemas.events.executions import CommandRefused
+from schemas.events.executions import CommandRefused, ExecutionStarted
 from schemas.ids import event_id
 from schemas.refusals import Refusal
 from tests.golden.test_log import LOGS, raw_record, read_log
@@ -47,6 +47,15 @@ def test_check_call_that_went_its_whole_way_finds_nothing() -> None:
     effect = line("effect", call_id="c", attempt_id="a", digest=story.digest)
 
     assert violations_of(story, effect, at_rest_ms=START_MS + 10 * HOLD_MS) == []
+
+
+def test_check_execution_with_the_key_of_a_definition_finds_nothing() -> None:
+    story = Story()
+    story.publishes("mia", "mia", roles=["reviewer"])
+    started = ExecutionStarted(agent="bot", user="", workspace="", request="", context="{}", by="bot")
+    story.says(started, key=b"acme/principal/mia")
+
+    assert violations_of(story) == []
 
 
 def test_check_attempt_that_an_earlier_version_let_run_a_second_release_finds_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -110,3 +111,20 @@ def test_all_dead_letters_leave_none_out(views: Views) -> None:
     assert [row["log_offset"] for row in rows] == list(reversed(range(len(LETTERS))))
     newest = dead_letter_json(rows[0])
     assert (newest["id"], newest["reason"]) == (f"{DEFINITIONS}/2/10", "malformed")
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "shown"), [(b"9" * 18, "9999-12-31T23:59:59.999Z"), (b"-5", "9999-12-31T23:59:59.999Z")]
+)
+def test_dead_letter_of_an_impossible_time_is_shown_with_a_possible_one(
+    filler: Filler, database_url: str, at_ms: bytes, shown: str
+) -> None:
+    plain = letter(0, COMMANDS, b"acme/main/run-1")
+    headers = tuple((name, at_ms if name == "placet_at_ms" else value) for name, value in plain.headers)
+    forged = plain._replace(headers=(*headers, ("placet_topic", b"a\0b")), timestamp_ms=10**17)
+    batcher = Batcher(TOPICS, RowCache(filler.store), Trees(filler.store))
+    filler.store.apply(batcher.batch([Chunk(Position(TOPICS.dead_letters, 2, "t1"), [forged])]))
+    with closing(open_views(database_url)) as opened:
+        page, _ = opened.read_now(lambda now: lists.all_dead_letters(now, limit=4))
+    (found,) = map(dead_letter_json, page.rows)
+    assert (found["at"], found["topic"]) == (shown, "a\ufffdb")
