@@ -129,6 +129,8 @@ class TopicSignatures:
         topic: its name.
         keys: the deciders' public keys.
         since: per partition, the offset from which records must be signed; 0 for a partition that is not named.
+        reads_all: false for a reader that verifies only some records. It does not know where the last batch ended, so
+            it cannot always tell a displaced record from a forged one, and does not call it that.
         forged: the number of refused records, not counting a decider's own displaced ones.
         displaced: the number of the latter. A writer signs its next batch for the place after its last batch, or
             after its claim. If a backlog of a deposed writer lands there first, the batch lands after that backlog,
@@ -138,6 +140,7 @@ class TopicSignatures:
     topic: str
     keys: PublicKeys
     since: Sequence[Since] = ()
+    reads_all: bool = True
     forged: int = 0
     displaced: int = 0
     # Per partition: the last record that counted, and the displacement of the records after it.
@@ -156,13 +159,7 @@ class TopicSignatures:
                 self._tell_displaced(raw, shift)
                 return False
         self.forged += 1
-        logger.critical(
-            "%s/%d@%d is not signed by a decider for this place: it does not count; another program writes to this "
-            "topic",
-            self.topic,
-            raw.partition,
-            raw.offset,
-        )
+        self._tell_forged(raw)
         return False
 
     def doubt(self, raw: RawRecord) -> str:
@@ -192,6 +189,14 @@ class TopicSignatures:
         # A record is never displaced from a place where a record of its writer counted: it would be a copy.
         longest = raw.offset - proof.leaf_index - behind - 1
         return dict.fromkeys(shift for shift in (*likely, longest) if 0 < shift <= longest)
+
+    def _tell_forged(self, raw: RawRecord) -> None:
+        said = "%s/%d@%d is not signed by a decider for this place: it does not count"
+        where = self.topic, raw.partition, raw.offset
+        if self.reads_all:
+            logger.critical(f"{said}; another program writes to this topic", *where)
+        else:
+            logger.warning(said, *where)
 
     def _tell_displaced(self, raw: RawRecord, shift: int) -> None:
         self.displaced += 1
@@ -240,9 +245,9 @@ class LogSignatures:
     keys: PublicKeyFile
     since: Mapping[str, tuple[Since, ...]]
 
-    def of(self, topic: str) -> TopicSignatures:
+    def of(self, topic: str, *, reads_all: bool = True) -> TopicSignatures:
         """The signatures of one topic; for an unknown topic every record must be signed."""
-        return TopicSignatures(topic, self.keys, self.since.get(topic, ()))
+        return TopicSignatures(topic, self.keys, self.since.get(topic, ()), reads_all)
 
 
 def load_signatures(settings: Mapping[str, str]) -> LogSignatures | None:

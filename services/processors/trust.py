@@ -60,7 +60,7 @@ class TrustProcessor:
         self._source = source.topics.executions
         self._target = source.topics.trust
         self._topic_id = source.topic_id
-        self._signatures = source.signatures.of(self._source) if source.signatures else None
+        self._signatures = source.signatures.of(self._source, reads_all=False) if source.signatures else None
         self._table = table
         self._lease = lease
         self._on_ready = on_ready

@@ -58,13 +58,13 @@ def test_every_text_of_every_command_has_a_limit(command: type[Message]) -> None
             RITA,
             k.ProposeToolCall(call_id="c", tool="t" * 300_000, arguments="{}"),
             "not_found",
-            "tool is limited to 128 characters",
+            "besides that, tool is limited to 128 characters",
         ),
         (
             RITA,
             k.DecideHold(hold_id="h" * 129, decision="approve"),
             "not_found",
-            "hold_id is limited to 128 characters",
+            "besides that, hold_id is limited to 128 characters",
         ),
     ],
 )

@@ -53,7 +53,10 @@ def _refuse_unfit(events: Events, command: Message, ctx: Context, unfit: Refusal
     """
     code: Refusal | None = getattr(events[-1], "code", None) if events else None
     comes_first = code is not None and PRECEDENCE[code] <= PRECEDENCE[Refusal.INVALID]
-    return refuse(ctx, command, code if code is not None and comes_first else unfit, detail)
+    if code is not None and comes_first and code is not unfit:
+        # The code already says the first reason.
+        return refuse(ctx, command, code, f"besides that, {detail}")
+    return refuse(ctx, command, unfit, detail)
 
 
 def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:

@@ -12,8 +12,8 @@ from services.domain.plain import is_plain
 SEALED = frozenset({"handle", "commitment"})
 # Types that may contain a sensitive value, or be one.
 _HOLDING = (dict, list)
-# Some parsers end a path segment at these characters, and drop spaces.
-_STEP_BACK = re.compile(r"(^|[/?#;&=,:])\.\.($|[/?#;&=,:])")
+# Some parsers end a path segment at these characters, drop spaces, and read more dots like two.
+_STEP_BACK = re.compile(r"(^|[/?#;&=,:])\.{2,}($|[/?#;&=,:])")
 
 
 def fits(tests: Mapping[str, ArgumentTest], arguments: Any) -> bool:
