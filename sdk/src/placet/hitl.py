@@ -6,17 +6,18 @@ a run it is the same one when a restarted process asks it again, see `AsyncExecu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+import functools
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
+from placet.client import AsyncPlacet
 from placet.errors import Unanswered
 from placet.execution import AsyncExecution, Variable, question_for
+from placet.models import HumanRequest
+from placet.sync import Placet, RunningExecution
 
-if TYPE_CHECKING:
-    from placet.client import AsyncPlacet
-    from placet.models import HumanRequest
-    from placet.sync import Placet, RunningExecution
-
+P = ParamSpec("P")
+T = TypeVar("T")
 Risk = Literal["low", "medium", "high"]
 
 
@@ -38,8 +39,8 @@ class Permission(NamedTuple):
 class HITLHandler:
     """Asks people on behalf of an agent: in a run of it, or, given a client, in an execution of its own each time."""
 
-    def __init__(self, asker: AsyncPlacet | AsyncExecution) -> None:
-        self._asker = asker
+    def __init__(self, asker: AsyncPlacet | AsyncExecution | _Asker) -> None:
+        self._asker: _Asker = _Alone(asker) if isinstance(asker, AsyncPlacet) else asker
 
     async def request_clarification(
         self,
@@ -87,10 +88,7 @@ class HITLHandler:
         Raises:
             NotReleased: they were not given (in time).
         """
-        if isinstance(self._asker, AsyncExecution):
-            return await self._asker.ask_env(*fields, question=question, timeout_seconds=timeout_seconds)
-        found = await self._ask(question or question_for(fields), _variables(fields), timeout_seconds)
-        return await self._asker.requests.take_secrets(found)
+        return await self._asker.ask_env(*fields, question=question, timeout_seconds=timeout_seconds)
 
     async def request_permission(
         self,
@@ -109,81 +107,42 @@ class HITLHandler:
     async def _ask(
         self, question: str, more: Mapping[str, Any], timeout_seconds: float | None
     ) -> HumanRequest:
-        given = _given(more, timeout_seconds)
-        if isinstance(self._asker, AsyncExecution):
-            return await self._asker.ask(question, **given)
-        requests = self._asker.requests
-        return await requests.wait(await requests.ask(question, **given))
+        return await self._asker.ask(question, **_given({**more, "timeout_seconds": timeout_seconds}))
+
+
+def _at_once(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """A blocking version of a method of `HITLHandler`, with its signature, types and documentation."""
+
+    @functools.wraps(method)
+    def call(self: BlockingHITLHandler, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return _result_of(method(self._handler, *args, **kwargs))
+
+    return call
+
+
+def _result_of(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns that awaits nothing that is not done: its asker blocks instead."""
+    try:
+        coroutine.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    coroutine.close()
+    raise RuntimeError("a blocking handler has to wait, but has no event loop")
 
 
 class BlockingHITLHandler:
     """`HITLHandler` for programs without an event loop: given a `Placet`, or a run of it."""
 
+    request_clarification = _at_once(HITLHandler.request_clarification)
+    request_decision = _at_once(HITLHandler.request_decision)
+    request_env_var = _at_once(HITLHandler.request_env_var)
+    request_permission = _at_once(HITLHandler.request_permission)
+
     def __init__(self, asker: Placet | RunningExecution) -> None:
-        self._asker = asker
-
-    def request_clarification(
-        self,
-        question: str,
-        *,
-        options: Sequence[Any] = (),
-        default: Any = None,
-        timeout_seconds: float | None = None,
-    ) -> Any:
-        """See `HITLHandler.request_clarification`."""
-        more = {"kind": "clarification", "options": list(options), "default": default}
-        return answer_of(self._ask(question, more, timeout_seconds))
-
-    def request_decision(
-        self,
-        question: str,
-        options: Sequence[Any],
-        *,
-        decision_type: str | None = None,
-        default_option: Any = None,
-        allow_custom: bool = False,
-        multiple: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> Any:
-        """See `HITLHandler.request_decision`."""
-        more = _decision(options, decision_type, default_option, allow_custom, multiple)
-        return answer_of(self._ask(question, more, timeout_seconds))
-
-    def request_env_var(
-        self, fields: Sequence[Variable], *, question: str = "", timeout_seconds: float | None = None
-    ) -> Mapping[str, str]:
-        """See `HITLHandler.request_env_var`."""
-        requests = getattr(self._asker, "requests", None)
-        if requests is None:
-            found: Mapping[str, str] = self._asker.ask_env(  # type: ignore[union-attr]
-                *fields, question=question, timeout_seconds=timeout_seconds
-            )
-            return found
-        asked = self._ask(question or question_for(fields), _variables(fields), timeout_seconds)
-        taken: Mapping[str, str] = requests.take_secrets(asked)
-        return taken
-
-    def request_permission(
-        self,
-        *,
-        tool: str = "",
-        action: str = "",
-        risk: Risk | None = None,
-        question: str = "",
-        remember: bool = False,
-        timeout_seconds: float | None = None,
-    ) -> Permission:
-        """See `HITLHandler.request_permission`."""
-        more = _permission(tool, action, risk, remember)
-        return permission_of(self._ask(question or _may(tool, action), more, timeout_seconds))
-
-    def _ask(self, question: str, more: Mapping[str, Any], timeout_seconds: float | None) -> HumanRequest:
-        given = _given(more, timeout_seconds)
-        requests = getattr(self._asker, "requests", None)
-        if requests is None:
-            return self._asker.ask(question, **given)  # type: ignore[union-attr]
-        found: HumanRequest = requests.wait(requests.ask(question, **given))
-        return found
+        self._handler = HITLHandler(_AtOnce(asker))
 
 
 def answer_of(request: HumanRequest) -> Any:
@@ -205,11 +164,6 @@ def permission_of(request: HumanRequest) -> Permission:
     return Permission(said is True)
 
 
-def _given(more: Mapping[str, Any], timeout_seconds: float | None) -> dict[str, Any]:
-    given = {**more, "timeout_seconds": timeout_seconds}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def _decision(
     options: Sequence[Any], decision_type: str | None, default: Any, allow_custom: bool, multiple: bool
 ) -> dict[str, Any]:
@@ -227,9 +181,61 @@ def _permission(tool: str, action: str, risk: Risk | None, remember: bool) -> di
     return {"kind": "permission", "tool": tool, "action": action, "risk": risk, "remember": remember}
 
 
-def _variables(fields: Sequence[Variable]) -> dict[str, Any]:
-    return {"kind": "env_var", "fields": list(fields)}
-
-
 def _may(tool: str, action: str) -> str:
     return f"May the agent do this: {action or tool or 'go on'}?"
+
+
+class _Asker(Protocol):
+    """What `HITLHandler` needs; an `AsyncExecution` has it."""
+
+    async def ask(self, question: str, **more: Any) -> HumanRequest: ...
+
+    async def ask_env(
+        self, *variables: Variable, question: str = "", timeout_seconds: float | None = None
+    ) -> Mapping[str, str]: ...
+
+
+class _Alone:
+    """Asks outside a run: each question opens an execution of its own."""
+
+    def __init__(self, client: AsyncPlacet) -> None:
+        self._requests = client.requests
+
+    async def ask(self, question: str, **more: Any) -> HumanRequest:
+        return await self._requests.wait(await self._requests.ask(question, **more))
+
+    async def ask_env(
+        self, *variables: Variable, question: str = "", timeout_seconds: float | None = None
+    ) -> Mapping[str, str]:
+        more = _variables(variables, timeout_seconds)
+        return await self._requests.take_secrets(await self.ask(question or question_for(variables), **more))
+
+
+class _AtOnce:
+    """Asks by blocking: what its methods return is there when they are awaited."""
+
+    def __init__(self, asker: Placet | RunningExecution) -> None:
+        self._asker = asker
+
+    async def ask(self, question: str, **more: Any) -> HumanRequest:
+        if isinstance(self._asker, RunningExecution):
+            return self._asker.ask(question, **more)
+        requests = self._asker.requests
+        return requests.wait(requests.ask(question, **more))
+
+    async def ask_env(
+        self, *variables: Variable, question: str = "", timeout_seconds: float | None = None
+    ) -> Mapping[str, str]:
+        if isinstance(self._asker, RunningExecution):
+            return self._asker.ask_env(*variables, question=question, timeout_seconds=timeout_seconds)
+        more = _variables(variables, timeout_seconds)
+        asked = await self.ask(question or question_for(variables), **more)
+        return self._asker.requests.take_secrets(asked)
+
+
+def _variables(variables: Sequence[Variable], timeout_seconds: float | None) -> dict[str, Any]:
+    return _given({"kind": "env_var", "fields": list(variables), "timeout_seconds": timeout_seconds})
+
+
+def _given(more: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in more.items() if value is not None}

@@ -94,6 +94,12 @@ def _refuse_request(
     return None if code is None else refuse(ctx, command, code, detail, command.request_id)
 
 
+def _default_problem(command: k.RequestHumanInput) -> tuple[Refusal, str] | None:
+    if command.default is None:
+        return None
+    return default_problem(command.kind, command.options, answer_schema(command), command.default)
+
+
 def _problem(
     state: Execution, command: k.RequestHumanInput, hold_id: str, digest: str, ctx: Context
 ) -> tuple[Refusal | None, str]:
@@ -109,8 +115,7 @@ def _problem(
         return Refusal.INVALID, foreign
     if command.kind == "env_var" and (wrong := variables_problem(command)) is not None:
         return Refusal.INVALID, wrong
-    schema = answer_schema(command)
-    if (unanswerable := default_problem(command.kind, command.options, schema, command.default)) is not None:
+    if (unanswerable := _default_problem(command)) is not None:
         return unanswerable
     if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
         return Refusal.INVALID, f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
