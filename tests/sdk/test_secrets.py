@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,12 @@ import pytest
 import placet
 from placet import AsyncPlacet
 from placet.canonical import canonical, sha256_hex
+from placet.exposure import Exposure
 from placet.ids import call_id
-from placet.secrets import ForgedSecret, masked, restored
+from placet.secrets import MARK, ForgedSecret, masked, restored
 from tests.sdk.desk import Desk, Resource, digest_of, granted, released
 from tests.sdk.runs import running
-from tests.sdk.scripted import QUICK, serving
+from tests.sdk.scripted import QUICK, Peer, serving
 
 NONCE = b"n" * 32
 TOKEN = "hunter2-token"
@@ -39,6 +41,10 @@ def sealing(desk: Desk, call: Resource) -> Resource:
 
 def rejected(desk: Desk, call: Resource) -> Resource:
     return {**sealing(desk, call), "status": "denied", "grant": None}
+
+
+def client_of(served: Any) -> AsyncPlacet:
+    return AsyncPlacet(served.url, token="t", agent="billing-bot", patience=QUICK)
 
 
 @dataclass
@@ -146,23 +152,23 @@ async def test_run_failing_after_a_sensitive_argument_was_sent_reports_the_type_
     assert [one["reason"] for one in desk.finished] == [f"ValueError {UNTOLD}"]
 
 
-async def test_gated_without_sensitive_arguments_beside_one_in_another_run_reports_its_error_whole() -> None:
+async def test_client_without_sensitive_arguments_beside_one_with_them_reports_its_errors_whole() -> None:
     desk = Delivering(judge=sealing, secrets=(delivered("/token", TOKEN),))
-    async with (
-        serving(desk.scripted()) as served,
-        AsyncPlacet(served.url, token="t", patience=QUICK) as client,
-    ):
-        async with client.execution(id="with") as run:
+    async with serving(desk.scripted()) as served:
+        async with client_of(served) as client, client.execution(id="with") as run:
 
             @run.gated(sensitive=["token"])
             async def login(user: str, token: str) -> str:
                 return "in"
 
             await login("bob", TOKEN)
+            with pytest.raises(ValueError, match="other"):
+                async with client.execution(id="another"):
+                    raise ValueError("other")
         desk.judge, desk.secrets = released, ()
 
         async def fail() -> None:
-            async with client.execution(id="without") as run:
+            async with client_of(served) as client, client.execution(id="without") as run:
 
                 @run.gated
                 async def pay(iban: str) -> None:
@@ -173,7 +179,80 @@ async def test_gated_without_sensitive_arguments_beside_one_in_another_run_repor
         with pytest.raises(RuntimeError, match="no route"):
             await fail()
     assert [one.get("error") for one in desk.results] == [None, "RuntimeError: no route to GB29"]
-    assert [one.get("reason") for one in desk.finished] == [None, "RuntimeError: no route to GB29"]
+    reasons = [one.get("reason") for one in desk.finished]
+    assert reasons == [f"ValueError {UNTOLD}", None, "RuntimeError: no route to GB29"]
+
+
+@dataclass
+class Refusing(Desk):
+    """Refuses proposals, or answers none."""
+
+    answers: bool = True
+
+    async def frame(self, peer: Peer, message: Resource) -> None:
+        if message["type"] != "propose" or self.answers:
+            await super().frame(peer, message)
+
+    def on_propose(self, message: Resource) -> tuple[int, Resource]:
+        return 422, {"code": "invalid_arguments", "detail": "$.user: not of type string"}
+
+
+MARKED = {"type": "object", "properties": {"token": {"type": "string", MARK: True}}}
+UNMARKED = {"type": "object", "properties": {"token": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["refused", "cancelled"])
+@pytest.mark.parametrize("low_level", [True, False], ids=["propose", "gated"])
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (MARKED, f"ValueError {UNTOLD}"),
+        (UNMARKED, f"ValueError: bad {TOKEN}"),
+        (None, f"ValueError: bad {TOKEN}"),
+    ],
+    ids=["marked", "unmarked", "unpublished"],
+)
+async def test_run_failing_after_a_call_without_an_answer_reports_its_error_as_the_tools_schema_permits(
+    answers: bool, low_level: bool, schema: Resource | None, told: str
+) -> None:
+    tools = {} if schema is None else {"login": {"name": "login", "inputSchema": schema}}
+    desk = Refusing(answers=answers, tools=tools)
+
+    async def fail(client: AsyncPlacet) -> None:
+        async with client.execution(id="run") as run:
+
+            @run.gated(call_id="c1")
+            async def login(user: str, token: str) -> None:
+                raise AssertionError("ran")
+
+            made = (
+                client.propose("run", "login", {"user": "bob", "token": TOKEN})
+                if low_level
+                else login("bob", TOKEN)
+            )
+            with pytest.raises((placet.Refused, TimeoutError)):
+                await asyncio.wait_for(made, None if answers else 0.2)
+            raise ValueError(f"bad {TOKEN}")
+
+    async with serving(desk.scripted()) as served, client_of(served) as client:
+        with pytest.raises(ValueError, match=TOKEN):
+            await fail(client)
+    assert [one["reason"] for one in desk.finished] == [told]
+
+
+async def test_exposure_that_cannot_be_found_out_counts_as_exposed_until_it_can() -> None:
+    found = Exposure()
+    found.doubt("login")
+
+    async def away(tool: str) -> Any:
+        raise placet.Unreachable("away")
+
+    async def unmarked(tool: str) -> Any:
+        return UNMARKED
+
+    assert await found.is_exposed(away)
+    assert not await found.is_exposed(unmarked)
+    assert not await found.is_exposed(away)
 
 
 def test_restored_puts_nested_values_back_and_masked_takes_nothing_else_over() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from placet import asks
 from placet.errors import (
     PlacetError,
     QuotaExceeded,
@@ -52,6 +53,15 @@ class Channel:
         except Unavailable as error:
             error.path = request.path if request.writes else None
             raise
+
+    async def is_exposed(self) -> bool:
+        """Returns True if the text of an exception can contain sensitive values that this process has."""
+
+        async def schema(tool: str) -> Any:
+            definition = await self.ask(asks.get_tool(tool))
+            return definition.get("inputSchema") if isinstance(definition, Mapping) else None
+
+        return await self.exposed.is_exposed(schema)
 
     async def one(self, cls: type[T], request: Request, **known: Any) -> T:
         """The answer as one resource; `known` are fields of the request that the answer can leave out."""

@@ -18,6 +18,7 @@ from placet.ids import attempt_id as new_attempt_id
 from placet.ids import new_id
 from placet.lease import consumed
 from placet.models import AuditRow, Component, Event, Object, Page, ToolCall
+from placet.proposing import proposed
 from placet.resources import (
     AsyncExecutions,
     AsyncHolds,
@@ -140,7 +141,7 @@ class AsyncPlacet:
         body = {"call_id": call_id or new_id(), "tool": tool, "arguments": arguments}
         body.update({name: value for name, value in given.items() if value})
         asked_at = asyncio.get_running_loop().time()
-        call = await self.channel.one(ToolCall, asks.propose(execution_id, body, wait_s))
+        call = await proposed(self.channel, execution_id, body, wait_s)
         if attempt_id is not None and call.status == "consumed":
             await self._confirmed(call, attempt_id, asked_at)
         return call

@@ -89,7 +89,9 @@ class AsyncExecution:
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        told = None if error is None else recordable_failure(error, self.is_exposed)
+        told = None
+        if error is not None and ends(error):
+            told = recordable_failure(error, await self.channel.is_exposed())
         await self.leave(error, told)
         if told is not None:
             told.go_on()
@@ -100,7 +102,7 @@ class AsyncExecution:
 
     async def leave(self, error: BaseException | None, told: Recordable[str] | None) -> None:
         """Finish it as the block ended: with an error, which is recorded as `told`, or successfully."""
-        if self._finished or not _ends(error):
+        if self._finished or not ends(error):
             return
         if told is not None:
             await self._tell_failed(told.value)
@@ -111,14 +113,10 @@ class AsyncExecution:
             await self.complete(self._result)
         except PlacetError as refused:
             # The block cannot be ended again: if its result is refused, the run has failed.
-            if _ends(refused) and not isinstance(refused, ExecutionClosed):
-                await self._tell_failed(recordable_failure(refused, self.is_exposed).value)
+            if ends(refused) and not isinstance(refused, ExecutionClosed):
+                told = recordable_failure(refused, await self.channel.is_exposed())
+                await self._tell_failed(told.value)
             raise
-
-    @property
-    def is_exposed(self) -> bool:
-        """True if the text of an error can contain sensitive values that the run has."""
-        return self.id in self.channel.exposed
 
     async def _tell_failed(self, reason: str) -> None:
         try:
@@ -290,7 +288,7 @@ class AsyncExecution:
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""
         if any(name in arguments for name in options.sensitive):
-            self.channel.exposed.add(self.id)
+            self.channel.exposed.add()
         return Proposal(
             execution_id=self.id,
             call_id=_call_id(one, options, tool, arguments),
@@ -316,11 +314,12 @@ def _check_result(value: Any, what: str) -> None:
         raise ResultNotJson(str(error)) from error
 
 
-def _ends(error: BaseException | None) -> bool:
+def ends(error: BaseException | None) -> bool:
+    """Returns True if a run ends when its block is left by an error, or by none; else it stays open."""
     if error is None:
         return True
     # Several at once (ExceptionGroup, of Python 3.11): the run stays open if one of them would leave it open.
     within = getattr(error, "exceptions", None)
     if isinstance(within, tuple):
-        return all(_ends(each) for each in within if isinstance(each, BaseException))
+        return all(ends(each) for each in within if isinstance(each, BaseException))
     return isinstance(error, Exception) and not (isinstance(error, PlacetError) and error.acts != "stop")

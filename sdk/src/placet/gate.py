@@ -42,6 +42,7 @@ from placet.errors import (
 from placet.lease import consumed, lease_of
 from placet.models import Object, Tool, ToolCall
 from placet.pausing import LOOK_AGAIN_S, wait_for_resume
+from placet.proposing import proposed
 from placet.recording import UNRECORDED, unrecorded
 from placet.secrets import ForgedSecret, has_placeholder, masked, restored
 from placet.tries import Attempt, Try
@@ -162,7 +163,7 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
     attempt = one.proposing(proposal.call_id)
     body = {**proposal.body(), "attempt_id": attempt.id}
     try:
-        call = await channel.one(ToolCall, asks.propose(proposal.execution_id, body, None))
+        call = await proposed(channel, proposal.execution_id, body)
     except AlreadyConsumed:
         one.drop(proposal.call_id)
         read = asks.get_call(proposal.execution_id, proposal.call_id, None, None)
@@ -172,8 +173,6 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
         if refused.acts != "retry" and not attempt.taken_over:
             one.drop(proposal.call_id)
         raise
-    if has_placeholder(call.arguments):
-        channel.exposed.add(call.execution_id)
     if one.goes_on(call):
         # Sealed values come only with the answer to a consumption.
         return call, None if has_placeholder(call.approved_arguments) else call.raw
@@ -258,7 +257,7 @@ async def _consume(
     )
     delivered = answer.get("secrets") or () if isinstance(answer, Mapping) else ()
     if delivered:
-        channel.exposed.add(call.execution_id)
+        channel.exposed.add()
     try:
         whole = _whole(call, arguments, delivered, proposal)
         return Cleared(call, whole, attempt.id, lease_of(answer), attempt.asked_at)

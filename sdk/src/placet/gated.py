@@ -194,7 +194,8 @@ def _run_blocking(
             check_has_run(output, binding.name)
             ms, told = clock.ms(), recordable_output(output, options.encode)
     except Exception as failure:
-        ms, why = clock.ms(), recordable_failure(failure, _is_exposed(run, passed))
+        ms, is_exposed = clock.ms(), run.block(run.channel.is_exposed)
+        why = recordable_failure(failure, is_exposed)
         run.block(partial(_to_its_end, partial(report_failure, run.channel, passed, why.value, ms)))
         why.go_on()
         one.failure = failure
@@ -269,7 +270,8 @@ async def _reported(
 
 async def _report_failure(run: Run, passed: Cleared, failure: Exception, ms: int) -> Recordable[str]:
     with alive(_signs_of_life(run, passed, lambda: False)):
-        told = await _on_its_own_thread(partial(recordable_failure, failure, _is_exposed(run, passed)))
+        is_exposed = await run.wait(run.channel.is_exposed)
+        told = await _on_its_own_thread(partial(recordable_failure, failure, is_exposed))
     await run.wait(partial(_to_its_end, partial(report_failure, run.channel, passed, told.value, ms)))
     return told
 
@@ -301,8 +303,15 @@ async def _to_its_end(make: Make[T]) -> T:
     task = asyncio.ensure_future(make())
     # The loop itself keeps only a weak reference to it.
     _kept.add(task)
-    task.add_done_callback(_kept.discard)
+    task.add_done_callback(_drop)
     return await asyncio.shield(task)
+
+
+def _drop(task: asyncio.Task[Any]) -> None:
+    _kept.discard(task)
+    # If nobody waits for it any more, asyncio would print its exception, whose text can contain sensitive values.
+    if not task.cancelled():
+        task.exception()
 
 
 def _signs_of_life(run: Run, passed: Cleared, is_over: Callable[[], bool]) -> Callable[[], Stoppable] | None:
@@ -315,10 +324,6 @@ def _signs_of_life(run: Run, passed: Cleared, is_over: Callable[[], bool]) -> Ca
         return await run.channel.ask(asks.heartbeat(call.execution_id, call.call_id, passed.attempt_id))
 
     return partial(run.background, partial(beating, lease_s, renew, passed.asked_at, is_over))
-
-
-def _is_exposed(run: Run, passed: Cleared) -> bool:
-    return passed.call.execution_id in run.channel.exposed
 
 
 def _answer_denied(denied: Denied, options: Options) -> str:

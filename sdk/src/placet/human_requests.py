@@ -109,7 +109,7 @@ class AsyncRequests:
         answer = await self.channel.ask(
             asks.take_secrets(request.request_id, request.execution_id, attempt_id or new_attempt_id())
         )
-        self.channel.exposed.add_everywhere()
+        self.channel.exposed.add()
         try:
             found = restored(request.response, answer["secrets"])
         except ForgedSecret as error:

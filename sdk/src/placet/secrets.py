@@ -88,6 +88,15 @@ def covered(value: Any, places: Sequence[Path]) -> Any:
     return _covered(value, frozenset(places), ())
 
 
+def has_marks(schema: Any) -> bool:
+    """Returns True if anything reached by `properties` and `items` is marked; marks occur only there."""
+    if not isinstance(schema, Mapping):
+        return False
+    properties = schema.get("properties")
+    parts = [schema.get("items"), *(properties.values() if isinstance(properties, Mapping) else ())]
+    return _is_marked(schema) or any(map(has_marks, parts))
+
+
 def pointer(path: Path) -> str:
     """A path as a JSON pointer (RFC 6901)."""
     return "".join(f"/{_escaped(str(step))}" for step in path)
@@ -104,7 +113,7 @@ def _plain_places(schema: Any, public: Any, given: Any, path: Path) -> Iterator[
     elif isinstance(given, list) and _is_array(schema, public):
         for index, part in enumerate(given):
             yield from _plain_places(_of(schema, "items"), _at(public, index), part, (*path, index))
-    elif given is not None and (has_placeholder(public) or _has_marks(schema)):
+    elif given is not None and (has_placeholder(public) or has_marks(schema)):
         # Its type hides the sensitive values below, so any part of it may be one.
         yield path
 
@@ -143,15 +152,6 @@ def _is_array(schema: Any, public: Any) -> bool:
 
 def _is_marked(schema: Any) -> bool:
     return _of(schema, MARK) is True
-
-
-def _has_marks(schema: Any) -> bool:
-    """Returns True if anything reached by `properties` and `items` is marked; marks occur only there."""
-    if not isinstance(schema, Mapping):
-        return False
-    properties = schema.get("properties")
-    parts = [schema.get("items"), *(properties.values() if isinstance(properties, Mapping) else ())]
-    return _is_marked(schema) or any(map(_has_marks, parts))
 
 
 def _restored(public: Any, by_path: dict[str, Mapping[str, Any]], path: str) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 from placet.client import AsyncPlacet
 from placet.client_finalizer import ClientFinalizer
 from placet.errors import Denied
-from placet.execution import AsyncExecution, Variable
+from placet.execution import AsyncExecution, Variable, ends
 from placet.gate import Proposal
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
@@ -207,7 +207,9 @@ class RunningExecution(_Blocking):
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
-        told = None if error is None else recordable_failure(error, self._inner.is_exposed)
+        told = None
+        if error is not None and ends(error):
+            told = recordable_failure(error, self._thread.run(self.channel.is_exposed))
         self._thread.run(lambda: self._inner.leave(error, told))
         if told is not None:
             told.go_on()
