@@ -181,6 +181,14 @@ class RequestHumanInput(Body):
     ] = False
     decision_type: Annotated[str, Field(max_length=limit_of(k.RequestHumanInput, "decision_type"))] = ""
     timeout_seconds: Annotated[float, Field(gt=0, le=DEADLINE_MAX_S)] | None = None
+    remind_after_seconds: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            le=DEADLINE_MAX_S,
+            description="People are reminded once if nobody has answered by then; below `timeout_seconds`.",
+        ),
+    ] = None
     default: Any = Field(
         default=None,
         description="The answer that takes effect if nobody answers in time; null for none. With `decision` one of "

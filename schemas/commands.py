@@ -145,7 +145,7 @@ class RequestHumanInput(Message):
 
     Of a decision: `allow_custom` lets a person answer with a text that is no option, `multiple` with several options.
     Of a permission: the `tool` and the `action` that it is for, its `risk`, and `remember`, which lets a person say
-    that the answer is for further times, too.
+    that the answer is for further times, too. After `remind_after_ms` without an answer, people are reminded.
     """
 
     request_id: ChosenId
@@ -162,6 +162,7 @@ class RequestHumanInput(Message):
     action: Text = ""
     risk: RiskOfRequest = ""
     remember: bool = False
+    remind_after_ms: Long | None = None
 
 
 class ClaimHold(Message):

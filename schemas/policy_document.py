@@ -165,6 +165,7 @@ class Hold(PolicyModel):
     exclude_requester: StrictBool = False
     timeout_seconds: Seconds | None = None
     on_timeout: OnTimeout | None = None
+    remind_after_seconds: Seconds | None = None
     escalate: Escalate | None = None
     on_reject: Literal["feedback", "halt", "rollback"] = "feedback"
     question: ShortText | None = None
@@ -368,6 +369,13 @@ def _hold_problems(hold: Hold, path: str, defaults: Defaults) -> Iterator[Proble
             f"the hold ends after {timeout} s, before it would escalate; escalate earlier or wait longer"
         )
         yield Problem(path=f"{path}.escalate.after_seconds", code="invalid", message=message)
+    if (
+        hold.remind_after_seconds is not None
+        and on_timeout != "wait"
+        and hold.remind_after_seconds >= timeout
+    ):
+        message = f"the hold ends after {timeout} s, before anybody would be reminded; remind earlier or wait longer"
+        yield Problem(path=f"{path}.remind_after_seconds", code="invalid", message=message)
 
 
 def _not_yet(path: str, what: str) -> Problem:

@@ -103,6 +103,7 @@ VERBS: tuple[Verb[Any], ...] = (
 # The changes of a hold that stays open, as readers are notified of them, the highest rank last.
 _NOTIFIED = (
     *(verb.notified for verb in VERBS if verb.notified is not None),
+    NotifiedEvent(h.HoldReminded, "reminded", 0),
     NotifiedEvent(h.HoldExpired, "expired", 6),
     NotifiedEvent(h.DecisionRecorded, "vote", 7),
 )

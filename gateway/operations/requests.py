@@ -106,7 +106,6 @@ def _plan(
     agent = agent_of(gate, actor, execution_id)
     check_acts(actor, agent)
     has_default = "default" in body.model_fields_set
-    timeout_s = body.timeout_seconds
     command = k.RequestHumanInput(
         request_id=request_id,
         kind=body.kind,
@@ -114,7 +113,7 @@ def _plan(
         options=canonical_text(body.options, "options"),
         fields=canonical_text(body.fields, "fields"),
         decision_type=body.decision_type,
-        timeout_ms=None if timeout_s is None else max(int(timeout_s * 1000), 1),
+        timeout_ms=_ms(body.timeout_seconds),
         default=canonical_text(body.default, "default") if has_default else None,
         allow_custom=body.allow_custom,
         multiple=body.multiple,
@@ -122,6 +121,7 @@ def _plan(
         action=body.action,
         risk=body.risk or "",
         remember=body.remember,
+        remind_after_ms=_ms(body.remind_after_seconds),
     )
     name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
     subject = subject_of(actor, execution_id, request_id)
@@ -132,3 +132,7 @@ def _plan(
         return gate.json(request_json(row), 201 if outcome.refused is None else 200)
 
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else max(int(seconds * 1000), 1)

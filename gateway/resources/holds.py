@@ -85,7 +85,8 @@ class Hold(Resource):
     """A call or request that waits, or waited, for a person; `request` is what the run was started for.
 
     `call_id` and `revision` are those of the waiting call, `request_id` that of a question. At `escalate_at` the hold
-    is escalated to more people; `assignee` is the subject it was delegated to, `response` the answer to a question.
+    is escalated to more people, at `remind_at` people are reminded of it, once; `assignee` is the subject it was
+    delegated to, `response` the answer to a question.
     `assignee_known` is only in the answer to a delegation: false if principals are published, and the name is neither
     one of them nor an account of one.
     """
@@ -131,6 +132,7 @@ class Hold(Resource):
     opened_at: datetime
     deadline_at: datetime | None
     escalate_at: datetime | None
+    remind_at: datetime | None
     on_timeout: OnTimeout
     on_reject: OnReject
     default: Any

@@ -93,6 +93,7 @@ class Opened:
     excluded: tuple[str, ...]
     quorum: int
     requirements: str | None
+    remind_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class HoldSeen:
     roles: tuple[str, ...] = ()
     handed: list[Handed] = field(default_factory=list)
     escalated: bool = False
+    reminded: bool = False
     voters: list[Voter] = field(default_factory=list)
 
     def narrow(self, asked: Mapping[str, Any]) -> None:

@@ -261,6 +261,13 @@ def _escalated(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     hold.deadline_at_ms = fact.body.deadline_at_ms
 
 
+def _reminded(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
+    at_ms = hold.opened.remind_at_ms
+    if at_ms is None or fact.at_ms < at_ms or hold.reminded:
+        run.say("I5", fact, "people were reminded early, or more than once", at_ms, fact.at_ms)
+    hold.reminded = True
+
+
 def _extended(run: RunSeen, hold: HoldSeen, fact: Fact) -> None:
     hold.deadline_at_ms = fact.body.deadline_at_ms
 
@@ -287,6 +294,7 @@ _STEPS: dict[str, Callable[[RunSeen, HoldSeen, Fact], None]] = {
     "HoldCancelled": _cancelled,
     "HoldEscalated": _escalated,
     "HoldExtended": _extended,
+    "HoldReminded": _reminded,
     "HoldDelegated": _delegated,
     "HoldClaimed": _noted,
     "HoldUnclaimed": _noted,

@@ -135,6 +135,7 @@ _HOLD = resource_of(
     "opened_at_ms",
     "deadline_at_ms",
     "escalate_at_ms",
+    "remind_at_ms",
     "on_timeout",
     "on_reject",
     ("default", "default_value"),

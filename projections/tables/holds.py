@@ -102,6 +102,7 @@ class HoldRow(TypedDict):
     ]
     escalate_at_ms: Annotated[Moment | None, "When it escalates."]
     escalate_roles: Annotated[Json, "JSON list of the roles that are asked after the escalation."]
+    remind_at_ms: Annotated[Moment | None, "When people are reminded of it; null: never, or they were."]
     on_reject: Annotated[str, "What a rejection does."]
     decision: Decision | None
     decision_id: DecisionId | None

@@ -20,7 +20,7 @@ class HoldOpened(Message):
     `reviewers` can decide, and anyone with one of the `roles`; the `excluded` cannot. `view_digest` is the digest of
     the text that reviewers are shown, in the form of `view_version`. `remember` is JSON of what a decision can be
     remembered for, or None. `requirements` is JSON of what each of several rules requires (`schemas.requirement`);
-    None if one rule alone applies.
+    None if one rule alone applies. At `remind_at_ms` people are reminded of it (None: never).
     """
 
     hold_id: str
@@ -50,6 +50,7 @@ class HoldOpened(Message):
     remember: str | None = None
     requirements: str | None = None
     view_version: Long = 1
+    remind_at_ms: Long | None = None
 
 
 class HoldClaimed(Message):
@@ -92,6 +93,12 @@ class HoldEscalated(Message):
     by: str
     roles: tuple[str, ...]
     deadline_at_ms: Long | None
+
+
+class HoldReminded(Message):
+    """Nobody has decided by the time at which people are reminded, once."""
+
+    hold_id: str
 
 
 class HoldExpired(Message):
@@ -219,6 +226,7 @@ HOLD_EVENTS: tuple[type[Message], ...] = (
     HoldUnclaimed,
     HoldDelegated,
     HoldExtended,
+    HoldReminded,
     HoldEscalated,
     HoldExpired,
     HoldCancelled,

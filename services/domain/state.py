@@ -134,6 +134,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     escalate_at_ms: int | None
     escalate_roles: tuple[str, ...]
     on_reject: OnReject
+    remind_at_ms: int | None = None
     reviewers: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     view_digest: str = ""

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.gateway.conftest import Caller
+from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sealed import answered, refused, taken, values_of
 from tests.gateway.sockets import open_socket
 
@@ -81,3 +81,21 @@ def test_variable_is_held_against_its_pattern_before_it_is_sealed_and_an_optiona
         assert "hunter2" not in answer.text
     assert answered(anna, request, {"KEY": "sk-1"}).status_code == 200
     assert values_of(taken(bot, request)) == {"/KEY": "sk-1"}
+
+
+async def test_question_that_nobody_answers_reminds_people_over_socket_and_audit(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    analyst = doors.caller("ana", "analyst")
+    async with open_socket(anna.url, anna.token) as person:
+        await person.subscribe("holds")
+        body = {"question": "Which?", "timeout_seconds": 60, "remind_after_seconds": 0.5}
+        request = bot.post("/v1/requests", body).json()
+        opened = await person.next("hitl_requested", request_id=request["request_id"])
+        assert opened["remind_at"] is not None
+        changed = await person.next("hold_changed", hold_id=opened["hold_id"])
+    assert (changed["change"], changed["status"], changed["remind_at"]) == ("reminded", "open", None)
+    rows = analyst.get(f"/v1/audit?after={changed['cursor']}&subject=placet:timer&limit=500").json()["items"]
+    assert [row["action"] for row in rows if row["hold_id"] == opened["hold_id"]] == ["remind"]
+    late = bot.post("/v1/requests", {**body, "remind_after_seconds": 60})
+    assert (late.status_code, late.json()["code"]) == (422, "invalid")

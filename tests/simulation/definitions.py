@@ -89,7 +89,7 @@ def policy(strictness: int, four_eyes: bool = False, names: bool = False) -> dic
         _rule(
             "halts", "halt_*", "hold", timeout_seconds=HOLD_S, on_timeout="halt", on_reject="halt", **named
         ),
-        _rule("waits", "wait_*", "hold", on_timeout="wait"),
+        _rule("waits", "wait_*", "hold", on_timeout="wait", remind_after_seconds=HOLD_S),
         _rule(
             "escalates",
             "ask_*",
@@ -97,6 +97,7 @@ def policy(strictness: int, four_eyes: bool = False, names: bool = False) -> dic
             timeout_seconds=HOLD_S,
             on_timeout="escalate",
             escalate={"after_seconds": HOLD_S / 2, "roles": ["treasurer"]},
+            remind_after_seconds=HOLD_S / 4,
         ),
         _rule("retries", "retry_*", "allow"),
     ]

@@ -58,6 +58,7 @@ def _blank(event: Event, hold_id: str, execution: ExecutionRow | None) -> HoldRo
         "default_value": None,
         "escalate_at_ms": None,
         "escalate_roles": "[]",
+        "remind_at_ms": None,
         "on_reject": "feedback",
         "decision": None,
         "decision_id": None,
@@ -125,6 +126,7 @@ def _open(previous: HoldRow | None, body: h.HoldOpened, event: Event, before: Be
             "default_value": None if body.default_value is None else as_json(body.default_value),
             "escalate_at_ms": body.escalate_at_ms,
             "escalate_roles": json_text(body.escalate_roles),
+            "remind_at_ms": body.remind_at_ms,
             "on_reject": body.on_reject,
         }
     )
@@ -260,6 +262,14 @@ def _told_escalation(body: h.HoldEscalated, before: Before) -> Act:
     return Act(body.by or TIMER, "escalate", before=roles, after=json_text(body.roles))
 
 
+def _remind(row: HoldRow, body: h.HoldReminded, event: Event) -> None:
+    row["remind_at_ms"] = None
+
+
+def _told_reminder(body: h.HoldReminded, before: Before) -> Act:
+    return Act(TIMER, "remind")
+
+
 def _expire(row: HoldRow, body: h.HoldExpired, event: Event) -> None:
     row.update({"status": "expired", "timed_out": 1, "closed_at_ms": event.meta.at_ms})
 
@@ -295,6 +305,7 @@ EFFECTS = (
     Effect(h.HoldDelegated, hold=_delegate, audit=_told_delegation),
     Effect(h.HoldExtended, call=_move_deadline, hold=_extend, audit=_told_extension),
     Effect(h.HoldEscalated, call=_move_deadline, hold=_escalate, audit=_told_escalation),
+    Effect(h.HoldReminded, hold=_remind, audit=_told_reminder),
     Effect(h.HoldExpired, execution=_count_ended, hold=_expire, audit=_told_expiry),
     Effect(h.HoldCancelled, execution=_count_ended, hold=_cancel),
     Effect(h.HumanInputProvided, hold=_answer, audit=_told_default),

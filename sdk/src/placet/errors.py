@@ -95,6 +95,22 @@ class NotReleased(Refused):
     """The call is not released, or no longer: wait for its decision again."""
 
 
+class HITLPending(NotReleased):
+    """Nobody has answered a question yet: return, and run the same code again once it is answered.
+
+    A run that is left by it stays open.
+
+    Attributes:
+        request: the question; its `execution_id` names the run to enter again.
+    """
+
+    acts = "retry"
+
+    def __init__(self, request: HumanRequest) -> None:
+        super().__init__("not_released", 0, f"the question {request.request_id} has no answer yet")
+        self.request = request
+
+
 class QuotaExceeded(Refused):
     """A quota is used up; `fields["retry_after"]` says when to retry."""
 

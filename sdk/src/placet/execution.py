@@ -187,44 +187,33 @@ class AsyncExecution:
         return await undo(await calls_to_undo(self.channel, denied), compensations, self._undone)
 
     async def ask_env(
-        self,
-        *variables: Variable,
-        question: str = "",
-        timeout_s: float | None = None,
-        timeout_seconds: float | None = None,
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
         """Ask a person for environment variables and take them; only this process receives them, and the log never.
 
-        Each variable is a name, or a dict with a `name` and optionally `description`, `required` (True), `secret`
-        (True) and `pattern`. One that is not required can be missing from the answer. `timeout_seconds` is the
-        question's own deadline, `timeout_s` how long this process waits.
-
         If an earlier process has taken them, or they were erased since, a person is asked again.
 
+        Args:
+            variables: each a name, or a dict with a `name` and optionally `description`, `required` (True), `secret`
+                (True) and `pattern`. One that is not required can be missing from the answer.
+            question: what to ask; made from the names by default.
+            timeout_s: how long this process waits.
+            more: `timeout_seconds` and `remind_after_seconds` of the question, see `requests.ask`.
+
         Raises:
-            NotReleased: they were not given (in time).
+            NotReleased: they were not given.
+            HITLPending: nobody has given them within `timeout_s`.
         """
-        return await self.ask_env_in(
-            self.begin(),
-            *variables,
-            question=question,
-            timeout_s=timeout_s,
-            timeout_seconds=timeout_seconds,
-        )
+        return await self.ask_env_in(self.begin(), *variables, question=question, timeout_s=timeout_s, **more)
 
     async def ask_env_in(
-        self,
-        one: Try,
-        *variables: Variable,
-        question: str = "",
-        timeout_s: float | None = None,
-        timeout_seconds: float | None = None,
+        self, one: Try, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
         """`ask_env` as one try, which an error abandons."""
-        said = question or question_for(variables)
-        deadline = {} if timeout_seconds is None else {"timeout_seconds": timeout_seconds}
+        given = {name: value for name, value in more.items() if value is not None}
+        asked = {"fields": list(variables), **given}
         with one.left_by_errors():
-            return await self._variables(one, {"fields": list(variables), **deadline}, said, timeout_s)
+            return await self._variables(one, asked, question or question_for(variables), timeout_s)
 
     async def _variables(
         self, one: Try, more: Mapping[str, Any], said: str, timeout_s: float | None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from placet.client import AsyncPlacet
-from placet.errors import Unanswered
+from placet.errors import HITLPending, Unanswered
 from placet.execution import AsyncExecution, Variable, question_for
 from placet.models import HumanRequest
 from placet.sync import Placet, RunningExecution
@@ -39,8 +39,24 @@ class Permission(NamedTuple):
 class HITLHandler:
     """Asks people on behalf of an agent: in a run of it, or, given a client, in an execution of its own each time."""
 
-    def __init__(self, asker: AsyncPlacet | AsyncExecution | _Asker) -> None:
+    def __init__(
+        self,
+        asker: AsyncPlacet | AsyncExecution | _Asker,
+        *,
+        wait_s: float | None = None,
+        remind_after_seconds: float | None = None,
+    ) -> None:
+        """Choose how to ask.
+
+        Args:
+            asker: a run, or a client.
+            wait_s: how long to wait for each answer before `HITLPending` is raised; None waits as long as the
+                question does. With 0, an agent that cannot wait, such as a request of a web server, returns at once.
+            remind_after_seconds: when people are reminded of a question that nobody has answered; None for never.
+        """
         self._asker: _Asker = _Alone(asker) if isinstance(asker, AsyncPlacet) else asker
+        self._wait_s = wait_s
+        self._remind_after_seconds = remind_after_seconds
 
     async def request_clarification(
         self,
@@ -88,7 +104,13 @@ class HITLHandler:
         Raises:
             NotReleased: they were not given (in time).
         """
-        return await self._asker.ask_env(*fields, question=question, timeout_seconds=timeout_seconds)
+        return await self._asker.ask_env(
+            *fields,
+            question=question,
+            timeout_s=self._wait_s,
+            timeout_seconds=timeout_seconds,
+            remind_after_seconds=self._remind_after_seconds,
+        )
 
     async def request_permission(
         self,
@@ -107,7 +129,11 @@ class HITLHandler:
     async def _ask(
         self, question: str, more: Mapping[str, Any], timeout_seconds: float | None
     ) -> HumanRequest:
-        return await self._asker.ask(question, **_given({**more, "timeout_seconds": timeout_seconds}))
+        told = {"timeout_seconds": timeout_seconds, "remind_after_seconds": self._remind_after_seconds}
+        found = await self._asker.ask(question, timeout_s=self._wait_s, **_given({**more, **told}))
+        if found.pending:
+            raise HITLPending(found)
+        return found
 
 
 def _at_once(
@@ -141,8 +167,15 @@ class BlockingHITLHandler:
     request_env_var = _at_once(HITLHandler.request_env_var)
     request_permission = _at_once(HITLHandler.request_permission)
 
-    def __init__(self, asker: Placet | RunningExecution) -> None:
-        self._handler = HITLHandler(_AtOnce(asker))
+    def __init__(
+        self,
+        asker: Placet | RunningExecution,
+        *,
+        wait_s: float | None = None,
+        remind_after_seconds: float | None = None,
+    ) -> None:
+        """See `HITLHandler`."""
+        self._handler = HITLHandler(_AtOnce(asker), wait_s=wait_s, remind_after_seconds=remind_after_seconds)
 
 
 def answer_of(request: HumanRequest) -> Any:
@@ -188,10 +221,10 @@ def _may(tool: str, action: str) -> str:
 class _Asker(Protocol):
     """What `HITLHandler` needs; an `AsyncExecution` has it."""
 
-    async def ask(self, question: str, **more: Any) -> HumanRequest: ...
+    async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest: ...
 
     async def ask_env(
-        self, *variables: Variable, question: str = "", timeout_seconds: float | None = None
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]: ...
 
 
@@ -201,14 +234,16 @@ class _Alone:
     def __init__(self, client: AsyncPlacet) -> None:
         self._requests = client.requests
 
-    async def ask(self, question: str, **more: Any) -> HumanRequest:
-        return await self._requests.wait(await self._requests.ask(question, **more))
+    async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
+        asked = await self._requests.ask(question, **more)
+        return await self._requests.wait(asked, timeout_s=timeout_s)
 
     async def ask_env(
-        self, *variables: Variable, question: str = "", timeout_seconds: float | None = None
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
-        more = _variables(variables, timeout_seconds)
-        return await self._requests.take_secrets(await self.ask(question or question_for(variables), **more))
+        said = question or question_for(variables)
+        found = await self.ask(said, timeout_s=timeout_s, **_given({**more, **_env_var(variables)}))
+        return await self._requests.take_secrets(found)
 
 
 class _AtOnce:
@@ -217,24 +252,24 @@ class _AtOnce:
     def __init__(self, asker: Placet | RunningExecution) -> None:
         self._asker = asker
 
-    async def ask(self, question: str, **more: Any) -> HumanRequest:
+    async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
         if isinstance(self._asker, RunningExecution):
-            return self._asker.ask(question, **more)
+            return self._asker.ask(question, timeout_s=timeout_s, **more)
         requests = self._asker.requests
-        return requests.wait(requests.ask(question, **more))
+        return requests.wait(requests.ask(question, **more), timeout_s=timeout_s)
 
     async def ask_env(
-        self, *variables: Variable, question: str = "", timeout_seconds: float | None = None
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
         if isinstance(self._asker, RunningExecution):
-            return self._asker.ask_env(*variables, question=question, timeout_seconds=timeout_seconds)
-        more = _variables(variables, timeout_seconds)
-        asked = await self.ask(question or question_for(variables), **more)
-        return self._asker.requests.take_secrets(asked)
+            return self._asker.ask_env(*variables, question=question, timeout_s=timeout_s, **more)
+        said = question or question_for(variables)
+        found = await self.ask(said, timeout_s=timeout_s, **_given({**more, **_env_var(variables)}))
+        return self._asker.requests.take_secrets(found)
 
 
-def _variables(variables: Sequence[Variable], timeout_seconds: float | None) -> dict[str, Any]:
-    return _given({"kind": "env_var", "fields": list(variables), "timeout_seconds": timeout_seconds})
+def _env_var(variables: Sequence[Variable]) -> dict[str, Any]:
+    return {"kind": "env_var", "fields": list(variables)}
 
 
 def _given(more: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from placet import asks
 from placet.channel import Channel
-from placet.errors import DigestMismatch, NotReleased, why_unanswered
+from placet.errors import DigestMismatch, HITLPending, NotReleased, why_unanswered
 from placet.ids import attempt_id as new_attempt_id
 from placet.models import HumanRequest
 from placet.secrets import ForgedSecret, restored
@@ -99,11 +99,14 @@ class AsyncRequests:
 
         Raises:
             NotReleased: they were not given; `detail` says why.
+            HITLPending: nobody has given them yet, as far as `request` says.
             AlreadyConsumed: another process has them.
             Expired: they were erased.
             DigestMismatch: the delivered values are not those in the log.
         """
-        if not request.pending and request.response is None:
+        if request.pending:
+            raise HITLPending(request)
+        if request.response is None:
             why = why_unanswered(request)
             raise NotReleased("not_released", 0, f"the variables were not given: {why}")
         answer = await self.channel.ask(

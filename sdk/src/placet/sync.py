@@ -171,16 +171,12 @@ class RunningExecution(_Blocking):
         return self._tried(lambda one: self._inner.ask_in(one, question, timeout_s=timeout_s, **more))
 
     def ask_env(
-        self,
-        *variables: Variable,
-        question: str = "",
-        timeout_s: float | None = None,
-        timeout_seconds: float | None = None,
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
         """See `AsyncExecution.ask_env`."""
         return self._tried(
             lambda one: self._inner.ask_env_in(
-                one, *variables, question=question, timeout_s=timeout_s, timeout_seconds=timeout_seconds
+                one, *variables, question=question, timeout_s=timeout_s, **more
             )
         )
 

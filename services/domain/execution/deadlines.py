@@ -12,11 +12,11 @@ def due_id_of_call(call_id: str) -> str:
 
 
 def hold_due(hold: Hold) -> int | None:
-    """The hold's next moment (ms): its escalation or its deadline, whichever comes first."""
+    """The hold's next moment (ms): its reminder, its escalation or its deadline, whichever comes first."""
     if hold.status != "open":
         return None
-    moments = [at for at in (hold.escalate_at_ms, hold.deadline_at_ms) if at is not None]
-    return min(moments, default=None)
+    moments = (hold.remind_at_ms, hold.escalate_at_ms, hold.deadline_at_ms)
+    return min((at for at in moments if at is not None), default=None)
 
 
 def call_due(call: Call) -> int | None:

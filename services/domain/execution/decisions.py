@@ -188,7 +188,7 @@ def _hold_of_edit(
 ) -> h.HoldOpened:
     opened = call_hold(state, new, terms, ctx, cause, hold.deadline_at_ms)
     escalate_at_ms = hold.escalate_at_ms if terms.escalate_roles else None
-    return opened.model_copy(update={"escalate_at_ms": escalate_at_ms})
+    return opened.model_copy(update={"escalate_at_ms": escalate_at_ms, "remind_at_ms": hold.remind_at_ms})
 
 
 def _asked_beside(hold: Hold, terms: HoldTerms) -> str | None:

@@ -70,7 +70,9 @@ def _silence(call: Call, now_ms: int) -> str:
 def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:
     past_deadline = hold.deadline_at_ms is not None and hold.deadline_at_ms <= ctx.now_ms
     if not past_deadline:
-        return [escalation(hold, TIMER, hold.deadline_at_ms)]
+        is_overdue = hold.escalate_at_ms is not None and hold.escalate_at_ms <= ctx.now_ms
+        # Those who are asked from the escalation on are told of it, and the others a reminder later.
+        return [escalation(hold, TIMER, hold.deadline_at_ms)] if is_overdue else [_reminder(hold)]
     if hold.on_timeout == "escalate":
         waited_ms = (hold.deadline_at_ms or ctx.now_ms) - hold.opened_at_ms
         return [escalation(hold, TIMER, ctx.now_ms + waited_ms)]
@@ -79,6 +81,10 @@ def _expire_hold(state: Execution, hold: Hold, ctx: Context) -> Events:
     ended = _request_ended(hold) if call is None else _call_ended(hold, call)
     stop = halted(state, hold, call, "a hold expired") if hold.on_timeout == "halt" else []
     return [expired, *ended, *stop]
+
+
+def _reminder(hold: Hold) -> h.HoldReminded:
+    return h.HoldReminded(hold_id=hold.hold_id)
 
 
 def _call_ended(hold: Hold, call: Call) -> Events:

@@ -333,6 +333,7 @@ FOLDS: Folds = {
     h.HoldDelegated: _delegated,
     h.HoldExtended: _extended,
     h.HoldEscalated: _escalated,
+    h.HoldReminded: hold_with(remind_at_ms=None),
     h.HoldExpired: hold_with(status="expired"),
     h.DecisionRecorded: _decided,
     r.RuleContradicted: _contradicted,

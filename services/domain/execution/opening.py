@@ -61,6 +61,7 @@ def call_hold(
     if deadline is None and terms.timeout_ms is not None and terms.on_timeout != "wait":
         deadline = ctx.now_ms + terms.timeout_ms
     escalate = None if terms.escalate_after_ms is None else ctx.now_ms + terms.escalate_after_ms
+    remind = None if terms.remind_after_ms is None else ctx.now_ms + terms.remind_after_ms
     return HoldOpened(
         hold_id=_fresh_hold_id(state, call, ctx),
         call_id=call.call_id,
@@ -87,6 +88,7 @@ def call_hold(
         # People are offered only what a decision accepts.
         remember=None if has_sealed(parsed(call.arguments)) else terms.remember,
         requirements=requirements_to_text(terms.requirements),
+        remind_at_ms=remind,
     )
 
 

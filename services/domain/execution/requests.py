@@ -32,7 +32,6 @@ def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Eve
     digest = request_digest(command)
     if (refused := _refuse_request(state, command, hold_id, digest, ctx)) is not None:
         return refused
-    timeout_ms = DEFAULT_TIMEOUT_MS if command.timeout_ms is None else command.timeout_ms
     asked = h.HumanInputRequested(
         request_id=command.request_id,
         hold_id=hold_id,
@@ -59,14 +58,19 @@ def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Eve
         roles=(),
         quorum=1,
         exclude_requester=True,
-        deadline_at_ms=ctx.now_ms + timeout_ms,
+        deadline_at_ms=ctx.now_ms + _timeout_ms(command),
         on_timeout="deny" if command.default is None else "default",
         default_value=command.default,
         escalate_at_ms=None,
         escalate_roles=(),
         on_reject="feedback",
+        remind_at_ms=None if command.remind_after_ms is None else ctx.now_ms + command.remind_after_ms,
     )
     return [asked, opened]
+
+
+def _timeout_ms(command: k.RequestHumanInput) -> int:
+    return DEFAULT_TIMEOUT_MS if command.timeout_ms is None else command.timeout_ms
 
 
 def provided(hold: Hold, response: str, by: str, timed_out: bool = False) -> h.HumanInputProvided:
@@ -100,6 +104,15 @@ def _default_problem(command: k.RequestHumanInput) -> tuple[Refusal, str] | None
     return default_problem(command.kind, command.options, answer_schema(command), command.default)
 
 
+def _untimely(command: k.RequestHumanInput) -> str | None:
+    if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
+        return f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
+    ends_ms, remind_ms = _timeout_ms(command), command.remind_after_ms
+    if remind_ms is not None and not 0 < remind_ms < ends_ms:
+        return f"remind_after_seconds must be above 0, and before the question's time is over ({ends_ms / 1000:g} s)"
+    return None
+
+
 def _problem(
     state: Execution, command: k.RequestHumanInput, hold_id: str, digest: str, ctx: Context
 ) -> tuple[Refusal | None, str]:
@@ -117,8 +130,8 @@ def _problem(
         return Refusal.INVALID, wrong
     if (unanswerable := _default_problem(command)) is not None:
         return unanswerable
-    if command.timeout_ms is not None and not 0 < command.timeout_ms <= TIMEOUT_MAX_MS:
-        return Refusal.INVALID, f"timeout_seconds must be above 0 and at most {TIMEOUT_MAX_MS // 1000}"
+    if (untimely := _untimely(command)) is not None:
+        return Refusal.INVALID, untimely
     earlier = state.holds.get(hold_id)
     if earlier is not None and earlier.digest == digest:
         return Refusal.DUPLICATE, "already asked"

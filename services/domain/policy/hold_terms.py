@@ -55,6 +55,9 @@ def terms_of_all(
         escalate_after_ms=max(escalate_after, default=None),
         escalate_roles=_escalation(every),
         on_reject=max((terms.on_reject for terms in every), key=ON_REJECT_STRICTNESS.index),
+        remind_after_ms=min(
+            (ms for terms in every if (ms := terms.remind_after_ms) is not None), default=None
+        ),
     )
 
 
@@ -102,6 +105,9 @@ def terms_of(hold: Hold | None, defaults: Defaults, variables: Mapping[str, Any]
         reviewers=block.reviewers,
         excluded=block.excluded,
         remember=_json_of(block.remember),
+        remind_after_ms=None
+        if block.remind_after_seconds is None
+        else _milliseconds(block.remind_after_seconds),
     )
 
 

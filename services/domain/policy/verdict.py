@@ -71,6 +71,7 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
     excluded: tuple[str, ...] = ()
     remember: str | None = None
     requirements: tuple[Requirement, ...] = ()
+    remind_after_ms: int | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,7 +27,13 @@ from schemas.policy_problems import Problem, problems_of
 from schemas.strict_yaml import MalformedYaml, load_yaml
 
 EventName = Literal[
-    "hold_opened", "hold_escalated", "hold_expired", "hold_delegated", "hold_resolved", "outcome_unknown"
+    "hold_opened",
+    "hold_reminded",
+    "hold_escalated",
+    "hold_expired",
+    "hold_delegated",
+    "hold_resolved",
+    "outcome_unknown",
 ]
 HOLD_ID = "{hold_id}"
 MAX_NOTIFICATIONS = 100

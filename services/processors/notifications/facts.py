@@ -31,6 +31,7 @@ FOLLOWED: frozenset[type[Message]] = frozenset(
         h.HoldCancelled,
         h.HoldExpired,
         h.HoldDelegated,
+        h.HoldReminded,
         *get_args(h.DeadlineMoved),
         *_ENDED_CALLS,
         *_ENDED_EXECUTIONS,
@@ -112,6 +113,9 @@ class Facts:
                 return self._closed(key, hold_id, "hold_resolved", CANCELLED)
             case h.HoldExpired(hold_id=hold_id):
                 return self._closed(key, hold_id, "hold_expired", body.on_timeout)
+            case h.HoldReminded(hold_id=hold_id):
+                hold = self._context.hold(key, hold_id)
+                return ("hold_reminded", hold_id, hold, "") if hold else None
             case h.HoldEscalated():
                 return self._escalated(key, body)
             case h.HoldDelegated():

@@ -6,7 +6,9 @@ from services.domain.policy.patterns import matcher
 from services.processors.notifications.document import EventName, When
 
 # Notices that ask people to look: worthless once the hold is closed.
-ASKING: frozenset[str] = frozenset({"hold_opened", "hold_escalated", "hold_delegated", "outcome_unknown"})
+ASKING: frozenset[str] = frozenset(
+    {"hold_opened", "hold_reminded", "hold_escalated", "hold_delegated", "outcome_unknown"}
+)
 
 
 class Hold(msgspec.Struct, frozen=True):

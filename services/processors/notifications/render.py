@@ -37,6 +37,7 @@ _DOT = re.compile(r"\.(?=[^\W\d_])")
 
 _TITLES: Mapping[str, str] = {
     "hold_opened": "{what} waits for a decision",
+    "hold_reminded": "{what} still waits for a decision",
     "hold_escalated": "{what} still waits: it was escalated to you",
     "hold_delegated": "{what} was delegated to {detail}",
     "hold_expired": "nobody decided on {what} in time",

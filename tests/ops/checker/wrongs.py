@@ -62,6 +62,17 @@ def expired_early(story: Story) -> None:
     story.says(h.HoldExpired(hold_id="h", on_timeout="deny"))
 
 
+def reminded_early(story: Story) -> None:
+    story.held(remind_at_ms=story.now_ms + HOLD_MS // 2)
+    story.says(h.HoldReminded(hold_id="h"))
+
+
+def reminded_twice(story: Story) -> None:
+    story.held(remind_at_ms=story.now_ms)
+    story.says(h.HoldReminded(hold_id="h"))
+    story.says(h.HoldReminded(hold_id="h"))
+
+
 def consumed_without_release(story: Story) -> None:
     story.held()
     story.says(story.consumed())
@@ -221,6 +232,8 @@ WRONGS: list[tuple[Wrong, str]] = [
     (remembered_what_the_last_voter_alone_asked_for, "I10"),
     (released_on_timeout, "I5"),
     (approved_after_the_deadline, "I5"),
+    (reminded_early, "I5"),
+    (reminded_twice, "I5"),
     (expired_early, "I5"),
     (consumed_without_release, "I1"),
     (consumed_when_denied, "I5"),

@@ -14,6 +14,7 @@ from schemas.events.holds import (
     HoldEscalated,
     HoldExpired,
     HoldOpened,
+    HoldReminded,
 )
 from schemas.ids import execution_key
 from services.processors.notifications.document import EventName
@@ -110,6 +111,10 @@ def decided(hold_id: str, decision: str = "approve", *, resolves: bool = True) -
 
 def expired(hold_id: str, on_timeout: Any = "deny") -> HoldExpired:
     return HoldExpired(hold_id=hold_id, on_timeout=on_timeout)
+
+
+def reminded(hold_id: str) -> HoldReminded:
+    return HoldReminded(hold_id=hold_id)
 
 
 def escalated(hold_id: str, roles: tuple[str, ...] = ("board",)) -> HoldEscalated:

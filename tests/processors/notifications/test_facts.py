@@ -101,6 +101,18 @@ def test_fold_escalation_leaves_it_open_and_asks_others(outbox: Outbox) -> None:
     assert found[2].detail == "bob"
 
 
+def test_fold_reminder_tells_those_who_are_asked_by_then(outbox: Outbox) -> None:
+    log = facts.history()
+    key = facts.hold_call(log, "h1")
+    log.add(key, facts.escalated("h1", ("board",)))
+    log.add(key, facts.reminded("h1"))
+    log.add(key, facts.decided("h1"))
+    log.add(key, facts.reminded("h1"))
+    found = notices_of(outbox, log)
+    assert types(found)[2:] == [("hold_reminded", "h1"), ("hold_resolved", "h1")]
+    assert found[2].hold.roles == ("finance", "board")
+
+
 def test_fold_vote_that_does_not_resolve_tells_nobody(outbox: Outbox) -> None:
     log = facts.history()
     key = facts.hold_call(log, "h1")
