@@ -198,6 +198,26 @@ class RequestHumanInput(Body):
     )
 
 
+class HumanInputArguments(Body):
+    """The arguments of the tool `human_input`."""
+
+    prompt: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=limit_of(k.RequestHumanInput, "question"),
+            description="The question that a person is asked.",
+        ),
+    ]
+
+
+class RunTool(Body):
+    """Run the tool `human_input`, the only one that a gateway runs by itself."""
+
+    name: Literal["human_input"]
+    arguments: HumanInputArguments
+
+
 class DecideHold(Body):
     """Decide a hold with exactly the digest that was seen. `remember` is for scope execution or rule."""
 

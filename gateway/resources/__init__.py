@@ -28,6 +28,7 @@ from gateway.resources.definitions import (
     Tool,
 )
 from gateway.resources.holds import BulkAnswer, Hold, HoldStatus, HumanRequest, Recorded, Vote
+from gateway.resources.human_input import HumanInput, HumanInputWaiting, ToolStarted
 from gateway.resources.proofs import (
     AuditConsistency,
     AuditHead,
@@ -93,6 +94,8 @@ __all__ = [
     "Health",
     "Hold",
     "HoldStatus",
+    "HumanInput",
+    "HumanInputWaiting",
     "HumanRequest",
     "JsonSchema",
     "JsonWebKey",
@@ -117,6 +120,7 @@ __all__ = [
     "StandingRule",
     "Tool",
     "ToolCall",
+    "ToolStarted",
     "ToolTrust",
     "Verdict",
     "Vote",

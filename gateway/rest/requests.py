@@ -40,19 +40,28 @@ async def ask(context: Context) -> Response:
 )
 async def get_request(context: Context, request_id: str) -> Response:
     """Get a request as it is now; with `wait`, as soon as it is answered."""
+    return answer(request_reply(context.gate, await read_request(context, request_id)))
+
+
+async def read_request(context: RequestContext, request_id: str) -> HoldRow:
+    """Return the row of a request that the caller may see, after the time that it asks to wait for the answer.
+
+    Raises:
+        Problem: 404 not_found; 403 not_authorised; 409 id_reused; 503 unavailable.
+    """
     wait_s = context.seconds(WAIT)
     await context.settle_after()
     gate = context.gate
     subject = await find_request(gate, context.actor, request_id, context.query(EXECUTION.name))
     row: HoldRow = await gate.reader.read(subject)
     check_sees_hold(gate.live, row, context.actor)
-    if wait_s and row["status"] == "open":
-        hold_id = row["hold_id"]
+    if not wait_s or row["status"] != "open":
+        return row
+    hold_id = row["hold_id"]
 
-        def is_answered() -> bool:
-            hold: HoldRow | None = gate.live.cache.holds.get(hold_id)
-            return hold is not None and hold["status"] != "open"
+    def is_answered() -> bool:
+        hold: HoldRow | None = gate.live.cache.holds.get(hold_id)
+        return hold is not None and hold["status"] != "open"
 
-        await wait_until(context, hold_id, is_answered, wait_s)
-        row = gate.live.cache.holds.get(hold_id) or row
-    return answer(request_reply(gate, row))
+    await wait_until(context, hold_id, is_answered, wait_s)
+    return gate.live.cache.holds.get(hold_id) or row

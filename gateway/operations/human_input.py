@@ -1,0 +1,54 @@
+"""The tool `human_input`: a question to a person whose answer is fetched later, by its task id.
+
+A task is a request of kind clarification (`gateway.operations.requests`), and its id is the request's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from gateway import bodies
+from gateway.bodies import read_body
+from gateway.live.outcome import Outcome
+from gateway.operations.plan import Gate, Given, Plan, Reply
+from gateway.operations.requests import plan_request
+from gateway.resources.human_input import WAITING, started
+from projections.folds.holds import request_json
+from projections.tables.holds import HoldRow
+from schemas.token import Claims
+
+# Its callers fetch the answer whenever it is there, and name no time.
+TIMEOUT_S = 7 * 86_400
+
+
+async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
+    """Ask a person, and answer with the task id at once.
+
+    Raises:
+        Problem: as `plan_request`.
+    """
+    body = read_body(bodies.RunTool, given())
+    asked = {"kind": "clarification", "question": body.arguments.prompt, "timeout_seconds": TIMEOUT_S}
+    plan = await plan_request(gate, claims, lambda: asked, key)
+
+    def render(row: HoldRow, outcome: Outcome) -> Reply:
+        return Reply(200, orjson.dumps(started(row["request_id"] or "")))
+
+    return plan._replace(render=render)
+
+
+def task_reply(row: HoldRow) -> Reply:
+    """The answer to a task, in its present state."""
+    if row["status"] == "open":
+        return Reply(202, orjson.dumps({"status": WAITING, "task_id": row["request_id"]}))
+    return Reply(200, orjson.dumps(_ended(row)))
+
+
+def _ended(row: HoldRow) -> dict[str, Any]:
+    request = request_json(row)
+    if request["status"] == "resolved" and request["decision"] != "reject":
+        return {"response": request["response"]}
+    status = "rejected" if request["status"] == "resolved" else request["status"]
+    return {"response": None, "status": status, "feedback": request["feedback"]}

@@ -1,0 +1,61 @@
+"""The answers of the tool `human_input`, in the form of its earlier implementations."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from gateway.resources.base import Resource
+
+WAITING = "waiting_for_human"
+
+
+class StringValue(Resource):
+    """A text, as protobuf's JSON form of a value has it."""
+
+    stringValue: str
+
+
+class StartedFields(Resource):
+    """What the tool tells its caller at once: `status` is `waiting_for_human`."""
+
+    status: StringValue
+    task_id: StringValue
+
+
+class StartedStruct(Resource):
+    """The fields of a protobuf Struct."""
+
+    fields: StartedFields
+
+
+class StartedValue(Resource):
+    """A protobuf Value that is a Struct."""
+
+    structValue: StartedStruct
+
+
+class ToolStarted(Resource):
+    """The tool has asked a person; the task id is the id of the request."""
+
+    result: StartedValue
+
+
+class HumanInput(Resource):
+    """A person's answer. `status` and `feedback` are there only if there is none: it was rejected, or expired."""
+
+    response: Any
+    status: Literal["rejected", "expired", "cancelled"] | None = None
+    feedback: str | None = None
+
+
+class HumanInputWaiting(Resource):
+    """Nobody has answered yet."""
+
+    status: Literal["waiting_for_human"]
+    task_id: str
+
+
+def started(task_id: str) -> dict[str, Any]:
+    """The JSON of `ToolStarted`."""
+    fields = {"status": {"stringValue": WAITING}, "task_id": {"stringValue": task_id}}
+    return {"result": {"structValue": {"fields": fields}}}
