@@ -1,6 +1,6 @@
 # Everything sets itself up: Python 3.11 or newer, make and git are all that must be there.
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-fast test-long bench lint lock postgres promtool tools
+.PHONY: help setup up demo test test-fast test-long bench lint lock protos postgres promtool tools
 
 bin := .venv/bin
 # Tests of these marks need servers.
@@ -45,6 +45,9 @@ lint: setup ## style, types, import directions
 	@$(bin)/ruff format --check
 	@$(bin)/mypy
 	@$(bin)/lint-imports
+
+protos: setup ## make the Python modules of the .proto files anew
+	@.venv/bin/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. schemas/human_input/v1/human_input.proto
 
 lock: setup ## write the lock files anew; UPGRADE=1 takes newer versions
 	@UPGRADE=$(UPGRADE) sh ops/setup/lock.sh

@@ -105,6 +105,9 @@ class StackConfig:
         audit_head_events: An audit head is signed after this many events of a tenant.
         audit_head_seconds: And after this many seconds, if there were events.
         notifications_file: Absolute path of the notifications file; empty for no notifications.
+        grpc_port: Port of the gRPC role, which listens on the gateway's host; 0 for no gRPC.
+        grpc_tls: Absolute path of a directory with its `tls.crt` and `tls.key` (PEM); empty for no TLS.
+        grpc_gateway_url: The gateway's address for the gRPC role; empty for `url`.
         log_signatures: `required`, or `off` to count unsigned records too.
         log_level: Level of the roles' logs.
         probe_host: Address on which the roles' probes listen.
@@ -134,6 +137,9 @@ class StackConfig:
     audit_head_events: int = DEFAULT_EVENTS
     audit_head_seconds: float = DEFAULT_SECONDS
     notifications_file: str = ""
+    grpc_port: int = 0
+    grpc_tls: str = ""
+    grpc_gateway_url: str = ""
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
     probe_host: str = "127.0.0.1"
@@ -181,6 +187,10 @@ class StackConfig:
             "audit_head_events": str(self.audit_head_events),
             "audit_head_seconds": str(self.audit_head_seconds),
             "notifications_file": self.notifications_file,
+            "grpc_host": self.gateway_host,
+            "grpc_port": str(self.grpc_port),
+            "grpc_tls": self.grpc_tls,
+            "grpc_gateway_url": self.grpc_gateway_url or self.url,
             "log_signatures": self.log_signatures,
             "gateway_url": self.url,
             "worker_id": worker_id,

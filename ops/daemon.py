@@ -25,7 +25,7 @@ from ops.status import Stack, read_stack, unnamed_supervisor
 
 POLL_S = 0.1
 STOP_TIMEOUT_S = 60.0
-PATHS = ("data_dir", "kafka_settings", "gateway_policy", "audit_heads_dir", "notifications")
+PATHS = ("data_dir", "kafka_settings", "gateway_policy", "audit_heads_dir", "notifications", "grpc_tls")
 
 
 def start_detached(options: UpOptions) -> Stack:

@@ -49,6 +49,8 @@ class UpOptions:
     audit_head_events: int = DEFAULT_EVENTS
     audit_head_seconds: float = DEFAULT_SECONDS
     notifications: Path | None = None
+    grpc_port: int | None = None
+    grpc_tls: Path | None = None
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
     probe_host: str = LOOPBACK
@@ -89,6 +91,8 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         audit_head_events=options.audit_head_events,
         audit_head_seconds=options.audit_head_seconds,
         notifications_file=_absolute(options.notifications),
+        grpc_port=_grpc_port(options),
+        grpc_tls=_absolute(options.grpc_tls),
         topic_prefix=options.topic_prefix,
         partitions=options.partitions or DEFAULT_PARTITIONS,
         replication_factor=options.replication_factor,
@@ -158,6 +162,10 @@ def check_addresses(options: UpOptions) -> None:
         broker_addresses(options.bootstrap_servers)
     _webhook(options.audit_webhook)
     check_listening(options.port, options.host)
+    if options.grpc_port is not None:
+        check_listening(options.grpc_port, options.host, "grpc-")
+    if options.grpc_tls is not None and options.grpc_port is None:
+        raise UsageError("--grpc-tls needs --grpc-port: give the port on which gRPC is served.")
     for number in range(len(PROBED) if options.probe_port else 1):
         port = options.probe_port and options.probe_port + number
         check_listening(port, options.probe_host, "probe-")
@@ -180,6 +188,12 @@ def _kafka_settings(options: UpOptions) -> str:
 
 def _absolute(path: Path | None) -> str:
     return str(path.expanduser().absolute()) if path else ""
+
+
+def _grpc_port(options: UpOptions) -> int:
+    if options.grpc_port is None:
+        return 0
+    return options.grpc_port or free_port(options.host)
 
 
 def _gateway_port(options: UpOptions) -> int:

@@ -77,7 +77,8 @@ NOTIFIER = Role(
     asked_for_by="notifications_file",
     may_lag=True,
 )
+GRPC = Role("grpc", "gateway.rpc.main:run", asked_for_by="grpc_port")
 # In the order in which they start and in which their probes' ports follow each other.
-ROLES: Mapping[str, Role] = {role.name: role for role in (DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER)}
+ROLES: Mapping[str, Role] = {role.name: role for role in (DECIDER, PROJECTOR, GATEWAY, TRUST, NOTIFIER, GRPC)}
 # Those that every stack runs.
 ALWAYS = tuple(role.name for role in ROLES.values() if not role.asked_for_by)

@@ -16,6 +16,7 @@ from ops.config import DataDir
 from ops.errors import UsageError
 from ops.files import damaged, is_full, read_json, write_json
 from ops.locks import supervisor_of
+from ops.role import GRPC
 from vitals.disks import SQLITE, short_of_room
 from vitals.heartbeat import SILENT, SILENT_AFTER_S, Heartbeat, observed_state
 from vitals.heartbeat_file import read_heartbeat
@@ -137,14 +138,15 @@ def observed(parts: Sequence[Component], directory: DataDir) -> tuple[Component,
 
 
 def as_protocol(stack: Stack) -> dict[str, Any]:
-    """The answer of `placet status --json`; the sign-in link and gRPC come with the console and gRPC."""
+    """The answer of `placet status --json`; the sign-in link comes with the console."""
+    grpc = next((part.address for part in stack.components if part.name == GRPC.name), None)
     return {
         "state": stack.state,
         "message": stack.message,
         "url": stack.url,
         "sign_in_url": None,
         "bootstrap_servers": stack.bootstrap_servers,
-        "grpc_address": None,
+        "grpc_address": grpc,
         "components": [asdict(part) for part in stack.components],
     }
 

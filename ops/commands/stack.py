@@ -77,6 +77,14 @@ HeadSeconds = Annotated[
     float, typer.Option(min=0.1, help="Sign an audit head after this many seconds, if there were events.")
 ]
 Notifications = Annotated[Path | None, typer.Option(help="A notifications file (YAML).", dir_okay=False)]
+GrpcPort = Annotated[
+    int | None,
+    typer.Option(min=0, max=HIGHEST, help="Serve gRPC on this port; 0 picks a free one. [default: no gRPC]"),
+]
+GrpcTls = Annotated[
+    Path | None,
+    typer.Option(help="A directory with tls.crt and tls.key: serve gRPC over TLS.", file_okay=False),
+]
 # Options that may hold a password, and the variable that replaces each.
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--audit-webhook": "PLACET_AUDIT_WEBHOOK"}
 LogSignatures = Annotated[str, typer.Option(help="required, or off to count unsigned records too.")]
@@ -108,6 +116,8 @@ def up(
     audit_head_events: HeadEvents = DEFAULT_EVENTS,
     audit_head_seconds: HeadSeconds = DEFAULT_SECONDS,
     notifications: Notifications = None,
+    grpc_port: GrpcPort = None,
+    grpc_tls: GrpcTls = None,
     log_signatures: LogSignatures = REQUIRED,
     log_level: LogLevel = "INFO",
     probe_host: ProbeHost = LOOPBACK,
@@ -137,6 +147,8 @@ def up(
         audit_head_events=audit_head_events,
         audit_head_seconds=audit_head_seconds,
         notifications=notifications,
+        grpc_port=grpc_port,
+        grpc_tls=grpc_tls,
         log_signatures=log_signatures,
         log_level=log_level.upper(),
         probe_host=probe_host,

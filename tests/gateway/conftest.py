@@ -103,7 +103,9 @@ class Doors:
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     directory = tmp_path_factory.mktemp("doors")
     with (
-        running_stack(directory, "--partitions", str(PARTITIONS), "--audit-head-seconds", "0.5") as stack,
+        running_stack(
+            directory, "--partitions", str(PARTITIONS), "--audit-head-seconds", "0.5", "--grpc-port", "0"
+        ) as stack,
         httpx.Client(timeout=30) as client,
     ):
         found = Doors(stack, stack.status()["url"], client)

@@ -24,8 +24,8 @@ def tracked_files() -> tuple[Path, ...]:
 
 @cache
 def python_files() -> tuple[Path, ...]:
-    """Every Python file."""
-    return tuple(path for path in tracked_files() if path.suffix == ".py")
+    """Every Python file, except for those that protoc made."""
+    return tuple(path for path in tracked_files() if path.suffix == ".py" and "_pb2" not in path.name)
 
 
 @cache

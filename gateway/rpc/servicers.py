@@ -1,0 +1,143 @@
+"""The services of `placet.human_input.v1`: calls and messages of gRPC over the gateway's REST API."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import grpc
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from gateway.rpc.statuses import CODE
+from gateway.rpc.upstream import Context, Refused, Upstream
+from schemas.human_input.v1 import human_input_pb2 as pb
+from schemas.human_input.v1 import human_input_pb2_grpc as rpc
+
+TOOL = "human_input"
+WAITING = "waiting_for_human"
+ANSWERED = "answered"
+# The longest that the gateway waits, and the time that is left for the way back before a deadline.
+WAIT_MAX_S = 60.0
+WAY_BACK_S = 0.25
+# A stream asks anew after this long, so that a token that was withdrawn ends it.
+WATCH_S = 20.0
+
+
+class HumanInputTool(rpc.HumanInputToolServicer):
+    """The tool itself."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    async def Run(self, request: pb.RunRequest, context: Context) -> pb.RunResponse:
+        """Ask a person, and return a task id at once."""
+        async with _refusing(context, request):
+            result = await _run(self._upstream, context, {"prompt": request.prompt})
+        return pb.RunResponse(status=result["status"], task_id=result["task_id"])
+
+
+class HumanInput(rpc.HumanInputServicer):
+    """What agents and people do with the tool's tasks."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    async def RunTool(self, request: pb.RunToolRequest, context: Context) -> pb.RunToolResponse:
+        """Run the tool by its name."""
+        async with _refusing(context, request):
+            result = await _run(self._upstream, context, MessageToDict(request.arguments), request.name)
+        response = pb.RunToolResponse()
+        ParseDict({"result": result}, response)
+        return response
+
+    async def ProvideHumanInput(
+        self, request: pb.ProvideHumanInputRequest, context: Context
+    ) -> pb.ProvideHumanInputResponse:
+        """Answer a task, with a person's token."""
+        async with _refusing(context, request):
+            found = await self._upstream.ask(context, "GET", f"/v1/requests/{_id(request.task_id)}")
+            decision = {"decision": "respond", "value": request.response}
+            await self._upstream.ask(context, "POST", f"/v1/holds/{found['hold_id']}/decision", decision)
+        return pb.ProvideHumanInputResponse()
+
+    async def GetHumanInput(
+        self, request: pb.GetHumanInputRequest, context: Context
+    ) -> pb.GetHumanInputResponse:
+        """Return the answer to a task, or that nobody has answered yet."""
+        async with _refusing(context, request):
+            return await self._get(context, request.task_id, request.wait_seconds)
+
+    async def WatchHumanInput(
+        self, request: pb.WatchHumanInputRequest, context: Context
+    ) -> AsyncIterator[pb.GetHumanInputResponse]:
+        """Send the present state of a task, and its answer once it is there."""
+        async with _refusing(context, request):
+            found = await self._get(context, request.task_id, 0.0)
+            yield found
+            while found.status == WAITING:
+                found = await self._get(context, request.task_id, WATCH_S)
+                if found.status != WAITING:
+                    yield found
+
+    async def _get(self, context: Context, task_id: str, wait_s: float) -> pb.GetHumanInputResponse:
+        seconds = _wait_s(context, wait_s)
+        path = f"/v1/human-input/{_id(task_id)}?wait={seconds:.3f}"
+        answer = await self._upstream.ask(context, "GET", path, wait_s=seconds)
+        response = answer.get("response")
+        status = answer.get("status", ANSWERED)
+        return pb.GetHumanInputResponse(
+            response=_text(response) if status == ANSWERED else "",
+            status=status,
+            feedback=answer.get("feedback") or "",
+        )
+
+
+class _Refusing:
+    """Turns a refusal within it into the status of the call, and refuses fields that this version does not know."""
+
+    def __init__(self, context: Context, request: Message) -> None:
+        self._context = context
+        self._request = request
+
+    async def __aenter__(self) -> None:
+        unknown = UnknownFieldSet(self._request)
+        if len(unknown):
+            number = unknown[0].field_number
+            detail = f"invalid: field {number} of {self._request.DESCRIPTOR.name} is unknown to this version"
+            self._context.set_trailing_metadata(((CODE, "invalid"),))
+            await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, detail)
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Refused):
+            self._context.set_trailing_metadata(error.metadata)
+            await self._context.abort(error.code, str(error))
+
+
+_refusing = _Refusing
+
+
+async def _run(upstream: Upstream, context: Context, arguments: Any, name: str = TOOL) -> dict[str, Any]:
+    answer = await upstream.ask(context, "POST", "/v1/tools:run", {"name": name, "arguments": arguments})
+    fields = answer["result"]["structValue"]["fields"]
+    return {name: value["stringValue"] for name, value in fields.items()}
+
+
+def _wait_s(context: Context, asked_s: float) -> float:
+    """How long the gateway may wait: no longer than until shortly before the call's deadline."""
+    left_s = context.time_remaining()
+    # A call without a deadline has some centuries left, or None, by the version of grpc.
+    bounded = WAIT_MAX_S if left_s is None else min(left_s - WAY_BACK_S, WAIT_MAX_S)
+    return max(0.0, min(asked_s, bounded)) if math.isfinite(asked_s) else 0.0
+
+
+def _id(task_id: str) -> str:
+    return quote(task_id, safe="")
+
+
+def _text(response: Any) -> str:
+    return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)

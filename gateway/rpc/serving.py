@@ -1,0 +1,92 @@
+"""The gRPC server: its services, their health by the installation's, reflection, TLS, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from gateway.rpc.servicers import HumanInput, HumanInputTool
+from gateway.rpc.settings import RpcSettings
+from gateway.rpc.upstream import Upstream
+from host.errors import AddressTaken, SettingsRefused
+from schemas.human_input.v1 import human_input_pb2 as pb
+from schemas.human_input.v1 import human_input_pb2_grpc as rpc
+
+logger = logging.getLogger(__name__)
+
+SERVICES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
+CALLS_MAX = 2_000
+MESSAGE_MAX_BYTES = 1024 * 1024
+HEALTH_INTERVAL_S = 1.0
+STOP_WITHIN_S = 3.0
+_OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_MAX_BYTES),
+    # Two servers on one port would each get some of the calls.
+    ("grpc.so_reuseport", 0),
+)
+
+
+@asynccontextmanager
+async def serving(settings: RpcSettings) -> AsyncIterator[str]:
+    """Serve within this context; yields the address.
+
+    Raises:
+        AddressTaken: the port is taken.
+        SettingsRefused: the certificate or its key cannot be used.
+    """
+    upstream, checks = Upstream(settings.gateway_url), health.aio.HealthServicer()
+    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
+    rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream), server)
+    rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
+    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+    reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    port = _bind(server, settings)
+    await _tell(checks, is_ready=False)
+    await server.start()
+    watching = asyncio.create_task(_watch(upstream, checks))
+    try:
+        yield settings.address(port)
+    finally:
+        watching.cancel()
+        await checks.enter_graceful_shutdown()
+        await server.stop(STOP_WITHIN_S)
+        await upstream.close()
+
+
+async def _watch(upstream: Upstream, checks: health.aio.HealthServicer) -> None:
+    """Tell clients that the services serve as long as the installation can decide."""
+    while True:
+        await _tell(checks, is_ready=await upstream.is_ready())
+        await asyncio.sleep(HEALTH_INTERVAL_S)
+
+
+async def _tell(checks: health.aio.HealthServicer, *, is_ready: bool) -> None:
+    states = health_pb2.HealthCheckResponse
+    status = states.SERVING if is_ready else states.NOT_SERVING
+    for service in ("", *SERVICES):
+        await checks.set(service, status)
+
+
+def _bind(server: grpc.aio.Server, settings: RpcSettings) -> int:
+    address = settings.address(settings.port)
+    try:
+        if settings.tls is None:
+            return server.add_insecure_port(address)
+        pair = (_read(settings.tls / "tls.key"), _read(settings.tls / "tls.crt"))
+        return server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+    except RuntimeError as error:
+        raise AddressTaken(f"No gRPC server can listen on {address}: choose another --grpc-port.") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsRefused(f"{path} cannot be read: {error.strerror}.") from error

@@ -1,0 +1,102 @@
+"""The gateway behind the gRPC role: each call becomes one of its REST requests, with the caller's own token.
+
+So every check, limit and record is the gateway's, and a call is refused as the same REST request would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import grpc
+import httpx
+
+from gateway.rpc.statuses import CODE, status_of, trailing
+
+# The metadata that is passed on, each by the header of the same name.
+PASSED_ON = ("authorization", "idempotency-key", "placet-project")
+# Without a deadline of its own, a call waits this long for the gateway, beside the time that it asks to wait.
+DEFAULT_S = 15.0
+CONNECTIONS_MAX = 1_000
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class Refused(Exception):
+    """The gateway refused a request, or did not answer it.
+
+    Attributes:
+        code: the gRPC status.
+        metadata: its trailing metadata.
+    """
+
+    def __init__(self, code: grpc.StatusCode, detail: str, metadata: tuple[tuple[str, str], ...]) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.metadata = metadata
+
+
+class Upstream:
+    """Sends requests to a gateway. Close it at the end."""
+
+    def __init__(self, url: str) -> None:
+        limits = httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX)
+        # No proxy of the environment: the gateway belongs to the same installation.
+        self._client = httpx.AsyncClient(base_url=url, limits=limits, trust_env=False)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def is_ready(self) -> bool:
+        """Return True if the installation can decide: Kafka answers, and every role that it needs works."""
+        try:
+            return (await self._client.get("/readyz", timeout=DEFAULT_S)).status_code == httpx.codes.OK
+        except httpx.HTTPError:
+            return False
+
+    async def ask(
+        self,
+        context: Context,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        wait_s: float = 0.0,
+    ) -> Any:
+        """Send one request on behalf of a caller, and return the answer's JSON.
+
+        Args:
+            context: the call; its metadata has the token, and its deadline ends the request.
+            method: of HTTP.
+            path: with the query.
+            body: JSON.
+            wait_s: how long the gateway may wait before it answers.
+
+        Raises:
+            Refused: the gateway refused it, or did not answer in time.
+        """
+        try:
+            answer = await self._client.request(
+                method, path, json=body, headers=_headers(context), timeout=DEFAULT_S + wait_s
+            )
+        except httpx.HTTPError as error:
+            detail = f"unavailable: the gateway does not answer ({type(error).__name__})"
+            raise Refused(grpc.StatusCode.UNAVAILABLE, detail, ((CODE, "unavailable"),)) from error
+        return _read(answer)
+
+
+def _headers(context: Context) -> dict[str, str]:
+    given = {name: value for name, value in context.invocation_metadata() or () if isinstance(value, str)}
+    return {name: given[name] for name in PASSED_ON if name in given}
+
+
+def _read(answer: httpx.Response) -> Any:
+    try:
+        read = answer.json()
+    except ValueError:
+        read = {}
+    if answer.is_success:
+        return read
+    code, detail = str(read.get("code", "")), str(read.get("detail", ""))
+    status = status_of(code)
+    raise Refused(status, f"{code}: {detail}" if code else f"HTTP {answer.status_code}", trailing(read))

@@ -1,0 +1,1 @@
+"""The tool human_input over gRPC."""
