@@ -96,6 +96,7 @@ def names(bot: Caller) -> dict[str, str]:
         "call_id": call["call_id"],
         "hold_id": call["hold_id"],
         "request_id": asked["request_id"],
+        "task_id": asked["request_id"],
         "name": "doors",
     }
 
