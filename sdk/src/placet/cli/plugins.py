@@ -103,6 +103,7 @@ OWN: Mapping[str, tuple[str, str]] = {
     "tool": ("tool:app", "Publish tools."),
     "components": ("lists:components", "List the processes of the installation and their state."),
     "policy": ("policy:app", "Check, test, compare, publish and retire policies."),
+    "mcp": ("mcp_command:serve", "Serve the tool human_input to an MCP client, over stdio or HTTP."),
     "audit": ("proof:app", "Who did what, when."),
     "principals": ("principals:principals_app", "People and services, their accounts and roles."),
     "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),

@@ -1,0 +1,50 @@
+"""`placet mcp`: the tool `human_input` for MCP clients."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from placet.cli.session import Settings
+from placet.errors import PlacetError
+
+LOOPBACK = "127.0.0.1"
+HttpPort = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=65_535,
+        help="Serve streamable HTTP at http://HOST:PORT/mcp; each request brings its own token. "
+        "[default: stdio, with the token of this process]",
+    ),
+]
+HttpHost = Annotated[str, typer.Option(help="The address on which HTTP is served.")]
+
+
+class NotInstalled(PlacetError):
+    """The packages of MCP are missing."""
+
+
+def serve(context: typer.Context, http_port: HttpPort = None, http_host: HttpHost = LOOPBACK) -> None:
+    """Serve the tools human_input and get_human_input to an MCP client, until it or Ctrl-C ends it."""
+    try:
+        from placet import mcp_server
+    except ImportError as error:
+        raise NotInstalled(f"MCP needs more packages ({error}): pip install 'placet[mcp]'") from error
+    settings = context.find_object(Settings) or Settings()
+    asyncio.run(_serve(mcp_server, settings, http_host, http_port))
+
+
+async def _serve(mcp_server: Any, settings: Settings, host: str, port: int | None) -> None:
+    from placet.client import AsyncPlacet
+
+    if port is None:
+        async with AsyncPlacet(settings.url, token=settings.token, project=settings.project) as client:
+            await mcp_server.server_of(client).run_stdio_async()
+        return
+    token = mcp_server.token_of_request
+    async with AsyncPlacet(settings.url, token=token, project=settings.project, transport="rest") as client:
+        server = mcp_server.server_of(client, is_http=True)
+        await server.run_streamable_http_async(host=host, port=port, stateless_http=True)

@@ -1,0 +1,112 @@
+"""An MCP server with the tools `human_input` and `get_human_input`: a question to a person, and its answer later.
+
+Over stdio it asks with the token of its process. Over HTTP each request needs a token of its own, which is passed on:
+so the server gives nobody more rights than they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Annotated, Any, Literal
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from placet.client import AsyncPlacet
+from placet.errors import PlacetError
+from placet.models import HumanRequest
+
+INSTRUCTIONS = (
+    "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
+    "Do nothing that depends on the answer before it is there."
+)
+# Whoever asks fetches the answer whenever it is there, and names no time.
+TIMEOUT_S = 7 * 86_400.0
+WAIT_MAX_S = 60.0
+WAITING: Literal["waiting_for_human"] = "waiting_for_human"
+_token: ContextVar[str] = ContextVar("placet_mcp_token")
+
+
+class Started(TypedDict):
+    """A question was asked."""
+
+    status: Literal["waiting_for_human"]
+    task_id: str
+
+
+class Answer(TypedDict):
+    """The state of a question; `response` is the answer, `feedback` why it was rejected."""
+
+    status: Literal["answered", "waiting_for_human", "rejected", "expired", "cancelled"]
+    response: Any
+    feedback: str
+
+
+def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
+    """The server; the client must be open while it serves.
+
+    Args:
+        client: over HTTP one with `token=token_of_request` and `transport="rest"`.
+        is_http: each request must have a token.
+    """
+    server: MCPServer[Any] = MCPServer("placet", instructions=INSTRUCTIONS, log_level="WARNING")
+
+    @server.tool(
+        annotations=ToolAnnotations(title="Ask a person", read_only_hint=False, open_world_hint=True)
+    )
+    async def human_input(
+        prompt: Annotated[str, Field(description="The question, as a person is shown it.", min_length=1)],
+        context: Context[Any, Any],
+    ) -> Started:
+        """Ask a person a question. Returns a task id at once; fetch the answer with get_human_input."""
+        async with _as_caller(context, is_http):
+            asked = await client.requests.ask(prompt, timeout_seconds=TIMEOUT_S)
+        return {"status": WAITING, "task_id": asked.request_id}
+
+    @server.tool(annotations=ToolAnnotations(title="Fetch a person's answer", read_only_hint=True))
+    async def get_human_input(
+        task_id: Annotated[str, Field(description="What human_input returned.")],
+        context: Context[Any, Any],
+        wait_seconds: Annotated[
+            float, Field(description="How long to wait for it.", ge=0, le=WAIT_MAX_S)
+        ] = 0.0,
+    ) -> Answer:
+        """Fetch the answer to a question that human_input asked: waiting_for_human, or how it ended."""
+        async with _as_caller(context, is_http):
+            return _answer(await client.requests.get(task_id, wait_s=wait_seconds))
+
+    return server
+
+
+def token_of_request() -> str:
+    """The token of the HTTP request that is being served."""
+    return _token.get()
+
+
+@asynccontextmanager
+async def _as_caller(context: Context[Any, Any], is_http: bool) -> AsyncIterator[None]:
+    """Within this context the client has the caller's token, and its errors are those of the tool."""
+    if is_http:
+        scheme, _, token = (context.headers or {}).get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise ToolError("unauthenticated: send a token of Placet in the header Authorization: Bearer …")
+        _token.set(token)
+    try:
+        yield
+    except PlacetError as error:
+        raise ToolError(str(error)) from error
+
+
+def _answer(request: HumanRequest) -> Answer:
+    if request.pending:
+        return {"status": WAITING, "response": None, "feedback": ""}
+    if request.status == "resolved" and request.decision != "reject":
+        return {"status": "answered", "response": request.response, "feedback": ""}
+    ended: Any = "rejected" if request.status == "resolved" else request.status
+    return {"status": ended, "response": None, "feedback": request.feedback}
