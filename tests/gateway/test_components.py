@@ -142,7 +142,7 @@ def test_components_for_who_owns_the_installation_say_where_each_part_is(doors: 
     # The installation's owner is an admin of its own tenant as a whole, not of one of its projects.
     token = issue(doors.stack.data_dir / "keys", "root", ["admin"], "default", "*")
     parts = _parts(Caller(doors.url, token, doors.client))
-    assert parts.keys() == {"kafka", "decider", "projector", "gateway", "trust"}
+    assert parts.keys() == {"kafka", "decider", "projector", "gateway", "trust", "grpc"}
     assert {part["state"] for part in parts.values()} == {"ready"}
     assert all(part["at"].endswith("Z") for part in parts.values())
     assert parts["kafka"]["address"] == doors.stack.status()["bootstrap_servers"]
@@ -166,7 +166,7 @@ def test_components_for_others_are_names_and_states_and_no_addresses(
     doors: Doors, role: str, tenant: str
 ) -> None:
     parts = _parts(doors.caller("ann", role, tenant=tenant))
-    assert parts.keys() == {"kafka", "decider", "projector", "gateway", "trust"}
+    assert parts.keys() == {"kafka", "decider", "projector", "gateway", "trust", "grpc"}
     assert {part["state"] for part in parts.values()} == {"ready"}
     assert {(part["pid"], part["address"]) for part in parts.values()} == {(None, None)}
 
