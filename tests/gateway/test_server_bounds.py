@@ -96,7 +96,7 @@ def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, Unauth
     unauthenticated = UnauthenticatedConnections(bounds)
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
-        FailedAuthenticationLimit(app, Buckets(per_s=1.0, burst_s=20.0)),
+        FailedAuthenticationLimit(app, Buckets(per_s=0.01, burst_s=2_000.0)),
         loop="none",
         http=partial(BoundedHttp, bounds=bounds, unauthenticated=unauthenticated),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
