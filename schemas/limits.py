@@ -39,6 +39,8 @@ DELEGATIONS_MAX = 100
 EDITS_MAX = 100
 # How far ahead a deadline can be set, or moved by an extension, in seconds.
 DEADLINE_MAX_S = 366 * 86_400
+# The time of a question of the tool human_input: its callers fetch the answer whenever it is there.
+TASK_TIMEOUT_S = 7 * 86_400
 # Beyond this size a decision leaves the rest of the due expiries, or of the parked calls, to the next one.
 PART_MAX_BYTES = 256 * 1024
 

@@ -17,10 +17,8 @@ from gateway.operations.requests import plan_request
 from gateway.resources.human_input import WAITING, started
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
+from schemas.limits import TASK_TIMEOUT_S
 from schemas.token import Claims
-
-# Its callers fetch the answer whenever it is there, and name no time.
-TIMEOUT_S = 7 * 86_400
 
 
 async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
@@ -30,7 +28,7 @@ async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -
         Problem: as `plan_request`.
     """
     body = read_body(bodies.RunTool, given())
-    asked = {"kind": "clarification", "question": body.arguments.prompt, "timeout_seconds": TIMEOUT_S}
+    asked = {"kind": "clarification", "question": body.arguments.prompt, "timeout_seconds": TASK_TIMEOUT_S}
     plan = await plan_request(gate, claims, lambda: asked, key)
 
     def render(row: HoldRow, outcome: Outcome) -> Reply:

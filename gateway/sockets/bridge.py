@@ -1,0 +1,119 @@
+"""The WebSocket endpoint `/human-bridge`: the questions and answers of `/v1/ws`, in the bridge's own few messages.
+
+It is `/v1/ws` with every message translated on its way (`gateway.sockets.bridge_messages`): authentication, limits,
+backpressure and refusals are those of that endpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+from starlette.types import Message
+from starlette.websockets import WebSocket
+
+from gateway.problems import Problem, written
+from gateway.server.websocket import TEXTS
+from gateway.sockets import ws
+from gateway.sockets.bridge_messages import BridgeMessages
+from gateway.sockets.close import TOO_FAST
+from gateway.strictjson import parse_object
+from schemas.refusals import Refusal
+
+# The longest prompt with every character escaped needs less.
+MESSAGE_MAX_BYTES = 256 * 1024
+
+
+async def endpoint(websocket: WebSocket) -> None:
+    """Serve one client of the bridge."""
+    bridge = _Bridge(websocket)
+    try:
+        await ws.endpoint(WebSocket(websocket.scope, bridge.receive, bridge.send))
+    finally:
+        bridge.close()
+
+
+class _Bridge:
+    """Stands between a client and the endpoint `/v1/ws`."""
+
+    def __init__(self, client: WebSocket) -> None:
+        # The events of ASGI themselves: the endpoint has the state of the connection.
+        self._receive, self._send = client._receive, client._send
+        self._messages = BridgeMessages()
+        self._refused = 0
+        self._woken = asyncio.Event()
+        self._reading: asyncio.Future[Message] | None = None
+
+    async def receive(self) -> Message:
+        """The next event for the endpoint: of the client, or a message of the bridge's own."""
+        while not self._messages.own:
+            event = await self._next()
+            if event is not None and (passed := await self._from_client(event)) is not None:
+                return passed
+        return _text(orjson.dumps(self._messages.own.popleft()))
+
+    async def send(self, event: Message) -> None:
+        """Pass an event of the endpoint on to the client."""
+        if event["type"] != "websocket.send":
+            await self._send(event)
+            return
+        texts = event.get(TEXTS) or (event["text"].encode(),)
+        told: list[bytes] = []
+        for text in texts:
+            told += map(orjson.dumps, self._messages.to_client(orjson.loads(text)))
+        if self._messages.own:
+            self._woken.set()
+        if told:
+            await self._send({"type": "websocket.send", TEXTS: told})
+
+    def close(self) -> None:
+        """Read nothing more."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _next(self) -> Message | None:
+        """The client's next event; None if the bridge has a message of its own before."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._receive())
+        self._woken.clear()
+        waking = asyncio.ensure_future(self._woken.wait())
+        try:
+            both: set[asyncio.Future[Any]] = {self._reading, waking}
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waking.cancel()
+        if not self._reading.done():
+            return None
+        event, self._reading = self._reading.result(), None
+        return event
+
+    async def _from_client(self, event: Message) -> Message | None:
+        """The event for the endpoint; None if the client was refused already."""
+        if event["type"] != "websocket.receive":
+            return event
+        text = event.get("text")
+        raw = event["bytes"] if text is None else text.encode()
+        message: Any = None
+        try:
+            if len(raw) > MESSAGE_MAX_BYTES:
+                raise Problem(Refusal.TOO_LARGE, f"a message is at most {MESSAGE_MAX_BYTES} bytes long")
+            message = parse_object(raw)
+            return _text(orjson.dumps(self._messages.from_client(message)))
+        except Problem as problem:
+            return await self._refuse(message, problem)
+
+    async def _refuse(self, message: Any, problem: Problem) -> Message | None:
+        """Refuse a message; a client that sends nothing else is disconnected, as at `/v1/ws`."""
+        await self._send(
+            {"type": "websocket.send", TEXTS: [written(self._messages.refused(message, problem))]}
+        )
+        self._refused += 1
+        if self._refused < ws.FLOOD_REFUSALS_MAX:
+            return None
+        await self._send({"type": "websocket.close", "code": TOO_FAST, "reason": "too many refused messages"})
+        return {"type": "websocket.disconnect", "code": TOO_FAST}
+
+
+def _text(message: bytes) -> Message:
+    return {"type": "websocket.receive", "text": message.decode()}

@@ -1,0 +1,209 @@
+"""The messages of the human bridge, and their translation from and to those of `placet.v1`; no network here.
+
+| the client sends | |
+|---|---|
+| `{type: publish, prompt, task_id?}` | asks a person (an agent's token) |
+| `{type: answer, task_id, response}` | answers (a person's token) |
+
+| the client gets | |
+|---|---|
+| `{type: publish, task_id, prompt, kind, options}` | an open question that it may see |
+| `{type: published, task_id, status}`, `{type: answered, task_id}` | what it sent was accepted |
+| `{type: answer, task_id, response}` | a question was answered |
+| `{type: closed, task_id, status, feedback}` | it ended without an answer |
+| `{type: error, task_id, code, detail, …}` | a refusal |
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from gateway.bodies import Body, read_body
+from gateway.problems import Problem, message_of
+from gateway.resources.human_input import WAITING
+from schemas.command_rules import limit_of
+from schemas.commands import RequestHumanInput
+from schemas.limits import TASK_TIMEOUT_S
+from schemas.refusals import Refusal
+
+HOLDS = "holds"
+AGENT_ROLES = ["agent"]
+Json = dict[str, Any]
+
+
+class Publish(Body):
+    """Ask a person."""
+
+    type: Literal["publish"]
+    prompt: Annotated[str, Field(min_length=1, max_length=limit_of(RequestHumanInput, "question"))]
+    task_id: str | None = None
+
+
+class Answer(Body):
+    """Answer a question that was published to this client."""
+
+    type: Literal["answer"]
+    task_id: str
+    response: str
+
+
+MODELS: Mapping[str, type[Publish | Answer]] = {"publish": Publish, "answer": Answer}
+
+
+class Pending(NamedTuple):
+    """What the client sent and was not answered yet."""
+
+    kind: Literal["publish", "answer"]
+    task_id: str | None
+
+
+class BridgeMessages:
+    """The state of one client: the questions that it knows, and what it has sent.
+
+    Attributes:
+        own: messages of `placet.v1` that the bridge itself has to send to follow the questions: for a person
+            all that they may see, for an agent those that it published here.
+    """
+
+    def __init__(self) -> None:
+        self.own: deque[Json] = deque()
+        # Per task the digest of its hold, by the hold's id.
+        self._open: dict[str, dict[str, str]] = {}
+        self._sent: dict[str, Pending] = {}
+        self._is_agent = False
+
+    def from_client(self, message: Json) -> Json:
+        """The message of `placet.v1` for a client's message.
+
+        Raises:
+            Problem: it cannot be sent.
+        """
+        kind = message.get("type")
+        if kind in ("authenticate", "ping"):
+            return message
+        model = MODELS.get(kind) if isinstance(kind, str) else None
+        if model is None:
+            raise Problem(
+                Refusal.INVALID, f"type: a bridge accepts {', '.join(('authenticate', *MODELS, 'ping'))}"
+            )
+        read = read_body(model, message)
+        ref = str(uuid.uuid4())
+        self._sent[ref] = Pending("publish" if isinstance(read, Publish) else "answer", read.task_id)
+        try:
+            return {"ref": ref, **(_request(read) if isinstance(read, Publish) else self._decision(read))}
+        except Problem:
+            del self._sent[ref]
+            raise
+
+    def to_client(self, message: Json) -> Iterator[Json]:
+        """The messages for the client that a message of `placet.v1` leads to."""
+        match message["type"]:
+            case "authenticated":
+                self._is_agent = message["roles"] == AGENT_ROLES
+                self._follow_people()
+                yield message
+            case "resync_required":
+                self._follow_people()
+                if self._is_agent:
+                    yield message
+            case "snapshot" if message["channel"] == HOLDS:
+                for hold in message["items"]:
+                    yield from self._published(hold)
+            case "hitl_requested":
+                yield from self._published(message)
+            case "hold_resolved":
+                yield from self._closed(message)
+            case "hold_changed" if message["change"] == "expired":
+                yield from self._closed(message)
+            case "reply":
+                yield from self._replied(message)
+            case "error" | "pong":
+                yield message
+
+    def refused(self, message: Any, problem: Problem) -> Json:
+        """The error for a client's message."""
+        task_id = message.get("task_id") if isinstance(message, dict) else None
+        return _error(message_of(problem), task_id if isinstance(task_id, str) else None)
+
+    def _follow_people(self) -> None:
+        self._open.clear()
+        if not self._is_agent:
+            self.own.append({"type": "subscribe", "channels": [HOLDS]})
+
+    def _decision(self, answer: Answer) -> Json:
+        found = self._open.get(answer.task_id, {})
+        if len(found) > 1:
+            raise Problem(
+                Refusal.ID_REUSED, "several open questions have this task_id: answer them by hold_id"
+            )
+        if not found:
+            raise Problem(Refusal.NOT_FOUND, "no open question of this task_id was published to this client")
+        ((hold_id, digest),) = found.items()
+        word = {"decision": "respond", "digest": digest, "value": answer.response}
+        return {"type": "decision", "hold_id": hold_id, **word}
+
+    def _published(self, hold: Json) -> Iterator[Json]:
+        task_id = hold.get("request_id")
+        # The values of variables are typed where nobody else sees them, not in a chat.
+        if self._is_agent or not task_id or hold["status"] != "open" or hold["kind"] == "env_var":
+            return
+        self._open.setdefault(task_id, {})[hold["hold_id"]] = hold["digest"]
+        told = {"prompt": hold["question"], "kind": hold["kind"], "options": hold["options"]}
+        yield {"type": "publish", "task_id": task_id, **told}
+
+    def _closed(self, hold: Json) -> Iterator[Json]:
+        task_id = hold.get("request_id")
+        found = self._open.get(task_id or "", {})
+        if not task_id or found.pop(hold["hold_id"], None) is None:
+            return
+        if not found:
+            del self._open[task_id]
+        if self._is_agent:
+            self.own.append({"type": "unsubscribe", "channels": [f"executions:{hold['execution_id']}"]})
+        if hold["status"] == "resolved" and (hold["decision"] or {}).get("decision") != "reject":
+            yield {"type": "answer", "task_id": task_id, "response": hold["response"]}
+            return
+        status = "rejected" if hold["status"] == "resolved" else hold["status"]
+        feedback = (hold["decision"] or {}).get("feedback")
+        yield {"type": "closed", "task_id": task_id, "status": status, "feedback": feedback}
+
+    def _replied(self, reply: Json) -> Iterator[Json]:
+        sent = self._sent.pop(reply["ref"] or "", None)
+        if sent is None:
+            # Of the bridge's own subscription.
+            return
+        body = reply["body"]
+        if reply["status"] >= 400:
+            yield _error(body, sent.task_id)
+        elif sent.kind == "publish":
+            yield self._followed(body)
+        else:
+            yield {"type": "answered", "task_id": sent.task_id}
+
+    def _followed(self, request: Json) -> Json:
+        """Follow what an agent has asked, from the state on that this answer shows."""
+        task_id = request["request_id"]
+        self._open.setdefault(task_id, {})[request["hold_id"]] = ""
+        channel, cursor = f"executions:{request['execution_id']}", request["cursor"]
+        self.own.append({"type": "subscribe", "channels": [channel], "cursor": cursor})
+        return {"type": "published", "task_id": task_id, "status": WAITING}
+
+
+def _request(publish: Publish) -> Json:
+    named = {} if publish.task_id is None else {"request_id": publish.task_id}
+    body = {"kind": "clarification", "question": publish.prompt, "timeout_seconds": TASK_TIMEOUT_S}
+    return {"type": "request", "body": {**body, **named}}
+
+
+def _error(problem: Mapping[str, Any], task_id: str | None) -> Json:
+    return {
+        **problem,
+        "type": "error",
+        "problem": problem.get("problem", problem.get("type")),
+        "task_id": task_id,
+    }

@@ -1,0 +1,168 @@
+"""The human bridge: questions and answers in its own few messages, beside every other way to ask and to answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from gateway.sockets.bridge import MESSAGE_MAX_BYTES
+from gateway.sockets.ws import FLOOD_REFUSALS_MAX
+from tests.gateway.conftest import Caller, Doors
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+WITHIN_S = 20.0
+
+
+class Bridge:
+    """A client of the bridge."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.kept: list[dict[str, Any]] = []
+
+    async def send(self, **message: Any) -> None:
+        await self.connection.send(json.dumps(message))
+
+    async def next(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """The next message of a kind with these fields; others that come meanwhile are kept."""
+
+        def fits(message: dict[str, Any]) -> bool:
+            return message["type"] == kind and all(message[name] == value for name, value in fields.items())
+
+        async with asyncio.timeout(WITHIN_S):
+            while not any(map(fits, self.kept)):
+                self.kept.append(json.loads(await self.connection.recv()))
+        found = next(filter(fits, self.kept))
+        self.kept.remove(found)
+        return found
+
+
+@asynccontextmanager
+async def bridge_of(caller: Caller, first_message: bool = False) -> AsyncIterator[Bridge]:
+    url = caller.url.replace("http", "ws", 1) + "/human-bridge"
+    headers = {} if first_message else {"Authorization": f"Bearer {caller.token}"}
+    async with connect(url, additional_headers=headers) as connection:
+        found = Bridge(connection)
+        if first_message:
+            await found.send(type="authenticate", token=caller.token)
+        await found.next("authenticated")
+        yield found
+
+
+async def closed_with(connection: ClientConnection) -> int | None:
+    """The code with which the gateway closes a connection."""
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while True:
+                await connection.recv()
+    except ConnectionClosed as closed:
+        return None if closed.rcvd is None else closed.rcvd.code
+
+
+def fresh() -> str:
+    return f"task-{uuid4().hex[:12]}"
+
+
+@pytest.mark.parametrize("first_message", [False, True])
+async def test_prompt_is_published_to_people_and_its_answer_to_whoever_asked(
+    bot: Caller, anna: Caller, first_message: bool
+) -> None:
+    task_id = fresh()
+    async with bridge_of(bot, first_message) as agent, bridge_of(anna, first_message) as person:
+        await agent.send(type="publish", task_id=task_id, prompt="Продолжить?")
+        assert await agent.next("published") == {
+            "type": "published",
+            "task_id": task_id,
+            "status": "waiting_for_human",
+        }
+        published = await person.next("publish", task_id=task_id)
+        assert (published["prompt"], published["kind"]) == ("Продолжить?", "clarification")
+        await person.send(type="answer", task_id=task_id, response="Да, продолжить.")
+        await person.next("answered", task_id=task_id)
+        for one in (agent, person):
+            assert (await one.next("answer", task_id=task_id))["response"] == "Да, продолжить."
+    found = bot.get(f"/v1/human-input/{task_id}?wait=5")
+    assert found.json() == {"response": "Да, продолжить."}
+
+
+async def test_question_of_the_tool_is_published_also_to_who_comes_later(bot: Caller, anna: Caller) -> None:
+    run = bot.post("/v1/tools:run", {"name": "human_input", "arguments": {"prompt": "Go on?"}}).json()
+    task_id = run["result"]["structValue"]["fields"]["task_id"]["stringValue"]
+    async with bridge_of(anna) as person:
+        published = await person.next("publish", task_id=task_id)
+        assert published["prompt"] == "Go on?"
+        hold_id = bot.get(f"/v1/requests/{task_id}").json()["hold_id"]
+        word = {"decision": "reject", "feedback": "ask the owner"}
+        await asyncio.to_thread(anna.post, f"/v1/holds/{hold_id}/decision", word)
+        closed = await person.next("closed", task_id=task_id)
+        assert (closed["status"], closed["feedback"]) == ("rejected", "ask the owner")
+        await person.send(type="answer", task_id=task_id, response="late")
+        assert (await person.next("error", task_id=task_id))["code"] == "not_found"
+
+
+async def test_question_that_expires_is_closed(bot: Caller, anna: Caller) -> None:
+    task_id = fresh()
+    async with bridge_of(anna) as person:
+        bot.post("/v1/requests", {"request_id": task_id, "question": "Quick?", "timeout_seconds": 0.5})
+        await person.next("publish", task_id=task_id)
+        assert (await person.next("closed", task_id=task_id))["status"] == "expired"
+
+
+async def test_what_a_client_may_not_do_is_refused(doors: Doors, bot: Caller, anna: Caller) -> None:
+    task_id = fresh()
+    stranger = doors.caller("sam", "reviewer", tenant="other")
+    async with bridge_of(bot) as agent, bridge_of(anna) as person, bridge_of(stranger) as other:
+        await agent.send(type="publish", task_id=task_id, prompt="Go on?")
+        await person.next("publish", task_id=task_id)
+        await other.send(type="answer", task_id=task_id, response="yes")
+        assert (await other.next("error", task_id=task_id))["code"] == "not_found"
+        await agent.next("published", task_id=task_id)
+        await agent.send(type="answer", task_id=task_id, response="yes")
+        assert (await agent.next("error", task_id=task_id))["code"] == "not_authorised"
+        await agent.send(type="publish", task_id=task_id, prompt="Another?")
+        assert (await agent.next("error", task_id=task_id))["code"] == "id_reused"
+        for wrong, code in (
+            ({"type": "publish", "prompt": ""}, "invalid"),
+            ({"type": "publish", "prompt": "?", "x": 1}, "invalid"),
+            ({"type": "publish", "prompt": "?", "task_id": "a/b"}, "invalid"),
+            ({"type": "answer", "task_id": task_id}, "invalid"),
+            ({"type": "decision", "hold_id": "h"}, "invalid"),
+            ({"type": "publish", "prompt": "x" * MESSAGE_MAX_BYTES}, "too_large"),
+        ):
+            await person.send(**wrong)
+            assert (await person.next("error"))["code"] == code, wrong
+        await person.connection.send("{")
+        assert (await person.next("error"))["code"] == "malformed"
+        await person.send(type="answer", task_id=task_id, response="yes")
+        await person.next("answered", task_id=task_id)
+
+
+async def test_variables_are_not_published_to_a_chat(bot: Caller, anna: Caller) -> None:
+    sealed, after = fresh(), fresh()
+    async with bridge_of(anna) as person:
+        body = {"request_id": sealed, "kind": "env_var", "question": "Key?", "fields": ["KEY"]}
+        assert bot.post("/v1/requests", body).status_code == 201
+        assert bot.post("/v1/requests", {"request_id": after, "question": "Next?"}).status_code == 201
+        async with asyncio.timeout(WITHIN_S):
+            while (message := json.loads(await person.connection.recv())).get("task_id") != after:
+                assert message.get("task_id") != sealed
+
+
+async def test_client_without_a_token_or_with_refused_messages_alone_is_disconnected(anna: Caller) -> None:
+    url = anna.url.replace("http", "ws", 1) + "/human-bridge"
+    async with connect(url) as connection:
+        await connection.send(json.dumps({"type": "publish", "prompt": "?"}))
+        assert await closed_with(connection) == 4401
+    async with bridge_of(anna) as person:
+        for _ in range(FLOOD_REFUSALS_MAX):
+            await person.send(type="nothing")
+        assert await closed_with(person.connection) == 1008
