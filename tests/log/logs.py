@@ -14,6 +14,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
+from log.errors import TopicMissing
 from log.kafka.log import KafkaLog
 from log.memory.log import MemoryLog
 from log.places import TopicPartition
@@ -126,7 +127,11 @@ class KafkaWorld:
 
     async def _is_new(self, topic: str, old: str) -> bool:
         await ensure_topics(self.bootstrap_servers, topics=self.log.topics, partitions=PARTITIONS)
-        return await self.log.topic_id(topic) != old
+        try:
+            return await self.log.topic_id(topic) != old
+        except TopicMissing:
+            # The old one was still there when it was to be made anew.
+            return False
 
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[AIOKafkaAdminClient]:

@@ -28,7 +28,7 @@ class NotInstalled(PlacetError):
 
 
 def serve(context: typer.Context, http_port: HttpPort = None, http_host: HttpHost = LOOPBACK) -> None:
-    """Serve the tools human_input and get_human_input to an MCP client, until it or Ctrl-C ends it."""
+    """Serve the tool human_input to an MCP client, over stdio or HTTP."""
     try:
         from placet import mcp_server
     except ImportError as error:
