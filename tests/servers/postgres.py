@@ -8,8 +8,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -98,14 +98,21 @@ def frozen_postgres(url: str) -> Iterator[None]:
     """The server of a URL with all of its processes stopped, as on a machine that hangs; it goes on at the end."""
     with psycopg.connect(url) as connection:
         server = _parent(connection.info.backend_pid)
-    processes = [server, *_children(server)]
-    for pid in processes:
-        os.kill(pid, signal.SIGSTOP)
     try:
+        # The server first: then it starts no other process.
+        os.kill(server, signal.SIGSTOP)
+        _signal(_children(server), signal.SIGSTOP)
         yield
     finally:
-        for pid in (*_children(server), server):
-            os.kill(pid, signal.SIGCONT)
+        _signal(_children(server), signal.SIGCONT)
+        os.kill(server, signal.SIGCONT)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        # A connection that has just ended takes its process with it.
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _parent(pid: int) -> int:
