@@ -30,7 +30,8 @@ from gateway.server.request_heads import RequestHeadFilter
 from gateway.service.gateway import Gateway
 from gateway.shares.rates import Buckets
 from gateway.shutdown import ShutdownResponses
-from gateway.sockets import bridge, ws
+from gateway.sockets import ws
+from gateway.sockets.bridge import HumanBridge
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ def create_app(gateway: Gateway) -> FastAPI:
     app = routed_app()
     app.state.gateway = gateway
     app.router.routes.append(WebSocketRoute("/v1/ws", ws.endpoint))
-    app.router.routes.append(WebSocketRoute("/human-bridge", bridge.endpoint))
+    app.router.routes.append(WebSocketRoute("/human-bridge", HumanBridge()))
     app.router.routes.append(WebSocketRoute("/{path:path}", ws.nowhere))
     app.add_exception_handler(Problem, _problem)
     app.add_exception_handler(HTTPException, _http_problem)

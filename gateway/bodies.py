@@ -198,17 +198,20 @@ class RequestHumanInput(Body):
     )
 
 
+Prompt = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=limit_of(k.RequestHumanInput, "question"),
+        description="The question that a person is asked.",
+    ),
+]
+
+
 class HumanInputArguments(Body):
     """The arguments of the tool `human_input`."""
 
-    prompt: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=limit_of(k.RequestHumanInput, "question"),
-            description="The question that a person is asked.",
-        ),
-    ]
+    prompt: Prompt
 
 
 class RunTool(Body):

@@ -14,10 +14,9 @@ from gateway.bodies import read_body
 from gateway.live.outcome import Outcome
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.operations.requests import plan_request
-from gateway.resources.human_input import WAITING, started
+from gateway.resources.human_input import WAITING, question_of, started, unanswered_status
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
-from schemas.limits import TASK_TIMEOUT_S
 from schemas.token import Claims
 
 
@@ -28,8 +27,7 @@ async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -
         Problem: as `plan_request`.
     """
     body = read_body(bodies.RunTool, given())
-    asked = {"kind": "clarification", "question": body.arguments.prompt, "timeout_seconds": TASK_TIMEOUT_S}
-    plan = await plan_request(gate, claims, lambda: asked, key)
+    plan = await plan_request(gate, claims, lambda: question_of(body.arguments.prompt), key)
 
     def render(row: HoldRow, outcome: Outcome) -> Reply:
         return Reply(200, orjson.dumps(started(row["request_id"] or "")))
@@ -46,7 +44,7 @@ def task_reply(row: HoldRow) -> Reply:
 
 def _ended(row: HoldRow) -> dict[str, Any]:
     request = request_json(row)
-    if request["status"] == "resolved" and request["decision"] != "reject":
+    status = unanswered_status(request["status"], request["decision"])
+    if status is None:
         return {"response": request["response"]}
-    status = "rejected" if request["status"] == "resolved" else request["status"]
     return {"response": None, "status": status, "feedback": request["feedback"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from gateway.resources.base import Resource
+from schemas.limits import TASK_TIMEOUT_S
 
 WAITING = "waiting_for_human"
 
@@ -53,6 +54,23 @@ class HumanInputWaiting(Resource):
 
     status: Literal["waiting_for_human"]
     task_id: str
+
+
+def question_of(prompt: str) -> dict[str, Any]:
+    """The body of the request that a prompt becomes."""
+    return {"kind": "clarification", "question": prompt, "timeout_seconds": TASK_TIMEOUT_S}
+
+
+def unanswered_status(status: str, decision: str | None) -> str | None:
+    """How a closed question ended without an answer; None if it has one.
+
+    Args:
+        status: the status of its hold.
+        decision: the decision that closed it.
+    """
+    if status != "resolved":
+        return status
+    return "rejected" if decision == "reject" else None
 
 
 def started(task_id: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.problems import bare
@@ -40,6 +39,6 @@ class InternalErrors:
             if has_begun:
                 # The server resets the connection: only so its reader learns that the answer is incomplete.
                 raise
-            logger.exception("%s %s failed", scope["method"], Request(scope).url.path)
+            logger.exception("%s %s failed", scope["method"], scope["path"])
             answer = bare(500, "something unexpected went wrong; it was logged", {})
             await answer(scope, receive, send)

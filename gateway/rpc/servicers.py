@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
@@ -97,28 +98,21 @@ class HumanInput(rpc.HumanInputServicer):
         )
 
 
-class _Refusing:
-    """Turns a refusal within it into the status of the call, and refuses fields that this version does not know."""
-
-    def __init__(self, context: Context, request: Message) -> None:
-        self._context = context
-        self._request = request
-
-    async def __aenter__(self) -> None:
-        unknown = UnknownFieldSet(self._request)
-        if len(unknown):
-            number = unknown[0].field_number
-            detail = f"invalid: field {number} of {self._request.DESCRIPTOR.name} is unknown to this version"
-            self._context.set_trailing_metadata(((CODE, "invalid"),))
-            await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, detail)
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Refused):
-            self._context.set_trailing_metadata(error.metadata)
-            await self._context.abort(error.code, str(error))
-
-
-_refusing = _Refusing
+@asynccontextmanager
+async def _refusing(context: Context, request: Message) -> AsyncIterator[None]:
+    """Turn a refusal within it into the status of the call, and refuse fields that this version does not know."""
+    unknown = UnknownFieldSet(request)
+    if len(unknown):
+        number, name = unknown[0].field_number, request.DESCRIPTOR.name
+        context.set_trailing_metadata(((CODE, "invalid"),))
+        await context.abort(
+            grpc.StatusCode.INVALID_ARGUMENT, f"invalid: field {number} of {name} is unknown to this version"
+        )
+    try:
+        yield
+    except Refused as error:
+        context.set_trailing_metadata(error.metadata)
+        await context.abort(error.code, str(error))
 
 
 async def _run(upstream: Upstream, context: Context, arguments: Any, name: str = TOOL) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import asyncio
 from typing import Any
 
 import orjson
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from gateway.problems import Problem, written
@@ -25,21 +25,23 @@ from schemas.refusals import Refusal
 MESSAGE_MAX_BYTES = 256 * 1024
 
 
-async def endpoint(websocket: WebSocket) -> None:
-    """Serve one client of the bridge."""
-    bridge = _Bridge(websocket)
-    try:
-        await ws.endpoint(WebSocket(websocket.scope, bridge.receive, bridge.send))
-    finally:
-        bridge.close()
+class HumanBridge:
+    """The application behind the route."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one client of the bridge."""
+        bridge = _Bridge(receive, send)
+        try:
+            await ws.endpoint(WebSocket(scope, bridge.receive, bridge.send))
+        finally:
+            bridge.close()
 
 
 class _Bridge:
     """Stands between a client and the endpoint `/v1/ws`."""
 
-    def __init__(self, client: WebSocket) -> None:
-        # The events of ASGI themselves: the endpoint has the state of the connection.
-        self._receive, self._send = client._receive, client._send
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
         self._messages = BridgeMessages()
         self._refused = 0
         self._woken = asyncio.Event()

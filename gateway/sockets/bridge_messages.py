@@ -19,16 +19,11 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import Field
-
-from gateway.bodies import Body, read_body
+from gateway.bodies import Body, Prompt, read_body
 from gateway.problems import Problem, message_of
-from gateway.resources.human_input import WAITING
-from schemas.command_rules import limit_of
-from schemas.commands import RequestHumanInput
-from schemas.limits import TASK_TIMEOUT_S
+from gateway.resources.human_input import WAITING, question_of, unanswered_status
 from schemas.refusals import Refusal
 
 HOLDS = "holds"
@@ -40,7 +35,7 @@ class Publish(Body):
     """Ask a person."""
 
     type: Literal["publish"]
-    prompt: Annotated[str, Field(min_length=1, max_length=limit_of(RequestHumanInput, "question"))]
+    prompt: Prompt
     task_id: str | None = None
 
 
@@ -165,12 +160,17 @@ class BridgeMessages:
             del self._open[task_id]
         if self._is_agent:
             self.own.append({"type": "unsubscribe", "channels": [f"executions:{hold['execution_id']}"]})
-        if hold["status"] == "resolved" and (hold["decision"] or {}).get("decision") != "reject":
+        decision = hold["decision"] or {}
+        status = unanswered_status(hold["status"], decision.get("decision"))
+        if status is None:
             yield {"type": "answer", "task_id": task_id, "response": hold["response"]}
-            return
-        status = "rejected" if hold["status"] == "resolved" else hold["status"]
-        feedback = (hold["decision"] or {}).get("feedback")
-        yield {"type": "closed", "task_id": task_id, "status": status, "feedback": feedback}
+        else:
+            yield {
+                "type": "closed",
+                "task_id": task_id,
+                "status": status,
+                "feedback": decision.get("feedback"),
+            }
 
     def _replied(self, reply: Json) -> Iterator[Json]:
         sent = self._sent.pop(reply["ref"] or "", None)
@@ -196,8 +196,7 @@ class BridgeMessages:
 
 def _request(publish: Publish) -> Json:
     named = {} if publish.task_id is None else {"request_id": publish.task_id}
-    body = {"kind": "clarification", "question": publish.prompt, "timeout_seconds": TASK_TIMEOUT_S}
-    return {"type": "request", "body": {**body, **named}}
+    return {"type": "request", "body": {**question_of(publish.prompt), **named}}
 
 
 def _error(problem: Mapping[str, Any], task_id: str | None) -> Json:

@@ -178,6 +178,17 @@ def get_request(request_id: str, execution_id: str | None, wait_s: float | None)
     return Request("GET", path, params=params, waits_s=wait_s or 0.0)
 
 
+def run_human_input(prompt: str) -> Request:
+    """Ask a person by the tool `human_input`."""
+    return Request("POST", "/tools:run", {"name": "human_input", "arguments": {"prompt": prompt}})
+
+
+def get_human_input(task_id: str, wait_s: float) -> Request:
+    """The answer to a task of that tool, if there is one."""
+    path = f"/human-input/{_id(task_id, 'task id')}"
+    return Request("GET", path, params=_wait(wait_s), waits_s=wait_s)
+
+
 def take_secrets(request_id: str, execution_id: str | None, attempt_id: str) -> Request:
     """Take the answer to an env_var request."""
     path = f"/requests/{_id(request_id, 'request id')}/secrets"

@@ -242,7 +242,7 @@ class _Alone:
         self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
         said = question or question_for(variables)
-        found = await self.ask(said, timeout_s=timeout_s, **_given({**more, **_env_var(variables)}))
+        found = await self.ask(said, timeout_s=timeout_s, **more, **_env_var(variables))
         return await self._requests.take_secrets(found)
 
 
@@ -264,7 +264,7 @@ class _AtOnce:
         if isinstance(self._asker, RunningExecution):
             return self._asker.ask_env(*variables, question=question, timeout_s=timeout_s, **more)
         said = question or question_for(variables)
-        found = await self.ask(said, timeout_s=timeout_s, **_given({**more, **_env_var(variables)}))
+        found = await self.ask(said, timeout_s=timeout_s, **more, **_env_var(variables))
         return self._asker.requests.take_secrets(found)
 
 

@@ -18,18 +18,15 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from placet import asks
 from placet.client import AsyncPlacet
 from placet.errors import PlacetError
-from placet.models import HumanRequest
 
 INSTRUCTIONS = (
     "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
     "Do nothing that depends on the answer before it is there."
 )
-# Whoever asks fetches the answer whenever it is there, and names no time.
-TIMEOUT_S = 7 * 86_400.0
 WAIT_MAX_S = 60.0
-WAITING: Literal["waiting_for_human"] = "waiting_for_human"
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
 
 
@@ -66,8 +63,9 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
     ) -> Started:
         """Ask a person a question. Returns a task id at once; fetch the answer with get_human_input."""
         async with _as_caller(context, is_http):
-            asked = await client.requests.ask(prompt, timeout_seconds=TIMEOUT_S)
-        return {"status": WAITING, "task_id": asked.request_id}
+            answer = await client.channel.ask(asks.run_human_input(prompt))
+        task_id: str = answer["result"]["structValue"]["fields"]["task_id"]["stringValue"]
+        return {"status": "waiting_for_human", "task_id": task_id}
 
     @server.tool(annotations=ToolAnnotations(title="Fetch a person's answer", read_only_hint=True))
     async def get_human_input(
@@ -79,7 +77,12 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
     ) -> Answer:
         """Fetch the answer to a question that human_input asked: waiting_for_human, or how it ended."""
         async with _as_caller(context, is_http):
-            return _answer(await client.requests.get(task_id, wait_s=wait_seconds))
+            answer = await client.channel.ask(asks.get_human_input(task_id, wait_seconds))
+        return {
+            "status": answer.get("status", "answered"),
+            "response": answer.get("response"),
+            "feedback": answer.get("feedback") or "",
+        }
 
     return server
 
@@ -101,12 +104,3 @@ async def _as_caller(context: Context[Any, Any], is_http: bool) -> AsyncIterator
         yield
     except PlacetError as error:
         raise ToolError(str(error)) from error
-
-
-def _answer(request: HumanRequest) -> Answer:
-    if request.pending:
-        return {"status": WAITING, "response": None, "feedback": ""}
-    if request.status == "resolved" and request.decision != "reject":
-        return {"status": "answered", "response": request.response, "feedback": ""}
-    ended: Any = "rejected" if request.status == "resolved" else request.status
-    return {"status": ended, "response": None, "feedback": request.feedback}
