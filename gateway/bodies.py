@@ -69,6 +69,15 @@ class StartExecution(Body):
     workspace: ScopeName = ""
     request: Any = Field(default=None, description=REQUEST_WORDS)
     context: JsonObject = Field(default_factory=dict)
+    idle_seconds: Annotated[
+        float | None,
+        Field(
+            ge=1,
+            le=DEADLINE_MAX_S,
+            description="The execution is completed by itself once nothing in it has been open, and nothing was "
+            "done, for so long; null: never.",
+        ),
+    ] = None
 
 
 class ProposeToolCall(Body):

@@ -16,11 +16,12 @@ from projections.folds.text import GIVEN_UP
 from projections.queries import definitions, history, resources
 from projections.queries.history import ExecutionState
 from projections.queries.moment import Moment
-from projections.queries.open_work import open_calls, open_executions, open_holds
+from projections.queries.open_work import open_calls, open_executions, open_holds, open_turns
 from projections.queries.views import Positions, Views
 from projections.store.port import Position, ViewError, ViewUnavailable
 from projections.tables.answers import AnswerRow
 from projections.tables.calls import CallRow
+from projections.tables.conversations import TurnRow
 from projections.tables.definitions import DefinitionRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
@@ -42,6 +43,7 @@ class Beginning(NamedTuple):
     executions: list[ExecutionRow]
     calls: list[CallRow]
     holds: list[HoldRow]
+    turns: list[TurnRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,15 @@ class GatewayViews:
         return (await self.views.read(ask, BEGIN_WITHIN_S))[0]
 
 
-def _find(moment: Moment, subject: Subject) -> ExecutionRow | CallRow | HoldRow | None:
+def _find(moment: Moment, subject: Subject) -> ExecutionRow | CallRow | HoldRow | TurnRow | None:
     owner = (subject.tenant, subject.project)
     match subject.kind:
         case "execution":
             return resources.execution(moment, *owner, subject.execution_id)
         case "call":
             return resources.call(moment, *owner, subject.execution_id, subject.id)
+        case "turn":
+            return resources.turn(moment, *owner, subject.execution_id, subject.id)
     return resources.hold(moment, *owner, subject.id)
 
 
@@ -169,4 +173,5 @@ def _beginning(moment: Moment, executions_max: int) -> Beginning:
         open_executions(moment, executions_max),
         open_calls(moment),
         open_holds(moment),
+        open_turns(moment),
     )

@@ -30,6 +30,7 @@ from projections.tables.answers import ANSWERS, AnswerRow
 from projections.tables.audit import AUDIT_TILES, AUDIT_TREES
 from projections.tables.calls import TOOL_CALLS
 from projections.tables.columns import R, TableOf
+from projections.tables.conversations import TURNS
 from projections.tables.events import EVENTS
 from projections.tables.executions import EXECUTIONS
 from projections.tables.holds import HOLDS
@@ -104,6 +105,7 @@ class Batcher:
                 EXECUTIONS.name: values_of(EXECUTIONS, rows.executions.touched.values()),
                 TOOL_CALLS.name: values_of(TOOL_CALLS, rows.calls.touched.values()),
                 HOLDS.name: values_of(HOLDS, rows.holds.touched.values()),
+                TURNS.name: values_of(TURNS, rows.turns.touched.values()),
                 STANDING_RULES.name: values_of(STANDING_RULES, rows.standing_rules.touched.values()),
                 ANSWERS.name: values_of(ANSWERS, gathered.answers.values()),
                 AGENTS.name: values_of(AGENTS, gathered.agents.values()),
@@ -175,6 +177,8 @@ class Batcher:
             rows.calls.put((key, after.call["call_id"]), after.call)
         if after.hold is not None:
             rows.holds.put((key, after.hold["hold_id"]), after.hold)
+        if after.turn is not None:
+            rows.turns.put((key, after.turn["turn_id"]), after.turn)
         gathered.add(after.rows)
         if (found := counted(event, execution=after.execution, call=after.call)) is not None:
             _count(event, (tenant, project, found.agent, found.tool), found.counters, gathered)

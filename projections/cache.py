@@ -8,6 +8,7 @@ from projections.folds.rows import place_of
 from projections.store.port import Key, RowStore
 from projections.tables.calls import TOOL_CALLS, CallRow
 from projections.tables.columns import R, TableOf
+from projections.tables.conversations import TURNS, TurnRow
 from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 from projections.tables.standing_rules import STANDING_RULES, StandingRuleRow
@@ -78,6 +79,9 @@ class RowCache:
         self.standing_rules: Shelf[tuple[str, str], StandingRuleRow] = Shelf(
             _from(store, STANDING_RULES, lambda address: address), capacity
         )
+        self.turns: Shelf[tuple[bytes, str], TurnRow] = Shelf(
+            _from(store, TURNS, lambda address: (*place_of(address[0]), address[1])), capacity
+        )
 
     def execution(self, key: bytes) -> ExecutionRow | None:
         """The execution with this Kafka key."""
@@ -91,6 +95,10 @@ class RowCache:
         """A hold of the execution with this key."""
         return self.holds.get((key, hold_id))
 
+    def turn(self, key: bytes, turn_id: str) -> TurnRow | None:
+        """A turn of the execution with this key."""
+        return self.turns.get((key, turn_id))
+
     def fetch(self, events: Iterable[Event]) -> None:
         """Read in one query per table the rows that folding these events needs: one by one costs many times as much.
 
@@ -100,6 +108,7 @@ class RowCache:
         needed = needed_rows(events)
         self.executions.fetch(needed.executions)
         self.holds.fetch(needed.holds)
+        self.turns.fetch(needed.turns)
         calls = dict.fromkeys(needed.calls)
         for address in needed.of_holds:
             hold = self.holds.at_hand(address)
@@ -112,6 +121,7 @@ class RowCache:
         self.executions.written()
         self.calls.written()
         self.holds.written()
+        self.turns.written()
         self.standing_rules.written()
 
 

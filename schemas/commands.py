@@ -3,41 +3,30 @@
 Names are imperative. The record's key names the command's aggregate; its signed envelope names the sender.
 """
 
-from typing import Annotated, Literal, get_args
+from typing import Literal, get_args
 
-from schemas.ids import CHOSEN_ID, CHOSEN_ID_RULE, CLIENT_ID, ID_RULE
-from schemas.limits import (
-    ARGUMENTS_MAX_BYTES,
-    COUNT_MAX,
-    DECISION_MAX_BYTES,
-    ID_MAX_CHARS,
-    NAME_MAX_CHARS,
-    REQUEST_MAX_BYTES,
-    TEXT_MAX_CHARS,
-    Form,
-    Limit,
-    Range,
+from schemas.conversation_commands import (
+    ClaimTurn,
+    EndTurn,
+    PostReply,
+    RenewTurn,
+    SendMessage,
+    YieldTurn,
+)
+from schemas.fields import (
+    AttemptId,
+    ChosenId,
+    Count,
+    Document,
+    Id,
+    Json,
+    Name,
+    Question,
+    Request,
+    Text,
+    ToolName,
 )
 from schemas.message import Long, Message
-
-# An id of something existing is only looked up: a malformed one is not found. An id that a command chooses must be
-# well-formed.
-ChosenId = Annotated[str, Limit(ID_MAX_CHARS), Form(CHOSEN_ID, CHOSEN_ID_RULE, bounds=True)]
-AttemptId = Annotated[str, Limit(ID_MAX_CHARS), Form(CLIENT_ID, ID_RULE, bounds=True)]
-ToolName = Annotated[
-    str,
-    Limit(ID_MAX_CHARS),
-    Form(r"[^\x00-\x1f\x7f]{1,128}", "must be 1 to 128 characters, and no control characters"),
-]
-Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]*\S[\s\S]*", "must not be blank")]
-Count = Annotated[Long, Range(0, COUNT_MAX)]
-Id = Annotated[str, Limit(ID_MAX_CHARS)]
-Name = Annotated[str, Limit(NAME_MAX_CHARS)]
-Text = Annotated[str, Limit(TEXT_MAX_CHARS)]
-Json = Annotated[str, Limit(ARGUMENTS_MAX_BYTES, "bytes")]
-Request = Annotated[str, Limit(REQUEST_MAX_BYTES, "bytes")]
-# The content of a definition is checked where it is read.
-Document = Annotated[str, Limit(DECISION_MAX_BYTES, "bytes")]
 
 Decision = Literal["approve", "edit", "reject", "respond"]
 Scope = Literal["once", "execution", "rule"]
@@ -47,13 +36,17 @@ Outcome = Literal["succeeded", "failed", "unknown"]
 
 
 class StartExecution(Message):
-    """Open an execution: one run of an agent."""
+    """Open an execution: one run of an agent.
+
+    With `idle_ms` it is completed by itself once nothing in it has been open, and nothing was done, for so long.
+    """
 
     agent: ChosenId
     user: Name = ""
     workspace: Name = ""
     request: Request = ""
     context: Json = "{}"
+    idle_ms: Long | None = None
 
 
 class PauseExecution(Message):
@@ -354,6 +347,12 @@ ExecutionCommand = (
     | TakeSecrets
     | EraseSecrets
     | SettleReservation
+    | SendMessage
+    | ClaimTurn
+    | RenewTurn
+    | PostReply
+    | YieldTurn
+    | EndTurn
     | ExpireDue
 )
 DefinitionCommand = (

@@ -37,6 +37,17 @@ PARKED_MAX_BYTES = 4 * 1024 * 1024
 # history of a held call, and with it the cost of every further decision on it, would grow without bound.
 DELEGATIONS_MAX = 100
 EDITS_MAX = 100
+# A conversation's messages that wait for an answer, and all of them: the state keeps a little of each.
+TURNS_OPEN_MAX = 20
+TURNS_MAX = 10_000
+REPLIES_MAX = 1_000
+# An attempt is taken to work on a turn for this long without a sign of life, in milliseconds; a turn whose attempts
+# are lost so often in a row is given up.
+TURN_LEASE_MS = 30_000
+TURN_LAPSES_MAX = 5
+# After this time without anything open, a conversation, and an execution that was opened for one question, is over.
+CONVERSATION_IDLE_S = 30 * 86_400
+QUESTION_IDLE_S = 7 * 86_400
 # How far ahead a deadline can be set, or moved by an extension, in seconds.
 DEADLINE_MAX_S = 366 * 86_400
 # The time of a question of the tool human_input: its callers fetch the answer whenever it is there.

@@ -1,58 +1,28 @@
-"""Rows of executions, calls and holds, kept current by the tail.
+"""Rows of executions, calls, holds and turns, kept current by the tail.
 
 A cached row has exactly its state at the tail's position. A row that is not cached may be in the views:
-`gateway.live.reader` fetches it and caches it. Open calls and holds stay; other rows leave, least recently changed
-first.
+`gateway.live.reader` fetches it and caches it. Open calls, holds and turns stay; other rows leave, least
+recently changed first.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from gateway.live.facts import Fact
+from gateway.live.shelf import Shelf
+from gateway.live.turns import TurnKey, Turns
 from projections.folds.calls import call_resource
 from projections.folds.executions import execution_resource
 from projections.folds.fold import subjects_of
 from projections.folds.holds import hold_resource
 from projections.folds.rows import Row
 from projections.folds.states import TERMINAL
+from projections.folds.turns import turn_of, turn_resource
+from projections.tables.conversations import TurnRow
 from schemas.ids import execution_key
 
-K = TypeVar("K", bound=Hashable)
 CallKey = tuple[bytes, str]
-MAX_PASSING = 20_000
-
-
-@dataclass(slots=True)
-class Shelf(Generic[K]):
-    """Rows by id: pinned ones stay, the others up to a maximum number."""
-
-    max_passing: int = MAX_PASSING
-    pinned: dict[K, Row] = field(default_factory=dict)
-    passing: OrderedDict[K, Row] = field(default_factory=OrderedDict)
-
-    def get(self, key: K) -> Row | None:
-        """Return the row, if it is cached."""
-        row = self.pinned.get(key)
-        return self.passing.get(key) if row is None else row
-
-    def put(self, key: K, row: Row, *, pin: bool) -> Row | None:
-        """Store the row as it is now.
-
-        Returns:
-            The row that was evicted for it, if any.
-        """
-        if pin:
-            self.passing.pop(key, None)
-            self.pinned[key] = row
-            return None
-        self.pinned.pop(key, None)
-        self.passing[key] = row
-        self.passing.move_to_end(key)
-        return self.passing.popitem(last=False)[1] if len(self.passing) > self.max_passing else None
 
 
 @dataclass(slots=True)
@@ -62,6 +32,7 @@ class Cache:
     executions: Shelf[bytes] = field(default_factory=Shelf)
     calls: Shelf[CallKey] = field(default_factory=Shelf)
     holds: Shelf[str] = field(default_factory=Shelf)
+    turns: Turns = field(default_factory=Turns)
     _requests: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
     _open: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
 
@@ -113,6 +84,7 @@ class Folding:
     execution: Row | None
     calls: dict[str, Row | None] = field(default_factory=dict)
     holds: dict[str, Row | None] = field(default_factory=dict)
+    turns: dict[str, TurnRow | None] = field(default_factory=dict)
 
     def apply(self, fact: Fact) -> None:
         """Fold a fact's event into the rows, and store the resulting rows in the fact."""
@@ -125,6 +97,8 @@ class Folding:
         fact.execution = self.execution = after = execution_resource(execution, event, hold=hold)
         if after is not None:
             fact.state_changed = execution is None or execution["state"] != after["state"]
+        if turn_id := turn_of(event.body):
+            fact.turn = self.turns[turn_id] = turn_resource(self._turn(turn_id), event, execution=execution)
         if call_id:
             fact.call_before = call
             fact.call = self.calls[call_id] = call_resource(call, event)
@@ -145,6 +119,9 @@ class Folding:
         for hold in self.holds.values():
             if hold is not None:
                 cache.put_hold(hold)
+        for turn in self.turns.values():
+            if turn is not None:
+                cache.turns.put(turn)
 
     def _call(self, call_id: str) -> Row | None:
         if call_id not in self.calls:
@@ -155,6 +132,11 @@ class Folding:
         if hold_id not in self.holds:
             self.holds[hold_id] = self.cache.holds.get(hold_id)
         return self.holds[hold_id]
+
+    def _turn(self, turn_id: str) -> TurnRow | None:
+        if turn_id not in self.turns:
+            self.turns[turn_id] = self.cache.turns.get(TurnKey(self.key, turn_id))
+        return self.turns[turn_id]
 
 
 def _request_key(row: Row) -> tuple[str, str, str]:

@@ -31,6 +31,8 @@ LONG_TEXTS = frozenset(
         "feedback",
         "detail",
         "reason",
+        "text",
+        "details",
         "document",
         "definition",
     }
@@ -50,6 +52,7 @@ class Fact:
     call_before: Row | None = None
     call: Row | None = None
     hold: Row | None = None
+    turn: Row | None = None
     state_changed: bool = False
     hold_closed: bool = False
 

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from gateway.live.cache import Cache, key_of
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
+from gateway.live.turns import TurnKey
 from gateway.problems import Problem, not_found
 from log.errors import LogError
 from projections.folds.rows import Row
@@ -16,7 +17,7 @@ from schemas.ids import execution_key
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
 
-Kind = Literal["execution", "call", "hold", "request"]
+Kind = Literal["execution", "call", "hold", "request", "turn"]
 FETCH_TIMEOUT_S = 3.0
 FIRST_PAUSE_S = 0.005
 PAUSE_MAX_S = 0.1
@@ -209,6 +210,8 @@ class Reader:
             cache.put_execution(key, row)
         elif subject.kind == "call":
             cache.put_call(key, row)
+        elif subject.kind == "turn":
+            cache.turns.put(row)
         else:
             cache.put_hold(row)
 
@@ -252,6 +255,8 @@ def at_hand(cache: Cache, subject: Subject) -> Row | None:
         return cache.executions.get(subject.key)
     if subject.kind == "call":
         return cache.calls.get((subject.key, subject.id))
+    if subject.kind == "turn":
+        return cache.turns.get(TurnKey(subject.key, subject.id))
     row = cache.holds.get(subject.id)
     is_ours = row is not None and (row["tenant"], row["project"]) == (subject.tenant, subject.project)
     return row if is_ours else None

@@ -1,4 +1,4 @@
-"""Notification of changes to single calls and holds."""
+"""Notification of changes to single calls, holds and turns, and of turns for an agent's workers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from gateway.live.facts import Fact
+from gateway.live.turns import agent_of
 
 Changed = Callable[[Fact], None]
 
 
 @dataclass(slots=True)
 class Watch:
-    """Callbacks by subject: a call is `(key, call_id)`, a hold its id.
+    """Callbacks by subject: a call is `(key, call_id)`, a hold its id, and the turns of an agent are its `Agent`.
 
     Attributes:
         is_closed: True if the gateway ends, and waiting is over.
@@ -36,13 +37,15 @@ class Watch:
             self._by_subject.pop(subject, None)
 
     def tell(self, fact: Fact) -> None:
-        """Call the watchers of the fact's call and hold."""
+        """Call the watchers of the fact's call and hold, and of what its agent's workers can take on."""
         if not self._by_subject:
             return
         if fact.call is not None:
             self._tell((fact.event.key, fact.call["call_id"]), fact)
         if fact.hold is not None:
             self._tell(fact.hold["hold_id"], fact)
+        if fact.execution is not None and (fact.turn is not None or fact.state_changed):
+            self._tell(agent_of(fact.execution), fact)
 
     async def until(self, subject: Hashable, done: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until a condition holds that can become true only when the subject changes.

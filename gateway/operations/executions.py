@@ -59,6 +59,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
         workspace=permitted_scope(claims, "workspace", body.workspace),
         request=_request_text(body.request),
         context=canonical_text(body.context, "context"),
+        idle_ms=None if body.idle_seconds is None else int(body.idle_seconds * 1000),
     )
     execution_id = body.execution_id or made_id(actor, "/v1/executions", key)
     name = name_of(actor, "/v1/executions", key, (execution_id,) if body.execution_id else None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gateway import bodies
 from gateway.asking.asker import name_of
 from gateway.bodies import read_body
@@ -19,6 +21,7 @@ from projections.tables.holds import HoldRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.ids import derived_id
+from schemas.limits import QUESTION_IDLE_S
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
@@ -76,7 +79,11 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
         # Each agent has an execution of its own: no agent can take another's by choosing the id first.
         asking = body.agent or actor.agent or ""
         execution_id = derived_id("execution", actor.tenant, actor.project, "request", request_id, asking)
-        start = {"execution_id": execution_id, "request": body.question}
+        start: dict[str, Any] = {
+            "execution_id": execution_id,
+            "request": body.question,
+            "idle_seconds": QUESTION_IDLE_S,
+        }
         if body.agent is not None:
             start["agent"] = body.agent
         try:

@@ -15,14 +15,18 @@ import orjson
 from gateway.actions.holds import CHANGES
 from gateway.live.facts import Fact, Group
 from projections.folds.calls import call_json
+from projections.folds.events.conversations import message_row
 from projections.folds.executions import execution_json
 from projections.folds.fold import subjects_of
 from projections.folds.holds import hold_json, without_view_digest
+from projections.folds.turns import message_json, turn_json, turn_of
 from projections.tables.calls import CallRow
+from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.codec import SUBJECTS
 from schemas.events import calls as c
+from schemas.events import conversations as v
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.headers import rfc3339
@@ -33,6 +37,8 @@ EVENTS = "events"
 PENDING = frozenset({"proposed", "held"})
 _DECIDES_CALL = frozenset({c.ToolCallReleased, c.ToolCallDenied, c.ToolCallCancelled, c.GrantRevoked})
 _OPENS_HOLD = frozenset({h.HoldOpened, h.HumanInputRequested})
+_SAYS = frozenset({v.MessageSent, v.ReplyPosted})
+_MOVES_TURN = frozenset({v.MessageSent, v.TurnClaimed, v.TurnYielded, v.TurnResumed, v.TurnEnded})
 _CHANGES_NOTHING = frozenset(
     {x.CommandRefused, x.CommandAbandoned, h.DecisionRefused, h.SecretsDelivered, h.SecretsErased}
 )
@@ -60,6 +66,7 @@ def pushes_of(group: Group) -> list[Push]:
         *(_event(fact.event) for fact in group.facts),
         *_holds(group),
         *_calls(group),
+        *_conversation(group),
         *_execution(group),
     ]
 
@@ -73,7 +80,8 @@ def concerns(group: Group) -> Iterator[str]:
         call_id, hold_id = subjects_of(fact.event.body)
         if call_id and fact.call is None:
             yield f"calls:{execution_id}/{call_id}"
-        if fact.execution is None or (call_id and fact.call is None) or (hold_id and fact.hold is None):
+        is_missing = (call_id and fact.call is None) or (hold_id and fact.hold is None)
+        if fact.execution is None or is_missing or (turn_of(fact.event.body) and fact.turn is None):
             yield f"executions:{execution_id}"
 
 
@@ -152,13 +160,33 @@ def _call(key: bytes, row: CallRow, is_decided: bool) -> Push:
     return Push(kind, _channels(row), lambda: call_json(row), subject, row)
 
 
+def _conversation(group: Group) -> Iterator[Push]:
+    moved: dict[str, TurnRow] = {}
+    for fact in group.facts:
+        kind = type(fact.event.body)
+        if kind in _SAYS and fact.turn is not None:
+            yield _message(fact.turn, fact.event)
+        if kind in _MOVES_TURN and fact.turn is not None:
+            moved[fact.turn["turn_id"]] = fact.turn
+    for row in moved.values():
+        yield _turn(row)
+
+
+def _message(row: TurnRow, event: Event) -> Push:
+    return Push("message", _channels(row), lambda: message_json(message_row(event)))
+
+
+def _turn(row: TurnRow) -> Push:
+    return Push("turn_changed", _channels(row), lambda: turn_json(row))
+
+
 def _execution(group: Group) -> Iterator[Push]:
     row = group.facts[-1].execution
     if row is not None and any(fact.state_changed for fact in group.facts):
         yield Push("execution_state_changed", _channels(row), lambda: execution_json(row))
 
 
-def _channels(row: CallRow | HoldRow | ExecutionRow, *more: str) -> tuple[str, ...]:
+def _channels(row: CallRow | HoldRow | ExecutionRow | TurnRow, *more: str) -> tuple[str, ...]:
     execution = f"executions:{row['execution_id']}"
     call_id = row.get("call_id")
     if not call_id:

@@ -66,3 +66,5 @@ class PastRows:
             self._cache.put_call(key, call)
         for hold in state.holds.values():
             self._cache.put_hold(hold)
+        for turn in state.turns.values():
+            self._cache.turns.put(turn)

@@ -17,6 +17,7 @@ from gateway.resources.calls import (
     ToolCall,
     Verdict,
 )
+from gateway.resources.conversations import ClaimedTurn, Message, Responded, Turn
 from gateway.resources.definitions import (
     ChangedPolicyRule,
     PolicyCheck,
@@ -79,6 +80,7 @@ __all__ = [
     "CallStatus",
     "ChangedPolicyRule",
     "ChangedRule",
+    "ClaimedTurn",
     "Component",
     "DataKey",
     "DeadLetter",
@@ -100,6 +102,7 @@ __all__ = [
     "JsonSchema",
     "JsonWebKey",
     "JsonWebKeySet",
+    "Message",
     "Page",
     "PolicyCheck",
     "PolicyDifference",
@@ -111,6 +114,7 @@ __all__ = [
     "Recorded",
     "RegistryError",
     "Resource",
+    "Responded",
     "RetiredPolicy",
     "Reviewer",
     "Risk",
@@ -122,6 +126,7 @@ __all__ = [
     "ToolCall",
     "ToolStarted",
     "ToolTrust",
+    "Turn",
     "Verdict",
     "Vote",
 ]

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from gateway.live.live import lane_of
 from gateway.problems import Problem
+from gateway.rest.list_cursors import offset_in
 from gateway.rest.request_context import RequestContext
 from projections.queries import history
 from projections.queries.moment import Moment as ViewMoment
@@ -62,7 +63,7 @@ async def event_page(context: RequestContext, execution_id: str) -> Response:
     Raises:
         Problem: 422, the cursor is invalid; 503, the views are behind for too long.
     """
-    after = _after_offset(context.cursor())
+    after = offset_in(context.cursor())
     count = bounded(context.limit())
     actor = context.actor
     rows = await read_execution(
@@ -100,11 +101,3 @@ async def read_execution(context: RequestContext, execution_id: str, ask: Callab
         if asyncio.get_running_loop().time() >= until:
             raise Problem(Refusal.UNAVAILABLE, "the views are behind the log: try again", retry_after=1)
         await asyncio.sleep(PAUSE_S)
-
-
-def _after_offset(text: str | None) -> int:
-    if text is None:
-        return -1
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise Problem(Refusal.INVALID, "the cursor is not one of this list: leave it out to begin again")
-    return int(text)

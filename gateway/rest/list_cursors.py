@@ -33,3 +33,16 @@ def mark_in(path: str, cursor: str | None) -> str | None:
 
 def _name(path: str) -> str:
     return f"{crc32(path.encode()):08x}"
+
+
+def offset_in(text: str | None) -> int:
+    """Return the offset in the cursor of a list that is in the order of the log; -1 for its beginning.
+
+    Raises:
+        Problem: 422, the cursor is not of such a list.
+    """
+    if text is None:
+        return -1
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Problem(Refusal.INVALID, "the cursor is not one of this list: leave it out to begin again")
+    return int(text)

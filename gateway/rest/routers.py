@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gateway.rest import (
     calls,
+    chat,
+    conversations,
     definitions,
     documents,
     executions,
@@ -31,6 +33,8 @@ ROUTERS = (
     holds.router,
     requests.router,
     human_input.router,
+    conversations.router,
+    chat.router,
     secrets.router,
     definitions.router,
     policies.router,

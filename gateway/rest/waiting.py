@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
 
 from gateway.identity.authentication import RolesChanged
 from gateway.problems import Problem
@@ -28,6 +32,33 @@ async def wait_until(
             break
         await _check_still_authenticated(context)
     await _check_still_authenticated(context)
+
+
+async def while_connected(request: Request, waiting: Coroutine[Any, Any, None]) -> None:
+    """Wait for as long as the client is there: what is given to a client that is gone is lost to others.
+
+    Args:
+        request: its body has been read.
+        waiting: is cancelled if the client goes.
+
+    Raises:
+        ClientDisconnect: it is gone.
+    """
+    gone, waited = asyncio.ensure_future(_gone(request)), asyncio.ensure_future(waiting)
+    try:
+        await asyncio.wait((gone, waited), return_when=asyncio.FIRST_COMPLETED)
+        if not waited.done():
+            raise ClientDisconnect
+        await waited
+    finally:
+        for task in (gone, waited):
+            task.cancel()
+        await asyncio.gather(gone, waited, return_exceptions=True)
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        continue
 
 
 async def _check_still_authenticated(context: RequestContext) -> None:

@@ -12,10 +12,11 @@ from gateway.asking.undecided import Undecided, no_tokens
 from gateway.identity.keys import GATEWAYS, PublishedKeyFile
 from gateway.kafka.past import KafkaPast
 from gateway.kafka.tail import KafkaTail, Start
-from gateway.live.cache import MAX_PASSING, key_of
+from gateway.live.cache import key_of
 from gateway.live.cursor import CursorKey
 from gateway.live.live import Live
 from gateway.live.reader import Reader
+from gateway.live.shelf import MAX_PASSING
 from gateway.operations.plan import Gate
 from gateway.policy import load_gateway_policy
 from gateway.pushes.catching_up import CatchUps
@@ -141,3 +142,5 @@ def _fill(live: Live, beginning: Beginning) -> None:
         live.cache.put_call(key_of(call), call)
     for hold in beginning.holds:
         live.cache.put_hold(hold)
+    for turn in beginning.turns:
+        live.cache.turns.put(turn)

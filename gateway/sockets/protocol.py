@@ -209,6 +209,18 @@ class ExecutionStateChanged(Received, r.Execution):
     type: Literal["execution_state_changed"]
 
 
+class ConversationMessage(Received, r.Message):
+    """A message of a conversation: one to its agent, or a reply."""
+
+    type: Literal["message"]
+
+
+class TurnChanged(Received, r.Turn):
+    """A turn of a conversation was opened, taken on, given back, resumed or ended."""
+
+    type: Literal["turn_changed"]
+
+
 class LogEvent(Received):
     """A recorded event, on the channel `events`."""
 
@@ -296,7 +308,14 @@ CLIENT_MESSAGES = (*FOR_EVERYONE, *FOR_PEOPLE, *FOR_AGENTS)
 
 ANSWERS: tuple[type[BaseModel], ...] = (Authenticated, Reply, Error, Pong, Snapshot, ResyncRequired)
 HOLD_PUSHES: tuple[type[BaseModel], ...] = (PendingReview, HitlRequested, HoldChanged, HoldResolved)
-RUN_PUSHES: tuple[type[BaseModel], ...] = (ToolCallDecided, ToolCallChanged, ExecutionStateChanged, LogEvent)
+RUN_PUSHES: tuple[type[BaseModel], ...] = (
+    ToolCallDecided,
+    ToolCallChanged,
+    ExecutionStateChanged,
+    ConversationMessage,
+    TurnChanged,
+    LogEvent,
+)
 SERVER_MESSAGES = (*ANSWERS, *HOLD_PUSHES, *RUN_PUSHES)
 
 

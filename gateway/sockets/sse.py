@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from starlette.responses import StreamingResponse
@@ -27,9 +27,36 @@ HEARTBEAT_S = 15.0
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
+class Show(Protocol):
+    """Makes the events of a stream from the messages of its channels.
+
+    Attributes:
+        is_over: True once nothing more is to be sent.
+    """
+
+    is_over: bool
+
+    def __call__(self, frame: bytes) -> bytes:
+        """Return the event for a message; empty if there is none."""
+        ...
+
+
+class Messages:
+    """Shows every message unchanged, without end."""
+
+    is_over = False
+
+    def __call__(self, frame: bytes) -> bytes:
+        """Return a message as an event."""
+        return sse_event(frame)
+
+
 @dataclass(slots=True, eq=False)
 class Stream:
-    """A reader of a stream. It is a receiver of the hub, and cannot subscribe again on the same stream."""
+    """A reader of a stream. It is a receiver of the hub, and cannot subscribe again on the same stream.
+
+    `first` are events that are sent before all others.
+    """
 
     gate: Gate
     hub: Hub
@@ -37,6 +64,8 @@ class Stream:
     metrics: Metrics
     out: OutgoingFrames
     authentication: Authentication
+    show: Show = field(default_factory=Messages)
+    first: tuple[bytes, ...] = ()
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
@@ -112,6 +141,8 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
     authentication, clock = stream.authentication, asyncio.get_running_loop().time
     said_at = clock()
     try:
+        for event in stream.first:
+            yield event
         while True:
             try:
                 async with asyncio.timeout(authentication.recheck_s):
@@ -125,13 +156,16 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
             await authentication.check()
             if frame is None:
                 return
-            yield sse_event(frame)
-            said_at = clock()
+            if event := stream.show(frame):
+                yield event
+                said_at = clock()
+            if stream.show.is_over:
+                return
     except RolesChanged:
         # The reader reconnects, with its present roles.
         return
     except Problem as problem:
-        yield sse_event(_error(problem))
+        yield stream.show(_error(problem))
 
 
 def sse_event(frame: bytes) -> bytes:
@@ -140,9 +174,17 @@ def sse_event(frame: bytes) -> bytes:
     An event without a cursor has no id: the reader keeps the previous one.
     """
     message = orjson.loads(frame)
-    cursor: str | None = message.get("cursor")
+    return _event(message["type"], frame, message.get("cursor"))
+
+
+def event_bytes(kind: str, data: dict[str, Any], cursor: str | None = None) -> bytes:
+    """Return one server-sent event, with a cursor as its id."""
+    return _event(kind, orjson.dumps(data), cursor)
+
+
+def _event(kind: str, data: bytes, cursor: str | None) -> bytes:
     head = b"" if cursor is None else b"id: %b\n" % cursor.encode()
-    return head + b"event: %b\ndata: %b\n\n" % (message["type"].encode(), frame)
+    return head + b"event: %b\ndata: %b\n\n" % (kind.encode(), data)
 
 
 def _error(problem: Problem) -> bytes:

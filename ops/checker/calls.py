@@ -18,6 +18,7 @@ from ops.checker.facts import Fact
 from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
 from ops.checker.scratch import Part, Scratch, Shelf, short
+from ops.checker.turn_seen import TurnSeen
 from ops.checker.violations import Violation
 from schemas.canonical import parse_strict
 
@@ -145,6 +146,11 @@ class RunFacts:
     # The decision of the command that is being read: (command id, decision, call id, resolves).
     decision: tuple[str, str, str, bool] = ("", "", "", False)
     decided_hold: str = ""
+    # After how long without anything open it ends by itself; None: never.
+    idle_ms: int | None = None
+    active_at_ms: int = 0
+    # The turns that have not ended, in the order of their messages.
+    open_turns: list[str] = field(default_factory=list)
 
 
 class Runs:
@@ -154,6 +160,7 @@ class Runs:
         self.facts: Shelf[RunFacts] = Shelf(scratch, "run", RunFacts)
         self.calls: Shelf[CallSeen] = Shelf(scratch, "call", CallSeen)
         self.holds: Shelf[HoldSeen] = Shelf(scratch, "hold", HoldSeen)
+        self.turns: Shelf[TurnSeen] = Shelf(scratch, "turn", TurnSeen)
 
 
 class RunSeen:
@@ -171,6 +178,7 @@ class RunSeen:
         self.facts = facts
         self.calls: Part[CallSeen] = Part(runs.calls, key)
         self.holds: Part[HoldSeen] = Part(runs.holds, key)
+        self.turns: Part[TurnSeen] = Part(runs.turns, key)
         self.published = published
         self.report = report
         self.adopted_through = adopted_through

@@ -12,6 +12,7 @@ from ops.checker.holds import HOLD_EVENTS, check_consumed, hold_event
 from ops.checker.published import Published
 from ops.checker.rules import is_uses_key
 from ops.checker.scratch import Shelf
+from ops.checker.turns import PERMITTED_TURNS, turn_event
 from ops.checker.violations import Violation
 
 CLOSING = {"ExecutionCompleted": "completed", "ExecutionFailed": "failed", "ExecutionCancelled": "cancelled"}
@@ -22,8 +23,11 @@ LIFECYCLE = {
     **CLOSING,
 }
 CLOSED = frozenset(CLOSING.values())
+# What cannot follow the end of its execution.
+NOT_AFTER_THE_END = frozenset({"ToolCallProposed", "GrantConsumed", "MessageSent", *LIFECYCLE})
 # So many writers, and children of the one that gives it up, must have tried a command in vain before that.
 TRIED_ALONE_MIN = 3
+TIMER = "placet:timer"
 REFUSALS = frozenset({"CommandRefused", "DecisionRefused", "CommandAbandoned"})
 
 
@@ -140,7 +144,14 @@ class PartitionSeen:
             tenant, project, _ = fact.key.split("/")
             body = fact.body
             begun = RunFacts(
-                tenant, project, state="running", started_by=body.by, user=body.user, agent=body.agent
+                tenant,
+                project,
+                state="running",
+                started_by=body.by,
+                user=body.user,
+                agent=body.agent,
+                idle_ms=body.idle_ms,
+                active_at_ms=fact.at_ms,
             )
             self.runs.facts.put(fact.key, begun)
             return
@@ -157,7 +168,7 @@ class PartitionSeen:
         )
 
     def _event_of(self, run: RunSeen, fact: Fact) -> None:
-        if run.facts.state in CLOSED and fact.type in ("ToolCallProposed", "GrantConsumed", *LIFECYCLE):
+        if run.facts.state in CLOSED and fact.type in NOT_AFTER_THE_END:
             self._say("I4", fact, f"{fact.type} in an execution that is {run.facts.state}")
         if run.facts.state == "paused" and fact.type == "GrantConsumed":
             self._say("I5", fact, "consumed in an execution that is paused")
@@ -167,13 +178,25 @@ class PartitionSeen:
             run.call(fact)
         elif fact.type in HOLD_EVENTS:
             hold_event(run, fact)
+        elif fact.type in PERMITTED_TURNS:
+            turn_event(run, fact)
         elif fact.type == "ReservationSettled":
             self.published.rules.settled(fact)
         elif fact.type == "RuleContradicted":
             run.facts.memory.pop(fact.body.rule_id, None)
         elif fact.type == "RuleAsked":
             run.rule_asked(fact)
+        if fact.type in CLOSING:
+            self._check_end(run.facts, fact)
+        run.facts.active_at_ms = fact.at_ms
         run.facts.state = LIFECYCLE.get(fact.type, run.facts.state)
+
+    def _check_end(self, run: RunFacts, fact: Fact) -> None:
+        if run.open_turns:
+            self._say("I4", fact, "an execution ended before its turns", *run.open_turns)
+        is_by_itself = fact.type == "ExecutionCompleted" and fact.body.by == TIMER
+        if is_by_itself and (run.idle_ms is None or fact.at_ms < run.active_at_ms + run.idle_ms):
+            self._say("I5", fact, "an execution ended by itself early", run.active_at_ms, run.idle_ms)
 
     def _say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
         self.report(Violation(invariant, fact.where, what, (fact.key, *map(str, evidence))))

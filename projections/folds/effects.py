@@ -7,6 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from projections.tables.agents import Counter
 from projections.tables.calls import CallRow
 from projections.tables.columns import R, Table, TableOf
+from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.message import Message
@@ -53,10 +54,11 @@ def new(table: TableOf[R], row: R) -> New:
 class Effect(Generic[B]):
     """The effects of events of one type; a field that is left out means no effect.
 
-    `execution`, `call` and `hold` change a row in place, which is a copy made for them; `starts`, `proposes` and
-    `opens` make a row if there is none (`opens` also continues the row of a hold that was requested). `audit` returns
-    who did what, or None if it is not an act of authority. `rows` makes rows of other tables. `counts` names the
-    counters of the agent and the tool that are increased by one; `is_refusal` is counted without a tool.
+    `execution`, `call`, `hold` and `turn` change a row in place, which is a copy made for them; `starts`, `proposes`,
+    `opens` and `opens_turn` make a row if there is none (`opens` also continues the row of a hold that was
+    requested). `audit` returns who did what, or None if it is not an act of authority. `rows` makes rows of other
+    tables. `counts` names the counters of the agent and the tool that are increased by one; `is_refusal` is counted
+    without a tool.
     """
 
     of: type[B]
@@ -66,6 +68,8 @@ class Effect(Generic[B]):
     call: Callable[[CallRow, B, Event], None] | None = None
     opens: Callable[[HoldRow | None, B, Event, Before], HoldRow] | None = None
     hold: Callable[[HoldRow, B, Event], None] | None = None
+    opens_turn: Callable[[B, Event, Before], TurnRow] | None = None
+    turn: Callable[[TurnRow, B, Event], None] | None = None
     audit: Callable[[B, Before], Act | None] | None = None
     rows: Callable[[B, Event, Before], Iterable[New]] | None = None
     counts: Callable[[B, CallRow], tuple[Counter, ...]] | None = None

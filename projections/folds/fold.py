@@ -9,11 +9,14 @@ from projections.folds.effects import Before, New, new
 from projections.folds.events import EFFECTS
 from projections.folds.executions import execution_resource
 from projections.folds.holds import hold_resource
+from projections.folds.turns import turn_of, turn_resource
 from projections.tables.audit import AUDIT_ENTRIES
 from projections.tables.calls import CallRow
+from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.events.calls import ToolCallProposed
+from schemas.events.conversations import MessageSent
 from schemas.events.executions import ExecutionStarted
 from schemas.events.holds import HoldOpened, HumanInputRequested
 from schemas.message import Message
@@ -35,6 +38,10 @@ class Rows(Protocol):
         """A hold of the execution with this key."""
         ...
 
+    def turn(self, key: bytes, turn_id: str) -> TurnRow | None:
+        """A turn of the execution with this key."""
+        ...
+
 
 class Folded(NamedTuple):
     """The rows that an event changed, as they are after it, None for the others; and the rows that it adds."""
@@ -42,6 +49,7 @@ class Folded(NamedTuple):
     execution: ExecutionRow | None
     call: CallRow | None
     hold: HoldRow | None
+    turn: TurnRow | None
     rows: list[New]
 
 
@@ -59,6 +67,9 @@ def fold_event(event: Event, rows: Rows) -> Folded:
     if not call_id and hold is not None:
         call_id = hold["call_id"] or ""
     call = rows.call(key, call_id) if call_id and not _first_of_call(event.body) else None
+    turn_id = turn_of(event.body)
+    turn = rows.turn(key, turn_id) if turn_id and not isinstance(event.body, MessageSent) else None
+    turn_after = turn_resource(turn, event, execution=execution) if turn_id else None
     execution_after = execution_resource(execution, event, hold=hold)
     call_after = call_resource(call, event) if call_id else None
     hold_after = hold_resource(hold, event, call=call, execution=execution) if hold_id else None
@@ -66,6 +77,7 @@ def fold_event(event: Event, rows: Rows) -> Folded:
         None if execution_after is execution else execution_after,
         None if call_after is call else call_after,
         None if hold_after is hold else hold_after,
+        None if turn_after is turn else turn_after,
         _added(event, Before(execution, call, hold)),
     )
 
@@ -84,11 +96,12 @@ class Needed(NamedTuple):
     calls: dict[tuple[bytes, str], None]
     holds: dict[tuple[bytes, str], None]
     of_holds: dict[tuple[bytes, str], None]
+    turns: dict[tuple[bytes, str], None]
 
 
 def needed_rows(events: Iterable[Event]) -> Needed:
     """The rows that `fold_event` will read, except those that earlier events of the same sequence make."""
-    needed = Needed({}, {}, {}, {})
+    needed = Needed({}, {}, {}, {}, {})
     made: set[object] = set()
     for event in events:
         key = event.key
@@ -97,6 +110,7 @@ def needed_rows(events: Iterable[Event]) -> Needed:
             made.add(key)
         elif key not in made:
             needed.executions[key] = None
+        _need_turn(needed.turns, made, event)
         if hold_id:
             if _first_of_hold(event.body):
                 made.add((key, "hold", hold_id))
@@ -110,6 +124,16 @@ def needed_rows(events: Iterable[Event]) -> Needed:
             elif (key, "call", call_id) not in made:
                 needed.calls[key, call_id] = None
     return needed
+
+
+def _need_turn(turns: dict[tuple[bytes, str], None], made: set[object], event: Event) -> None:
+    turn_id = turn_of(event.body)
+    if not turn_id:
+        return
+    if isinstance(event.body, MessageSent):
+        made.add((event.key, "turn", turn_id))
+    elif (event.key, "turn", turn_id) not in made:
+        turns[event.key, turn_id] = None
 
 
 def subjects_of(body: Message) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from projections.folds.rows import json_value
 from projections.queries.moment import Moment
 from projections.tables.answers import AnswerRow
 from projections.tables.calls import CallRow
+from projections.tables.conversations import TurnRow
 from projections.tables.events import EVENTS, EventRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
@@ -23,11 +24,12 @@ ALL = 2**62
 
 @dataclass(slots=True)
 class ExecutionState:
-    """An execution with its calls and holds, as rows, after some of its events."""
+    """An execution with its calls, holds and turns, as rows, after some of its events."""
 
     execution: ExecutionRow | None = None
     calls: dict[str, CallRow] = field(default_factory=dict)
     holds: dict[str, HoldRow] = field(default_factory=dict)
+    turns: dict[str, TurnRow] = field(default_factory=dict)
 
 
 def events(
@@ -91,6 +93,8 @@ def fold_all(history: list[Event]) -> ExecutionState:
             state.calls[after.call["call_id"]] = after.call
         if after.hold is not None:
             state.holds[after.hold["hold_id"]] = after.hold
+        if after.turn is not None:
+            state.turns[after.turn["turn_id"]] = after.turn
     return state
 
 
@@ -128,6 +132,9 @@ class _Rows:
 
     def hold(self, key: bytes, hold_id: str) -> HoldRow | None:
         return self.state.holds.get(hold_id)
+
+    def turn(self, key: bytes, turn_id: str) -> TurnRow | None:
+        return self.state.turns.get(turn_id)
 
 
 def _until(at_ms: int | None, version: int | None) -> Callable[[EventRow], bool]:

@@ -2,6 +2,7 @@
 
 from projections.queries.moment import Moment
 from projections.tables.calls import TOOL_CALLS, CallRow
+from projections.tables.conversations import TURNS, TurnRow
 from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 
@@ -14,6 +15,11 @@ def open_holds(moment: Moment) -> list[HoldRow]:
 def open_calls(moment: Moment) -> list[CallRow]:
     """The calls that have not ended."""
     return moment.select(TOOL_CALLS, 'WHERE "ended_at_ms" IS NULL')
+
+
+def open_turns(moment: Moment) -> list[TurnRow]:
+    """The turns of conversations that have not ended, in the order of their messages."""
+    return moment.select(TURNS, 'WHERE "ended_at_ms" IS NULL ORDER BY "opened_at_ms", "log_offset"')
 
 
 def open_executions(moment: Moment, limit: int) -> list[ExecutionRow]:

@@ -3,6 +3,7 @@
 from projections.queries.moment import Moment
 from projections.tables.answers import ANSWERS, AnswerRow
 from projections.tables.calls import TOOL_CALLS, CallRow
+from projections.tables.conversations import MESSAGES, TURNS, MessageRow, TurnRow
 from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 
@@ -20,6 +21,22 @@ def call(moment: Moment, tenant: str, project: str, execution_id: str, call_id: 
 def hold(moment: Moment, tenant: str, project: str, hold_id: str) -> HoldRow | None:
     """A hold."""
     return moment.one(HOLDS, tenant=tenant, project=project, hold_id=hold_id)
+
+
+def turn(moment: Moment, tenant: str, project: str, execution_id: str, turn_id: str) -> TurnRow | None:
+    """A turn of a conversation."""
+    return moment.one(TURNS, tenant=tenant, project=project, execution_id=execution_id, turn_id=turn_id)
+
+
+def messages(
+    moment: Moment, tenant: str, project: str, execution_id: str, *, after_offset: int = -1, limit: int
+) -> list[MessageRow]:
+    """The messages of a conversation in order, those after an offset of the log."""
+    tail = (
+        'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" > ? '
+        'ORDER BY "log_offset" LIMIT ?'
+    )
+    return moment.select(MESSAGES, tail, (tenant, project, execution_id, after_offset, limit))
 
 
 def requests(

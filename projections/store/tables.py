@@ -9,6 +9,7 @@ from projections.tables import (
     answers,
     audit,
     calls,
+    conversations,
     definitions,
     events,
     executions,
@@ -33,6 +34,7 @@ _DECLARED = (
     requests,
     standing_rules,
     agents,
+    conversations,
     log,
 )
 

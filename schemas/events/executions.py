@@ -5,7 +5,7 @@ from schemas.refusals import Refusal
 
 
 class ExecutionStarted(Message):
-    """An agent's run began."""
+    """An agent's run began. With `idle_ms` it ends by itself once nothing in it has been open for so long."""
 
     agent: str
     user: str
@@ -13,6 +13,7 @@ class ExecutionStarted(Message):
     request: str
     context: str
     by: str
+    idle_ms: Long | None = None
 
 
 class ExecutionPaused(Message):

@@ -28,9 +28,11 @@ CallStatus = Literal[
     "outcome_unknown",
 ]
 HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
+TurnStatus = Literal["waiting", "claimed", "suspended", "completed", "failed", "cancelled"]
 Lifecycle = Literal["running", "resumed", "paused", "completed", "failed", "cancelled"]
 
 TERMINAL_CALLS = frozenset({"denied", "cancelled", "expired", "revoked", "succeeded", "failed"})
+ENDED_TURNS = frozenset({"completed", "failed", "cancelled"})
 CLOSED = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -150,6 +152,26 @@ class Hold(Struct, frozen=True, kw_only=True):
     decision_id: str = ""
 
 
+class Turn(Struct, frozen=True, kw_only=True):
+    """The answer to one message of a conversation; of a turn that has ended only the first three fields are kept.
+
+    `attempt_id` is the attempt that works on it, or the last one that did, and `claimed_by` its subject. A suspended
+    turn waits for the hold `waits_for`. `lapses` counts the attempts in a row that let their lease end. `replies` is
+    the number of the agent's replies, and `reply_digest` names the last one.
+    """
+
+    turn_id: str
+    message_digest: str
+    status: TurnStatus = "waiting"
+    attempt_id: str = ""
+    claimed_by: str = ""
+    lease_until_ms: int = 0
+    waits_for: str = ""
+    lapses: int = 0
+    replies: int = 0
+    reply_digest: str = ""
+
+
 class Handover(Struct, frozen=True, kw_only=True):
     """The delivery of a call's or request's sealed values: the attempt, until when it can repeat, or the erasure."""
 
@@ -166,7 +188,9 @@ class Execution(Struct, frozen=True, kw_only=True):
     `next_due` is the earliest. `paused_by_agent` is the agent whose own token paused the run, empty if a person
     paused it. `open_count` counts the calls that have not ended and the requests without an answer; `parked` are the
     calls that were proposed during a pause and wait for their verdict, `reserving` those that wait for a use of a
-    standing rule. `memory` are the decisions that the run remembers, as JSON (`schemas.standing_rule`).
+    standing rule. `memory` are the decisions that the run remembers, as JSON (`schemas.standing_rule`). `open_turns`
+    are the turns of a conversation that have not ended, in the order of their messages: the first one is worked on.
+    `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never.
     """
 
     tenant: str
@@ -191,6 +215,9 @@ class Execution(Struct, frozen=True, kw_only=True):
     handovers: Map[str, Handover] = Map()
     memory: tuple[str, ...] = ()
     reserving: tuple[str, ...] = ()
+    turns: Map[str, Turn] = Map()
+    open_turns: tuple[str, ...] = ()
+    idle_ms: int | None = None
 
     @property
     def closed(self) -> bool:

@@ -217,7 +217,8 @@ class ExecutionsPartition:
         if not isinstance(event.body, ExecutionStarted) or event.key in self.unreadable:
             return None
         # A command that was refused before the start is a repeat as long as it is remembered here.
-        entry = Entry(start(split_execution_key(event.key), event.body), 0, self.orphans.take(event.key))
+        state = start(split_execution_key(event.key), event.body, event.meta.at_ms)
+        entry = Entry(state, 0, self.orphans.take(event.key))
         self.live[event.key] = entry
         return entry
 

@@ -23,13 +23,16 @@ from services.domain.execution import (
     results,
     secrets,
     steering,
+    turns,
     verdicts,
 )
 
-TABLES = [module.HANDLERS for module in (steering, calls, results, holds, requests, reservations, secrets)]
+TABLES = [
+    module.HANDLERS for module in (steering, calls, results, holds, requests, reservations, secrets, turns)
+]
 FOLDS = [
     module.FOLDS
-    for module in (steering, calls, results, verdicts, opening, endings, holds, reservations, secrets)
+    for module in (steering, calls, results, verdicts, opening, endings, holds, reservations, secrets, turns)
 ]
 # What leaves a run as it was, or (the start) makes it.
 NO_FOLD = {

@@ -5,9 +5,9 @@ import inspect
 import pytest
 
 from gateway.actions import holds
+from placet.blocking import Holds
 from placet.cli.plugins import OWN
 from placet.resources import AsyncHolds
-from placet.sync import Holds
 from tests.house.sources import ROOT
 
 VERBS = [verb.name for verb in holds.VERBS]
@@ -16,7 +16,7 @@ VERBS = [verb.name for verb in holds.VERBS]
 @pytest.mark.parametrize("name", VERBS)
 def test_verb_of_a_hold_is_a_method_and_a_command_and_is_told(name: str) -> None:
     assert inspect.iscoroutinefunction(getattr(AsyncHolds, name, None)), "sdk/src/placet/resources.py"
-    assert callable(getattr(Holds, name, None)), "sdk/src/placet/sync.py"
+    assert callable(getattr(Holds, name, None)), "sdk/src/placet/blocking.py"
     assert name in OWN, "sdk/src/placet/cli/plugins.py"
     (methods,) = [
         line

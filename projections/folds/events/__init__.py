@@ -8,7 +8,7 @@ own (`projections.folds.events.definitions`).
 from typing import Any
 
 from projections.folds.effects import Effect
-from projections.folds.events import calls, decisions, executions, holds, rules
+from projections.folds.events import calls, conversations, decisions, executions, holds, rules
 from schemas.message import Message
 
 _NOTHING: Effect[Any] = Effect(Message)
@@ -22,5 +22,7 @@ class Effects(dict[type[Message], Effect[Any]]):
 
 
 EFFECTS = Effects(
-    (one.of, one) for module in (executions, calls, holds, decisions, rules) for one in module.EFFECTS
+    (one.of, one)
+    for module in (executions, calls, holds, decisions, rules, conversations)
+    for one in module.EFFECTS
 )

@@ -5,10 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from placet.agents import agent
+
 # Imported now: a later import of its module, which has the same name, would replace it.
 from placet.gated import current_call, gated
 
 if TYPE_CHECKING:
+    from placet.chat_models import ChatEvent, ChatMessage
     from placet.client import AsyncPlacet
     from placet.config import NotConfigured, SettingRefused
     from placet.errors import (
@@ -67,8 +70,9 @@ if TYPE_CHECKING:
         Verdict,
     )
     from placet.registering import Registered
-    from placet.sync import Placet
+    from placet.sync import Placet, Turn
     from placet.transport.port import Patience
+    from placet.turn import AsyncTurn
 
 __all__ = [
     "AlreadyConsumed",
@@ -76,8 +80,11 @@ __all__ = [
     "ApprovedArgumentsRejected",
     "AskedRule",
     "AsyncPlacet",
+    "AsyncTurn",
     "AuditRow",
     "BlockingHITLHandler",
+    "ChatEvent",
+    "ChatMessage",
     "Component",
     "Decision",
     "Denied",
@@ -124,11 +131,13 @@ __all__ = [
     "Tool",
     "ToolCall",
     "ToolFailed",
+    "Turn",
     "Unanswered",
     "Unauthenticated",
     "Unavailable",
     "Unreachable",
     "Verdict",
+    "agent",
     "current_call",
     "gated",
     "idempotency_key",
@@ -141,8 +150,11 @@ _WHERE = {
     "ApprovedArgumentsRejected": "placet.errors",
     "AskedRule": "placet.models",
     "AsyncPlacet": "placet.client",
+    "AsyncTurn": "placet.turn",
     "AuditRow": "placet.models",
     "BlockingHITLHandler": "placet.hitl",
+    "ChatEvent": "placet.chat_models",
+    "ChatMessage": "placet.chat_models",
     "Component": "placet.models",
     "Decision": "placet.models",
     "Denied": "placet.errors",
@@ -189,6 +201,7 @@ _WHERE = {
     "Tool": "placet.models",
     "ToolCall": "placet.models",
     "ToolFailed": "placet.errors",
+    "Turn": "placet.sync",
     "Unanswered": "placet.errors",
     "Unauthenticated": "placet.errors",
     "Unavailable": "placet.errors",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from placet.chat_models import ClaimedTurn
 from placet.ids import check_chosen_id, check_id, new_id, segment
 from placet.transport.port import Frame, Request
 
@@ -187,6 +188,51 @@ def get_human_input(task_id: str, wait_s: float) -> Request:
     """The answer to a task of that tool, if there is one."""
     path = f"/human-input/{_id(task_id, 'task id')}"
     return Request("GET", path, params=_wait(wait_s), waits_s=wait_s)
+
+
+def list_messages(conversation_id: str, cursor: str | None = None, after: str | None = None) -> Request:
+    """The messages of a conversation."""
+    return Request(
+        "GET", f"{_execution(conversation_id)}/messages", params=_params(cursor=cursor, after=after or None)
+    )
+
+
+def respond(request_id: str, response: Any, conversation_id: str | None, feedback: str) -> Request:
+    """Answer a question as a chat's client does."""
+    body = {"request_id": request_id, "response": response, "feedback": feedback}
+    more = _given(conversation_id=conversation_id)
+    return Request("POST", "/agent/hitl/respond", body | more, at_root=True)
+
+
+def claim_turn(agent: str, attempt_id: str, wait_s: float) -> Request:
+    """Take on a turn of an agent."""
+    path = f"/agents/{_id(agent, 'agent')}/turns/claim"
+    return Request("POST", path, {"attempt_id": attempt_id}, params=_wait(wait_s), waits_s=wait_s)
+
+
+def renew_turn(turn: ClaimedTurn) -> Request:
+    """Renew the lease of a turn."""
+    return _of_turn(turn, "renew")
+
+
+def post_reply(turn: ClaimedTurn, number: int, text: str, details: Body) -> Request:
+    """Say something in a turn."""
+    return _of_turn(turn, "reply", number=number, text=text, details=dict(details))
+
+
+def yield_turn(turn: ClaimedTurn, hold_id: str | None) -> Request:
+    """Give a turn back, until a hold is no longer open if one is given."""
+    return _of_turn(turn, "yield", **_given(hold_id=hold_id))
+
+
+def end_turn(turn: ClaimedTurn, outcome: str, *, reply: str = "", error: str = "") -> Request:
+    """End a turn."""
+    return _of_turn(turn, "end", outcome=outcome, reply=reply, error=error)
+
+
+def _of_turn(turn: ClaimedTurn, verb: str, **more: Any) -> Request:
+    path = f"{_execution(turn.conversation_id)}/turns/{_id(turn.turn_id, 'turn id')}/{verb}"
+    return Request("POST", path, {"attempt_id": turn.attempt_id, **more})
 
 
 def take_secrets(request_id: str, execution_id: str | None, attempt_id: str) -> Request:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any
 
 from placet import asks
+from placet.agents import REGISTERED, asynchronous
 from placet.canonical import check_json
 from placet.channel import Channel
+from placet.chat import AsyncConversations
 from placet.config import checked_source, find_config, find_url
 from placet.execution import AsyncExecution
 from placet.human_requests import AsyncRequests
@@ -30,6 +32,7 @@ from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import AutoTransport, Mode
 from placet.transport.bearer import Caller, named_project
 from placet.transport.port import Patience
+from placet.turn import AgentFunction
 from placet.vault import AsyncVault
 
 
@@ -80,6 +83,7 @@ class AsyncPlacet:
         self.principals = AsyncPrincipals(self.channel)
         self.standing_rules = AsyncStandingRules(self.channel)
         self.vault = AsyncVault(self.channel)
+        self.conversations = AsyncConversations(self.channel, self.url, self._token, self._patience, agent)
 
     async def __aenter__(self) -> AsyncPlacet:
         return self
@@ -105,6 +109,34 @@ class AsyncPlacet:
         """A run of the agent as a block of code; with an `id`, resumable after a crash."""
         start = {"user": user, "workspace": workspace, "request": request, "context": context}
         return AsyncExecution(self.channel, self.agent, id, start)
+
+    async def serve(
+        self,
+        agents: Mapping[str, AgentFunction] | None = None,
+        *,
+        concurrency: int = 16,
+        wait_s: float | None = None,
+    ) -> None:
+        """Answer the messages to agents, until cancelled.
+
+        Args:
+            agents: the functions by the agents' names; by default those registered with `@placet.agent`.
+            concurrency: how many turns run at once.
+            wait_s: for how long a turn waits for a person's answer before it is given back until there is one; None
+                waits as long as the question does.
+
+        Raises:
+            Refused: the token may not act for one of the agents.
+            TypeError: a function is not an `async def`.
+            ValueError: no agent is registered.
+        """
+        from placet.worker import Worker
+
+        functions = asynchronous(REGISTERED if agents is None else agents)
+        worker = Worker(
+            self.channel, functions, concurrency=concurrency, wait_s=wait_s, patience=self._patience
+        )
+        await worker.serve()
 
     async def propose(
         self,

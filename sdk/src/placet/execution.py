@@ -57,14 +57,21 @@ class AsyncExecution:
     the error says that a retry or a person comes next. `result` is recorded as the execution's result.
     """
 
-    def __init__(self, channel: Channel, agent: str | None, execution_id: str | None, start: Object) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        agent: str | None,
+        execution_id: str | None,
+        start: Object,
+        numbering: str | None = None,
+    ) -> None:
         self.channel = channel
         self.id = check_id(execution_id, "execution id") if execution_id else new_id()
         self._result: Any = None
         self._executions = AsyncExecutions(channel, agent)
         self._start = start
         self._agent = agent
-        self._tries = Tries(self.id, channel.unused)
+        self._tries = Tries(numbering or self.id, channel.unused)
         self._token: Token[Run | None] | None = None
         self._finished = False
         self._undone: dict[CallKey, Undone] = {}

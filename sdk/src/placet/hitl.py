@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import (
+    Any,
+    Concatenate,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    runtime_checkable,
+)
 
-from placet.client import AsyncPlacet
 from placet.errors import HITLPending, Unanswered
-from placet.execution import AsyncExecution, Variable, question_for
+from placet.execution import Variable, question_for
+from placet.human_requests import AsyncRequests
 from placet.models import HumanRequest
-from placet.sync import Placet, RunningExecution
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,7 +49,7 @@ class HITLHandler:
 
     def __init__(
         self,
-        asker: AsyncPlacet | AsyncExecution | _Asker,
+        asker: _Asker | _Client,
         *,
         wait_s: float | None = None,
         remind_after_seconds: float | None = None,
@@ -49,12 +57,12 @@ class HITLHandler:
         """Choose how to ask.
 
         Args:
-            asker: a run, or a client.
+            asker: a run (`AsyncExecution`), or a client (`AsyncPlacet`).
             wait_s: how long to wait for each answer before `HITLPending` is raised; None waits as long as the
                 question does. With 0, an agent that cannot wait, such as a request of a web server, returns at once.
             remind_after_seconds: when people are reminded of a question that nobody has answered; None for never.
         """
-        self._asker: _Asker = _Alone(asker) if isinstance(asker, AsyncPlacet) else asker
+        self._asker: _Asker = asker if isinstance(asker, _Asker) else _Alone(asker)
         self._wait_s = wait_s
         self._remind_after_seconds = remind_after_seconds
 
@@ -169,12 +177,12 @@ class BlockingHITLHandler:
 
     def __init__(
         self,
-        asker: Placet | RunningExecution,
+        asker: _BlockingAsker | _BlockingClient,
         *,
         wait_s: float | None = None,
         remind_after_seconds: float | None = None,
     ) -> None:
-        """See `HITLHandler`."""
+        """See `HITLHandler`; the asker is a `RunningExecution` or a `Placet`."""
         self._handler = HITLHandler(_AtOnce(asker), wait_s=wait_s, remind_after_seconds=remind_after_seconds)
 
 
@@ -218,6 +226,14 @@ def _may(tool: str, action: str) -> str:
     return f"May the agent do this: {action or tool or 'go on'}?"
 
 
+class _Client(Protocol):
+    """What `HITLHandler` needs to ask outside a run; an `AsyncPlacet` has it."""
+
+    @property
+    def requests(self) -> AsyncRequests: ...
+
+
+@runtime_checkable
 class _Asker(Protocol):
     """What `HITLHandler` needs; an `AsyncExecution` has it."""
 
@@ -231,7 +247,7 @@ class _Asker(Protocol):
 class _Alone:
     """Asks outside a run: each question opens an execution of its own."""
 
-    def __init__(self, client: AsyncPlacet) -> None:
+    def __init__(self, client: _Client) -> None:
         self._requests = client.requests
 
     async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
@@ -246,26 +262,46 @@ class _Alone:
         return await self._requests.take_secrets(found)
 
 
+class _BlockingClient(Protocol):
+    """What `BlockingHITLHandler` needs to ask outside a run; a `Placet` has it."""
+
+    @property
+    def requests(self) -> Any: ...
+
+
+@runtime_checkable
+class _BlockingAsker(Protocol):
+    """What `_AtOnce` needs; a `RunningExecution` has it."""
+
+    def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest: ...
+
+    def ask_env(
+        self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
+    ) -> Mapping[str, str]: ...
+
+
 class _AtOnce:
     """Asks by blocking: what its methods return is there when they are awaited."""
 
-    def __init__(self, asker: Placet | RunningExecution) -> None:
+    def __init__(self, asker: _BlockingAsker | _BlockingClient) -> None:
         self._asker = asker
 
     async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
-        if isinstance(self._asker, RunningExecution):
+        if isinstance(self._asker, _BlockingAsker):
             return self._asker.ask(question, timeout_s=timeout_s, **more)
         requests = self._asker.requests
-        return requests.wait(requests.ask(question, **more), timeout_s=timeout_s)
+        found: HumanRequest = requests.wait(requests.ask(question, **more), timeout_s=timeout_s)
+        return found
 
     async def ask_env(
         self, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
-        if isinstance(self._asker, RunningExecution):
+        if isinstance(self._asker, _BlockingAsker):
             return self._asker.ask_env(*variables, question=question, timeout_s=timeout_s, **more)
         said = question or question_for(variables)
         found = await self.ask(said, timeout_s=timeout_s, **more, **_env_var(variables))
-        return self._asker.requests.take_secrets(found)
+        taken: Mapping[str, str] = self._asker.requests.take_secrets(found)
+        return taken
 
 
 def _env_var(variables: Sequence[Variable]) -> dict[str, Any]:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from contextvars import Token
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Token, copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from placet.agents import REGISTERED, AnyAgentFunction
+from placet.blocking import (
+    Blocking,
+    Conversations,
+    Executions,
+    Holds,
+    Policies,
+    Principals,
+    Requests,
+    StandingRules,
+    Tools,
+    Vault,
+    blocking,
+    followed,
+)
+from placet.bodies import is_coroutine_function
 from placet.client import AsyncPlacet
 from placet.client_finalizer import ClientFinalizer
 from placet.errors import Denied
@@ -16,148 +32,30 @@ from placet.execution import AsyncExecution, Variable, ends
 from placet.gate import Proposal
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
-from placet.human_requests import AsyncRequests
+from placet.hitl import BlockingHITLHandler
 from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, HumanRequest, Object
 from placet.recording import recordable_failure
-from placet.resources import (
-    AsyncExecutions,
-    AsyncHolds,
-    AsyncPolicies,
-    AsyncPrincipals,
-    AsyncTools,
-)
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
-from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
 from placet.tries import Try
-from placet.vault import AsyncVault
+from placet.turn import AgentFunction, AsyncTurn
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-P = ParamSpec("P")
 T = TypeVar("T")
-A = TypeVar("A")
-CANCEL_AGAIN_S = 1.0
 
 
-def _blocking(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Any, P], T]:
-    """A blocking version of a method, with the signature, types and documentation of the asynchronous one."""
-
-    @functools.wraps(method)
-    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result: T = self._thread.run(lambda: method(self._inner, *args, **kwargs))
-        return result
-
-    return call
-
-
-class _Blocking:
-    """An asynchronous object and the thread to run it on."""
-
-    def __init__(self, inner: Any, thread: LoopThread, finalizer: ClientFinalizer) -> None:
-        self._inner = inner
-        self._thread = thread
-        self._finalizer = finalizer
-
-
-class Executions(_Blocking):
-    """Runs of agents."""
-
-    start = _blocking(AsyncExecutions.start)
-    get = _blocking(AsyncExecutions.get)
-    list = _blocking(AsyncExecutions.list)
-    events = _blocking(AsyncExecutions.events)
-    calls = _blocking(AsyncExecutions.calls)
-    pause = _blocking(AsyncExecutions.pause)
-    resume = _blocking(AsyncExecutions.resume)
-    complete = _blocking(AsyncExecutions.complete)
-    fail = _blocking(AsyncExecutions.fail)
-    cancel = _blocking(AsyncExecutions.cancel)
-
-
-class Holds(_Blocking):
-    """Calls and requests that wait for a person."""
-
-    list = _blocking(AsyncHolds.list)
-    get = _blocking(AsyncHolds.get)
-    view = _blocking(AsyncHolds.view)
-    groups = _blocking(AsyncHolds.groups)
-    decide = _blocking(AsyncHolds.decide)
-    decide_many = _blocking(AsyncHolds.decide_many)
-    claim = _blocking(AsyncHolds.claim)
-    release = _blocking(AsyncHolds.release)
-    escalate = _blocking(AsyncHolds.escalate)
-    delegate = _blocking(AsyncHolds.delegate)
-    extend = _blocking(AsyncHolds.extend)
-
-
-class Requests(_Blocking):
-    """Questions to people."""
-
-    ask = _blocking(AsyncRequests.ask)
-    get = _blocking(AsyncRequests.get)
-    wait = _blocking(AsyncRequests.wait)
-    take_secrets = _blocking(AsyncRequests.take_secrets)
-
-
-class Policies(_Blocking):
-    """Policy documents."""
-
-    publish = _blocking(AsyncPolicies.publish)
-    check = _blocking(AsyncPolicies.check)
-    list = _blocking(AsyncPolicies.list)
-    get = _blocking(AsyncPolicies.get)
-    retire = _blocking(AsyncPolicies.retire)
-    versions = _blocking(AsyncPolicies.versions)
-
-
-class Tools(_Blocking):
-    """Published tools."""
-
-    put = _blocking(AsyncTools.put)
-    register = _blocking(AsyncTools.register)
-    list = _blocking(AsyncTools.list)
-
-
-class Principals(_Blocking):
-    """People and services of the tenant."""
-
-    publish = _blocking(AsyncPrincipals.publish)
-    list = _blocking(AsyncPrincipals.list)
-
-
-class StandingRules(_Blocking):
-    """Remembered approvals."""
-
-    list = _blocking(AsyncStandingRules.list)
-    get = _blocking(AsyncStandingRules.get)
-    activate = _blocking(AsyncStandingRules.activate)
-    suspend = _blocking(AsyncStandingRules.suspend)
-    revoke = _blocking(AsyncStandingRules.revoke)
-
-
-class Vault(_Blocking):
-    """Erases sensitive values."""
-
-    erase_call = _blocking(AsyncVault.erase_call)
-    erase_request = _blocking(AsyncVault.erase_request)
-    keys = _blocking(AsyncVault.keys)
-    destroy_key = _blocking(AsyncVault.destroy_key)
-
-
-class RunningExecution(_Blocking):
+class RunningExecution(Blocking):
     """One run of an agent: `with placet.execution(id=…) as run`; see `AsyncExecution`."""
 
     _inner: AsyncExecution
 
-    complete = _blocking(AsyncExecution.complete)
-    fail = _blocking(AsyncExecution.fail)
-    cancel = _blocking(AsyncExecution.cancel)
+    complete = blocking(AsyncExecution.complete)
+    fail = blocking(AsyncExecution.fail)
+    cancel = blocking(AsyncExecution.cancel)
 
     def __init__(self, inner: AsyncExecution, thread: LoopThread, finalizer: ClientFinalizer) -> None:
         super().__init__(inner, thread, finalizer)
@@ -257,22 +155,22 @@ class RunningExecution(_Blocking):
         return self._inner.proposal(one, options, tool, arguments)
 
 
-class Placet(_Blocking):
+class Placet(Blocking):
     """A client of one gateway, for any number of threads; arguments as in `AsyncPlacet`."""
 
     _inner: AsyncPlacet
 
-    propose = _blocking(AsyncPlacet.propose)
-    call = _blocking(AsyncPlacet.call)
-    wait = _blocking(AsyncPlacet.wait)
-    consume = _blocking(AsyncPlacet.consume)
-    heartbeat = _blocking(AsyncPlacet.heartbeat)
-    result = _blocking(AsyncPlacet.result)
-    revoke = _blocking(AsyncPlacet.revoke)
-    audit = _blocking(AsyncPlacet.audit)
-    impact = _blocking(AsyncPlacet.impact)
-    components = _blocking(AsyncPlacet.components)
-    fetch = _blocking(AsyncPlacet.fetch)
+    propose = blocking(AsyncPlacet.propose)
+    call = blocking(AsyncPlacet.call)
+    wait = blocking(AsyncPlacet.wait)
+    consume = blocking(AsyncPlacet.consume)
+    heartbeat = blocking(AsyncPlacet.heartbeat)
+    result = blocking(AsyncPlacet.result)
+    revoke = blocking(AsyncPlacet.revoke)
+    audit = blocking(AsyncPlacet.audit)
+    impact = blocking(AsyncPlacet.impact)
+    components = blocking(AsyncPlacet.components)
+    fetch = blocking(AsyncPlacet.fetch)
 
     def __init__(
         self,
@@ -306,6 +204,7 @@ class Placet(_Blocking):
         self.principals = Principals(inner.principals, thread, finalizer)
         self.standing_rules = StandingRules(inner.standing_rules, thread, finalizer)
         self.vault = Vault(inner.vault, thread, finalizer)
+        self.conversations = Conversations(inner.conversations, thread, finalizer)
 
     def __enter__(self) -> Placet:
         return self
@@ -339,33 +238,61 @@ class Placet(_Blocking):
         self, channels: Sequence[str] = ("events",), *, cursor: str | None = None
     ) -> Generator[Event, None, None]:
         """Follow the live stream; see `AsyncPlacet.events`."""
-        stream = _Stream(self._inner.events(channels, cursor=cursor))
-        try:
-            while True:
-                yield self._thread.run(stream.next)
-        finally:
-            self._thread.settle(stream.end)
+        return followed(self._thread, self._inner.events(channels, cursor=cursor))
+
+    def serve(
+        self,
+        agents: Mapping[str, AnyAgentFunction] | None = None,
+        *,
+        concurrency: int = 16,
+        wait_s: float | None = None,
+    ) -> None:
+        """Answer the messages to agents, until interrupted (Ctrl-C): each is given back then.
+
+        A function that is not an `async def` runs on a thread, and takes a `placet.sync.Turn`. Arguments and
+        errors as in `AsyncPlacet.serve`.
+        """
+        functions = REGISTERED if agents is None else agents
+        with ThreadPoolExecutor(concurrency, thread_name_prefix="placet-agent") as threads:
+            made = {name: self._agent(function, threads, wait_s) for name, function in functions.items()}
+            self._thread.run(lambda: self._inner.serve(made, concurrency=concurrency, wait_s=wait_s))
+
+    def _agent(
+        self, function: AnyAgentFunction, threads: ThreadPoolExecutor, wait_s: float | None
+    ) -> AgentFunction:
+        if is_coroutine_function(function):
+            return function
+
+        async def answer(turn: AsyncTurn) -> str | None:
+            blocking = Turn(turn, self._thread, self._finalizer, wait_s)
+            context = copy_context()
+            context.run(current_run.set, blocking.run)
+            loop = asyncio.get_running_loop()
+            said: str | None = await loop.run_in_executor(threads, context.run, function, blocking)
+            return said
+
+        return answer
+
+
+class Turn(Blocking):
+    """One message to an agent, for a function that blocks; see `AsyncTurn`."""
+
+    _inner: AsyncTurn
+
+    say = blocking(AsyncTurn.say)
+    history = blocking(AsyncTurn.history)
+
+    def __init__(
+        self, inner: AsyncTurn, thread: LoopThread, finalizer: ClientFinalizer, wait_s: float | None
+    ) -> None:
+        super().__init__(inner, thread, finalizer)
+        self.conversation_id = inner.conversation_id
+        self.turn_id = inner.turn_id
+        self.message = inner.message
+        self.sent_by = inner.sent_by
+        self.run = RunningExecution(inner.run, thread, finalizer)
+        self.hitl = BlockingHITLHandler(self.run, wait_s=wait_s)
 
 
 async def _made(url: str | None, **settings: Any) -> AsyncPlacet:
     return AsyncPlacet(url, **settings)
-
-
-class _Stream:
-    """A stream of events on the client's thread, which can be ended while a step is running."""
-
-    def __init__(self, events: Any) -> None:
-        self._events = events
-        self._step: asyncio.Task[Any] | None = None
-
-    async def next(self) -> Event:
-        self._step = asyncio.current_task()
-        event: Event = await self._events.__anext__()
-        return event
-
-    async def end(self) -> None:
-        # The thread that waited for the step may have been interrupted before it could cancel the step.
-        while self._step is not None and not self._step.done():
-            self._step.cancel()
-            await asyncio.wait((self._step,), timeout=CANCEL_AGAIN_S)
-        await self._events.aclose()

@@ -1,14 +1,36 @@
 """The next moments at which something in an execution is due."""
 
-from services.domain.state import Call, Hold
+from services.domain.state import Call, Execution, Hold, Turn
 
-# Clients choose the ids of calls, and can compute those of holds. No such id has a slash, so the two never collide.
+# Clients choose the ids of calls and turns, and can compute those of holds. No such id has a slash, so these keys
+# never collide.
 CALL_PREFIX = "call/"
+TURN_PREFIX = "turn/"
+# The key in `Execution.due` of the end of a run that has nothing open.
+IDLE = "idle/"
 
 
 def due_id_of_call(call_id: str) -> str:
     """The key of a call in `Execution.due`; a hold's key is its own id."""
     return CALL_PREFIX + call_id
+
+
+def idle_due(state: Execution, at_ms: int) -> int | None:
+    """The moment (ms) at which a run is completed by itself, if nothing happens after `at_ms`."""
+    is_busy = state.open_count or state.open_turns or state.lifecycle == "paused"
+    if state.idle_ms is None or state.closed or is_busy or set(state.due) - {IDLE}:
+        return None
+    return at_ms + state.idle_ms
+
+
+def due_id_of_turn(turn_id: str) -> str:
+    """The key of a turn in `Execution.due`."""
+    return TURN_PREFIX + turn_id
+
+
+def turn_due(turn: Turn) -> int | None:
+    """The moment (ms) at which the turn's lease ends."""
+    return turn.lease_until_ms if turn.status == "claimed" else None
 
 
 def hold_due(hold: Hold) -> int | None:

@@ -21,6 +21,7 @@ from services.domain.execution.endings import closing_events
 from services.domain.execution.opening import call_hold
 from services.domain.execution.quota import editing_problem
 from services.domain.execution.requests import provided
+from services.domain.execution.turns import ended_turns
 from services.domain.execution.verdicts import denial, release, revised, verdict_event
 from services.domain.memory.memory import contradictions, with_memory
 from services.domain.policy import HoldTerms, Verdict
@@ -118,7 +119,8 @@ def halted(state: Execution, hold: Hold, call: Call | None, error: str) -> Event
     """The end of the whole run because of one hold; the ends of that hold and its call are recorded elsewhere."""
     rest = closing_events(replace(state, holds=state.holds.delete(hold.hold_id)), error, hold.call_id)
     already_closed = state.closed
-    return [] if already_closed else [*rest, ExecutionFailed(error=error, by="placet:policy")]
+    failed = ExecutionFailed(error=error, by="placet:policy")
+    return [] if already_closed else [*rest, *ended_turns(state, error), failed]
 
 
 def rolled_back(state: Execution, hold: Hold, ctx: Context) -> Events:

@@ -8,6 +8,7 @@ from schemas.events.executions import ExecutionStarted
 
 def start_digest(body: StartExecution | ExecutionStarted) -> str:
     """The digest of a start's content, to tell a repeat from a reuse."""
+    # Without the idle time: versions before it wrote none for the same request.
     return _digest(body.agent, body.user, body.workspace, body.request, body.context)
 
 
@@ -19,6 +20,11 @@ def proposal_digest(body: ProposeToolCall | ToolCallProposed) -> str:
 def result_digest(text: str) -> str:
     """The digest of a call's output or error, to tell a repeated report from a contradicting one."""
     return _digest(text)
+
+
+def text_digest(*texts: str) -> str:
+    """The digest of a message, or of a reply with its details, to tell a repeat from a reuse of its number."""
+    return _digest(*texts)
 
 
 def _digest(*parts: str) -> str:

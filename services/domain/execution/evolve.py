@@ -11,17 +11,18 @@ from services.domain.execution import (
     results,
     secrets,
     steering,
+    turns,
     verdicts,
 )
 from services.domain.execution.digests import start_digest
-from services.domain.execution.folding import Folds
+from services.domain.execution.folding import Folds, with_idle_end
 from services.domain.state import Execution
 
 
-def start(key: tuple[str, str, str], event: x.ExecutionStarted) -> Execution:
+def start(key: tuple[str, str, str], event: x.ExecutionStarted, at_ms: int = 0) -> Execution:
     """The execution that an ExecutionStarted creates."""
     tenant, project, execution_id = key
-    return Execution(
+    state = Execution(
         tenant=tenant,
         project=project,
         execution_id=execution_id,
@@ -32,13 +33,15 @@ def start(key: tuple[str, str, str], event: x.ExecutionStarted) -> Execution:
         context=event.context,
         start_digest=start_digest(event),
         started_by=event.by,
+        idle_ms=event.idle_ms,
     )
+    return with_idle_end(state, at_ms)
 
 
 def evolve(state: Execution, event: Message, at_ms: int) -> Execution:
     """The state after an event; refusals and other records without effect change nothing."""
     fold = _FOLDS.get(type(event))
-    return state if fold is None else fold(state, event, at_ms)
+    return state if fold is None else with_idle_end(fold(state, event, at_ms), at_ms)
 
 
 _FOLDS: Folds = {
@@ -51,4 +54,5 @@ _FOLDS: Folds = {
     **holds.FOLDS,
     **reservations.FOLDS,
     **secrets.FOLDS,
+    **turns.FOLDS,
 }

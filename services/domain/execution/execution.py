@@ -8,13 +8,23 @@ from schemas import command_rules as rules
 from schemas import commands as k
 from schemas.events import executions as x
 from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
-from schemas.limits import DECISION_MAX_BYTES
+from schemas.limits import DEADLINE_MAX_S, DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import PRECEDENCE, Refusal
 from services.domain.arguments import object_problem
 from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
-from services.domain.execution import calls, expiry, holds, requests, reservations, results, secrets, steering
+from services.domain.execution import (
+    calls,
+    expiry,
+    holds,
+    requests,
+    reservations,
+    results,
+    secrets,
+    steering,
+    turns,
+)
 from services.domain.execution.evolve import evolve
 from services.domain.execution.handler import Handlers
 from services.domain.execution.parked import judge_parked
@@ -62,7 +72,7 @@ def _refuse_unfit(events: Events, command: Message, ctx: Context, unfit: Refusal
 def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     if state is None:
         return _decide_nothing(command, ctx)
-    expired = with_views(state, expiry.expire(state, ctx), ctx)
+    expired = turns.with_resumed(state, with_views(state, expiry.expire(state, ctx), ctx))
     for event in expired:
         state = evolve(state, event, ctx.now_ms)
     if expiry.first_due(state, ctx.now_ms) is not None:
@@ -70,6 +80,7 @@ def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
         return expired + _not_yet(command, ctx)
     try:
         own = with_views(state, _HANDLERS[type(command)](state, command, ctx), ctx)
+        own = turns.with_resumed(state, own)
     except NotNow as error:
         own = _refuse_any(
             command, ctx, Refusal.UNAVAILABLE, f"the arguments cannot be checked now ({error}): ask again"
@@ -122,6 +133,9 @@ def _decide_nothing(command: Message, ctx: Context) -> Events:
         )
     if (problem := object_problem("context", command.context)) is not None:
         return refuse(ctx, command, *problem)
+    if command.idle_ms is not None and not 0 < command.idle_ms <= DEADLINE_MAX_S * 1000:
+        detail = f"idle_seconds must be above 0 and at most {DEADLINE_MAX_S}"
+        return refuse(ctx, command, Refusal.INVALID, detail)
     return [x.ExecutionStarted(**command.__dict__, by=ctx.actor.subject)]
 
 
@@ -145,4 +159,5 @@ _HANDLERS: Handlers = {
     **requests.HANDLERS,
     **reservations.HANDLERS,
     **secrets.HANDLERS,
+    **turns.HANDLERS,
 }

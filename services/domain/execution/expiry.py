@@ -3,9 +3,10 @@
 from schemas.canonical import parse_strict
 from schemas.events import calls as c
 from schemas.events import holds as h
+from schemas.events.executions import ExecutionCompleted
 from schemas.limits import PART_MAX_BYTES
 from services.domain.context import Context
-from services.domain.execution.deadlines import CALL_PREFIX, is_reserving
+from services.domain.execution.deadlines import CALL_PREFIX, IDLE, TURN_PREFIX, is_reserving
 from services.domain.execution.decision_content import default_problem
 from services.domain.execution.decisions import halted
 from services.domain.execution.evolve import evolve
@@ -13,6 +14,7 @@ from services.domain.execution.holds import escalation
 from services.domain.execution.requests import provided
 from services.domain.execution.reservations import settled_events
 from services.domain.execution.sizes import events_bytes
+from services.domain.execution.turns import lapsed
 from services.domain.execution.verdicts import denial, outcome_unknown_events
 from services.domain.refusals import Events
 from services.domain.state import Call, Execution, Hold
@@ -46,8 +48,12 @@ def first_due(state: Execution, now_ms: int) -> str | None:
 
 
 def _expire_one(state: Execution, subject_id: str, ctx: Context) -> Events:
+    if subject_id == IDLE:
+        return [ExecutionCompleted(result="null", by=TIMER)]
     if subject_id.startswith(CALL_PREFIX):
         return _expire_call(state, state.calls[subject_id.removeprefix(CALL_PREFIX)], ctx)
+    if subject_id.startswith(TURN_PREFIX):
+        return lapsed(state.turns[subject_id.removeprefix(TURN_PREFIX)], TIMER)
     return _expire_hold(state, state.holds[subject_id], ctx)
 
 

@@ -9,8 +9,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from schemas.message import Message
-from services.domain.execution.deadlines import call_due, due_id_of_call, hold_due, is_reserving
-from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold
+from services.domain.execution.deadlines import (
+    IDLE,
+    call_due,
+    due_id_of_call,
+    due_id_of_turn,
+    hold_due,
+    idle_due,
+    is_reserving,
+    turn_due,
+)
+from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Turn
 
 Fold = Callable[[Execution, Any, int], Execution]
 Folds = Mapping[type[Message], Fold]
@@ -36,6 +45,17 @@ def with_hold(state: Execution, hold: Hold) -> Execution:
     opened = _is_open_request(hold) - _is_open_request(state.holds.get(hold.hold_id))
     state = replace(state, holds=state.holds.set(hold.hold_id, hold), open_count=state.open_count + opened)
     return _with_due(state, hold.hold_id, hold_due(hold))
+
+
+def with_turn(state: Execution, turn: Turn) -> Execution:
+    """The state with a turn replaced, and with what is due updated."""
+    state = replace(state, turns=state.turns.set(turn.turn_id, turn))
+    return _with_due(state, due_id_of_turn(turn.turn_id), turn_due(turn))
+
+
+def with_idle_end(state: Execution, at_ms: int) -> Execution:
+    """The state with the moment at which it ends by itself, after something happened at `at_ms`."""
+    return state if state.idle_ms is None else _with_due(state, IDLE, idle_due(state, at_ms))
 
 
 def ended_as(status: Any) -> Fold:

@@ -57,7 +57,8 @@ def request(state: Execution, command: k.RequestHumanInput, ctx: Context) -> Eve
         requester=ctx.actor.subject,
         roles=(),
         quorum=1,
-        exclude_requester=True,
+        # A question is no approval: the person for whom the agent acts is the one who can answer it.
+        exclude_requester=command.kind == "permission",
         deadline_at_ms=ctx.now_ms + _timeout_ms(command),
         on_timeout="deny" if command.default is None else "default",
         default_value=command.default,

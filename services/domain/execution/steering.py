@@ -17,6 +17,7 @@ from services.domain.execution.endings import closing_events
 from services.domain.execution.folding import Fold, Folds
 from services.domain.execution.handler import Handler, Handlers
 from services.domain.execution.parked import judge_parked
+from services.domain.execution.turns import ended_turns
 from services.domain.refusals import Events, refuse
 from services.domain.state import Execution
 
@@ -55,19 +56,23 @@ def _resume(state: Execution, command: k.ResumeExecution, ctx: Context) -> Event
 
 def _cancel(state: Execution, command: k.CancelExecution, ctx: Context) -> Events:
     ended = x.ExecutionCancelled(reason=command.reason, by=ctx.actor.subject)
-    return [*closing_events(state, "execution cancelled"), ended]
+    return [*_closing(state, "execution cancelled"), ended]
 
 
 def _complete(state: Execution, command: k.CompleteExecution, ctx: Context) -> Events:
     if (malformed := json_problem(command.result)) is not None:
         return refuse(ctx, command, Refusal.MALFORMED, f"result: {malformed}")
     ended = x.ExecutionCompleted(result=command.result, by=ctx.actor.subject)
-    return [*closing_events(state, "execution completed"), ended]
+    return [*_closing(state, "execution completed"), ended]
 
 
 def _fail(state: Execution, command: k.FailExecution, ctx: Context) -> Events:
     ended = x.ExecutionFailed(error=command.error, by=ctx.actor.subject)
-    return [*closing_events(state, "execution failed"), ended]
+    return [*_closing(state, "execution failed"), ended]
+
+
+def _closing(state: Execution, reason: str) -> Events:
+    return [*closing_events(state, reason), *ended_turns(state, reason)]
 
 
 def _steering(handler: Handler, allowed: Callable[[Any, Execution], bool]) -> Handler:

@@ -123,7 +123,7 @@ def test_what_nobody_decided_leaves_no_row(history: list[Message]) -> None:
 def test_every_event_that_names_a_person_is_considered() -> None:
     decides_nothing = {
         "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
-        "LeaseRenewed",
+        "LeaseRenewed", "MessageSent", "ReplyPosted", "TurnClaimed", "TurnRenewed", "TurnYielded", "TurnEnded",
         "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
         "PrincipalPublished", "DataKeyDestroyed", "PolicyRetired",
         "RuleMade", "RuleActivated", "RuleSuspended", "RuleRevoked",

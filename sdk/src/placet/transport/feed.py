@@ -127,7 +127,7 @@ async def _sse(
         ):
             if not response.is_success:
                 await response.aread()
-                raise _refused(response)
+                raise refused(response)
             async for kind, data, last_id in parse_lines(response.aiter_lines()):
                 message = json.loads(data)
                 if kind == "error":
@@ -141,7 +141,8 @@ async def _sse(
         ) from error
 
 
-def _refused(response: httpx.Response) -> Exception:
+def refused(response: httpx.Response) -> Exception:
+    """The error for a stream that was not opened; a temporary one only ends this connection."""
     if is_passing(response.status_code):
         return ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
     try:

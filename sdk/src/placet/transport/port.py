@@ -41,6 +41,7 @@ class Request:
         waits_s: seconds for which the gateway may delay its answer on purpose.
         frame: None if the request exists only in REST.
         yaml: a body in YAML instead of JSON.
+        at_root: its path is not below `/v1`.
     """
 
     method: str
@@ -50,6 +51,7 @@ class Request:
     frame: Frame | None = None
     waits_s: float = 0.0
     yaml: str | None = None
+    at_root: bool = False
     ref: str = field(default_factory=new_id)
 
     @property

@@ -54,7 +54,8 @@ class RestTransport:
     """The `/v1` interface by httpx."""
 
     def __init__(self, url: str, token: TokenSource, patience: Patience | None = None) -> None:
-        self._url = url.rstrip("/") + "/v1"
+        self._root = url.rstrip("/")
+        self._url = f"{self._root}/v1"
         self._token = token
         self._patience = patience or Patience()
         self._opened: httpx.AsyncClient | None = None
@@ -88,7 +89,7 @@ class RestTransport:
         try:
             response = await self._client.request(
                 request.method,
-                request.path,
+                f"{self._root}{request.path}" if request.at_root else request.path,
                 params=dict(request.params),
                 headers=self._headers(request),
                 timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, self._patience.open_s)),

@@ -1,0 +1,138 @@
+"""The actions of a worker on a turn that it has taken on: each verb with its body, command and route."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field
+
+from gateway.actions.verb import Action
+from gateway.bodies import Body, ChosenId, ClientId, JsonObject, Text, read_body
+from gateway.strictjson import canonical_text
+from schemas import conversation_commands as k
+from schemas.command_rules import limit_of
+from schemas.conversation_commands import TurnOutcome
+from schemas.limits import REPLIES_MAX
+from schemas.message import Message
+
+Said = Annotated[str, Field(min_length=1, max_length=limit_of(k.SendMessage, "text"))]
+
+
+class SendMessage(Body):
+    """Send the agent of a conversation a message."""
+
+    message_id: ChosenId | None = None
+    text: Said
+
+
+class ClaimTurn(Body):
+    """Take on a turn of an agent; the attempt's id is random per process and new for each claim."""
+
+    attempt_id: ClientId
+
+
+class OfTurn(Body):
+    """What an attempt says of the turn that it has taken on."""
+
+    attempt_id: ClientId
+
+
+class RenewTurn(OfTurn):
+    """Say that the attempt still works on the turn."""
+
+
+class PostReply(OfTurn):
+    """Say something before the turn is over."""
+
+    number: Annotated[int, Field(ge=1, le=REPLIES_MAX, description="Counts the replies of the turn, from 1.")]
+    text: Annotated[
+        Text, Field(description="May be empty if there are details: then no client of the chat is shown it.")
+    ] = ""
+    details: JsonObject = Field(
+        default_factory=dict, description="What the agent keeps beside the text, for its later turns."
+    )
+
+
+class YieldTurn(OfTurn):
+    """Give the turn back. With `hold_id` it is taken on again once that hold is no longer open, else at once."""
+
+    hold_id: ClientId | None = None
+
+
+class EndTurn(OfTurn):
+    """End the turn; `reply` is the last thing that the agent says in it."""
+
+    outcome: TurnOutcome = "completed"
+    reply: Text = ""
+    error: Text = ""
+
+
+T = TypeVar("T", bound=OfTurn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnVerb(Action[T]):
+    """An action on a turn, by the command that is made from the turn's id and a body."""
+
+    command: Callable[[str, T], Message]
+
+    def read(self, given: Callable[[], dict[str, Any]]) -> T:
+        """Return the body.
+
+        Raises:
+            Problem: it is invalid.
+        """
+        return read_body(self.body, given())
+
+
+def _post(turn_id: str, body: PostReply) -> Message:
+    return k.PostReply(
+        turn_id=turn_id,
+        attempt_id=body.attempt_id,
+        number=body.number,
+        text=body.text,
+        details=canonical_text(body.details, "details"),
+    )
+
+
+# In the order of their routes.
+VERBS: tuple[TurnVerb[Any], ...] = (
+    TurnVerb(
+        name="renew",
+        operation="renewTurn",
+        says="Say that the attempt still works on the turn; accepted once half of its lease has passed.",
+        body=RenewTurn,
+        command=lambda turn_id, body: k.RenewTurn(turn_id=turn_id, attempt_id=body.attempt_id),
+    ),
+    TurnVerb(
+        name="reply",
+        operation="postReply",
+        says="Say something in the turn before it is over.",
+        body=PostReply,
+        command=_post,
+    ),
+    TurnVerb(
+        name="yield",
+        operation="yieldTurn",
+        says="Give the turn back, to be taken on again at once, or once a hold is no longer open.",
+        body=YieldTurn,
+        command=lambda turn_id, body: k.YieldTurn(
+            turn_id=turn_id, attempt_id=body.attempt_id, hold_id=body.hold_id or ""
+        ),
+    ),
+    TurnVerb(
+        name="end",
+        operation="endTurn",
+        says="End the turn.",
+        body=EndTurn,
+        command=lambda turn_id, body: k.EndTurn(
+            turn_id=turn_id,
+            attempt_id=body.attempt_id,
+            outcome=body.outcome,
+            reply=body.reply,
+            error=body.error,
+        ),
+    ),
+)

@@ -1,0 +1,165 @@
+"""/v1/executions/{id}/messages and turns: conversations, and the workers that answer in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import resources as r
+from gateway.actions.turns import VERBS, ClaimTurn, SendMessage
+from gateway.bodies import read_body
+from gateway.identity.authentication import check_acts, check_sees
+from gateway.live.turns import Agent, TurnKey
+from gateway.operations.conversations import (
+    PASSED_BY,
+    claimed_before,
+    plan_claim,
+    plan_message,
+    plan_turn_change,
+    subject_of,
+)
+from gateway.operations.executions import subject_of as execution_of
+from gateway.operations.plan import Reply
+from gateway.problems import Problem
+from gateway.rest.documented import change, operation, verb_route
+from gateway.rest.history import read_execution
+from gateway.rest.list_cursors import offset_in
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, WAIT
+from gateway.rest.request_context import RequestContext, answer, context_of
+from gateway.rest.waiting import wait_until, while_connected
+from projections.folds.turns import message_json, turn_json
+from projections.queries import resources
+from projections.queries.paging import bounded
+from projections.tables.conversations import MessageRow, TurnRow
+from projections.tables.executions import ExecutionRow
+
+router = APIRouter(prefix="/v1", tags=["conversations"])
+Context = Annotated[RequestContext, Depends(context_of)]
+
+
+@router.post(
+    "/executions/{execution_id}/messages",
+    status_code=201,
+    operation_id="sendMessage",
+    **operation({200: r.Turn, 201: r.Turn}, 404, 409, body=SendMessage, writes=True),
+)
+async def send(context: Context, execution_id: str) -> Response:
+    """Send the agent a message; the answer is the turn in which a worker of the agent will answer it."""
+    given = await context.given()
+    return await context.perform(
+        lambda: plan_message(context.gate, context.claims, execution_id, given, context.key)
+    )
+
+
+@router.get(
+    "/executions/{execution_id}/messages",
+    operation_id="listMessages",
+    **operation({200: r.Page[r.Message]}, 404, parameters=(CURSOR, LIMIT, AFTER)),
+)
+async def list_messages(context: Context, execution_id: str) -> Response:
+    """List the messages of a conversation, in order."""
+    await context.settle_after()
+    row: ExecutionRow = await context.gate.reader.read(execution_of(context.actor, execution_id))
+    check_sees(context.actor, row["agent"])
+    after, count, actor = offset_in(context.cursor()), bounded(context.limit()), context.actor
+    rows = await read_execution(
+        context,
+        execution_id,
+        lambda moment: resources.messages(
+            moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
+        ),
+    )
+    found, more = rows[:count], len(rows) > count
+    return await context.listed(found, message_json, _offset_of(found[-1]) if more else None, _offset_of)
+
+
+@router.get(
+    "/executions/{execution_id}/turns/{turn_id}",
+    operation_id="getTurn",
+    **operation({200: r.Turn}, 404, parameters=(AFTER,)),
+)
+async def get_turn(context: Context, execution_id: str, turn_id: str) -> Response:
+    """Get a turn as it is now."""
+    await context.settle_after()
+    row: TurnRow = await context.gate.reader.read(subject_of(context.actor, execution_id, turn_id))
+    check_sees(context.actor, row["agent"])
+    return answer(context.gate.json(turn_json(row)))
+
+
+@router.post(
+    "/agents/{agent}/turns/claim",
+    operation_id="claimTurn",
+    **operation({200: r.ClaimedTurn}, 404, 409, body=ClaimTurn, parameters=(WAIT,)),
+)
+async def claim(context: Context, agent: str) -> Response:
+    """Take on the agent's turn that has waited longest; with `wait`, as soon as there is one."""
+    wait_s = context.seconds(WAIT)
+    given = await context.given()
+    check_acts(context.actor, agent)
+    body = read_body(ClaimTurn, given())
+    place = Agent(context.actor.tenant, context.actor.project, agent)
+    until_s = asyncio.get_running_loop().time() + wait_s
+    if (earlier := claimed_before(context.gate, place, body.attempt_id)) is not None:
+        return await _claimed(context, earlier, body)
+    while (turn := await _next(context, place, until_s)) is not None:
+        try:
+            return await _claimed(context, turn, body)
+        except Problem as problem:
+            if problem.code not in PASSED_BY:
+                raise
+        finally:
+            context.gate.live.cache.turns.give_back(turn)
+    return answer(Reply(200, b'{"turn":null}'))
+
+
+async def _claimed(context: RequestContext, turn: TurnKey, body: ClaimTurn) -> Response:
+    return await context.perform(lambda: plan_claim(context.gate, context.actor, turn, body))
+
+
+async def _next(context: RequestContext, agent: Agent, until_s: float) -> TurnKey | None:
+    """Reserve a turn for this worker; None if there is none in time. The caller gives it back."""
+    live, found = context.gate.live, list[TurnKey]()
+
+    def is_paused(key: bytes) -> bool:
+        execution: ExecutionRow | None = live.cache.executions.get(key)
+        return execution is not None and execution["lifecycle"] == "paused"
+
+    def is_reserved() -> bool:
+        if not found and (turn := live.cache.turns.reserve(agent, is_paused)) is not None:
+            found.append(turn)
+        return bool(found)
+
+    try:
+        wait_s = until_s - asyncio.get_running_loop().time()
+        await while_connected(context.request, wait_until(context, agent, is_reserved, wait_s))
+    except BaseException:
+        for turn in found:
+            live.cache.turns.give_back(turn)
+        raise
+    return found[0] if found else None
+
+
+def _offset_of(row: MessageRow) -> str:
+    return str(row["log_offset"])
+
+
+def _change(verb: str) -> Callable[[RequestContext, str, str], Awaitable[Response]]:
+    async def change_turn(context: Context, execution_id: str, turn_id: str) -> Response:
+        given = await context.given()
+        return await context.perform(
+            lambda: plan_turn_change(
+                context.gate, context.claims, execution_id, turn_id, verb, given, context.key
+            )
+        )
+
+    return change_turn
+
+
+for _verb in VERBS:
+    verb_route(router, "/executions/{execution_id}/turns/{turn_id}", _verb, change(r.Turn, _verb.body))(
+        _change(_verb.name)
+    )

@@ -1,0 +1,98 @@
+"""The checker's own model of a conversation: turns in their order, one attempt at each at a time, each ended once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ops.checker.calls import RunSeen
+from ops.checker.facts import Fact
+from ops.checker.turn_seen import TurnSeen
+
+# Event → the states of its turn in which it may be recorded. "" is a turn that does not exist yet.
+PERMITTED_TURNS: dict[str, frozenset[str]] = {
+    "MessageSent": frozenset({""}),
+    "TurnClaimed": frozenset({"waiting"}),
+    "TurnRenewed": frozenset({"claimed"}),
+    "ReplyPosted": frozenset({"claimed"}),
+    "TurnYielded": frozenset({"claimed"}),
+    "TurnResumed": frozenset({"suspended"}),
+    "TurnEnded": frozenset({"waiting", "claimed", "suspended"}),
+}
+
+
+def turn_event(run: RunSeen, fact: Fact) -> None:
+    """Take an event about a turn."""
+    name = fact.body.turn_id
+    turn = run.turns.setdefault(name, TurnSeen())
+    if turn.state not in PERMITTED_TURNS[fact.type]:
+        run.say("I4", fact, f"{fact.type} of a turn that is {turn.state!r}", name)
+    _STEPS[fact.type](run, turn, fact)
+
+
+def _sent(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    turn.state = "waiting"
+    run.facts.open_turns.append(fact.body.turn_id)
+
+
+def _claimed(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    if run.facts.open_turns[:1] != [fact.body.turn_id]:
+        run.say("I4", fact, "a turn was taken on before an earlier one had ended", *run.facts.open_turns[:1])
+    if run.facts.state == "paused":
+        run.say("I5", fact, "a turn was taken on in an execution that is paused")
+    if fact.body.attempt_id == turn.attempt_id:
+        run.say("I3", fact, "an attempt took a turn on twice", fact.body.attempt_id)
+    turn.state, turn.attempt_id, turn.by = "claimed", fact.body.attempt_id, fact.body.by
+    turn.lease_until_ms = fact.body.lease_until_ms
+
+
+def _renewed(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    _check_attempt(run, turn, fact)
+    turn.lease_until_ms = fact.body.lease_until_ms
+
+
+def _posted(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    _check_attempt(run, turn, fact)
+    if fact.body.number != turn.replies + 1:
+        run.say("I6", fact, "a reply's number does not follow the last one", turn.replies, fact.body.number)
+    turn.replies = fact.body.number
+
+
+def _yielded(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    lapsed = fact.body.cause == "lease"
+    if lapsed and fact.at_ms < turn.lease_until_ms:
+        run.say("I5", fact, "a turn's lease ended early", turn.lease_until_ms, fact.at_ms)
+    turn.state = "suspended" if fact.body.cause == "waiting" else "waiting"
+    turn.hold_id = fact.body.hold_id
+
+
+def _resumed(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    hold = run.holds.get(turn.hold_id)
+    if hold is None or hold.state == "open" or fact.body.hold_id != turn.hold_id:
+        run.say("I4", fact, "a turn resumed before the hold that it waits for had ended", turn.hold_id)
+    turn.state, turn.hold_id = "waiting", ""
+
+
+def _ended(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    if fact.body.outcome == "completed":
+        _check_attempt(run, turn, fact)
+    turn.state = fact.body.outcome
+    run.facts.open_turns.remove(fact.body.turn_id)
+
+
+def _check_attempt(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
+    named = getattr(fact.body, "attempt_id", turn.attempt_id)
+    if named != turn.attempt_id or fact.body.by != turn.by:
+        run.say("I3", fact, "another attempt than the one that works on the turn", named, fact.body.by)
+    if fact.at_ms >= turn.lease_until_ms:
+        run.say("I5", fact, "an attempt acted after its lease had ended", turn.lease_until_ms, fact.at_ms)
+
+
+_STEPS: dict[str, Callable[[RunSeen, TurnSeen, Fact], None]] = {
+    "MessageSent": _sent,
+    "TurnClaimed": _claimed,
+    "TurnRenewed": _renewed,
+    "ReplyPosted": _posted,
+    "TurnYielded": _yielded,
+    "TurnResumed": _resumed,
+    "TurnEnded": _ended,
+}

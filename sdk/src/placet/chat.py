@@ -1,0 +1,157 @@
+"""The user's side of a conversation: a message, and the stream of the agent's answer, across reconnects."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from placet import asks
+from placet.channel import Channel
+from placet.chat_models import ChatEvent, ChatMessage
+from placet.config import shown_address
+from placet.errors import Unreachable, refusal
+from placet.ids import check_chosen_id, check_id, new_id
+from placet.models import Object, Page
+from placet.transport.bearer import bearer_headers
+from placet.transport.feed import refused
+from placet.transport.port import ConnectionLost, Patience, TokenSource
+from placet.transport.rest import http_client
+from placet.transport.retry import delays
+from placet.transport.sse import parse_lines
+
+_ENDS = frozenset({"complete", "error"})
+
+
+@dataclass(frozen=True)
+class AsyncConversations:
+    """Conversations with agents."""
+
+    channel: Channel
+    url: str = field(repr=False)
+    token: TokenSource = field(repr=False)
+    patience: Patience
+    agent: str | None = None
+
+    def chat(
+        self,
+        message: str,
+        *,
+        conversation_id: str | None = None,
+        agent: str | None = None,
+        message_id: str | None = None,
+        user: str | None = None,
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Send an agent a message and follow its answer, which ends with the event complete or error.
+
+        Args:
+            message: the text.
+            conversation_id: to go on with a conversation; each event names it.
+            agent: the agent of a new conversation; by default the client's.
+            message_id: the same id is the same message, which is answered once.
+            user: the user for whom a new conversation's agent works, as the token permits.
+
+        Raises:
+            Refused: the message was not accepted.
+            Unreachable: no gateway answered for too long.
+        """
+        body = {
+            "message": message,
+            "message_id": check_chosen_id(message_id or new_id(), "message id"),
+            "conversation_id": check_chosen_id(conversation_id or new_id(), "conversation id"),
+            "agent": agent or (self.agent if conversation_id is None else None),
+            "user": user,
+        }
+        sent = {name: value for name, value in body.items() if value is not None}
+        return self._events("POST", {"json": sent}, None)
+
+    async def respond(
+        self, request_id: str, response: Any, *, conversation_id: str | None = None, feedback: str = ""
+    ) -> Object:
+        """Answer an agent's question; None rejects it, with `feedback`.
+
+        Returns:
+            `status`, and the `conversation_id` and `message_id` of the turn that waited for the answer, if one did.
+        """
+        answer: Object = await self.channel.ask(asks.respond(request_id, response, conversation_id, feedback))
+        return answer
+
+    async def continue_chat(
+        self, request_id: str, response: Any, *, conversation_id: str | None = None, feedback: str = ""
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Answer an agent's question, and follow the turn that waited for the answer; no event if none did."""
+        told = await self.respond(request_id, response, conversation_id=conversation_id, feedback=feedback)
+        if told.get("message_id") is None:
+            return
+        where = {"conversation_id": told["conversation_id"], "message_id": told["message_id"]}
+        async for event in self._events("GET", {"params": where}, told.get("cursor")):
+            yield event
+
+    def follow(
+        self, conversation_id: str, *, message_id: str | None = None, cursor: str | None = None
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Follow a conversation without sending anything: one turn to its end, or without one all of them.
+
+        Args:
+            conversation_id: the conversation.
+            message_id: the message whose answer is followed.
+            cursor: of the last event seen.
+        """
+        params = {"conversation_id": check_id(conversation_id, "conversation id")}
+        if message_id is not None:
+            params["message_id"] = check_id(message_id, "message id")
+        return self._events("GET", {"params": params}, cursor)
+
+    async def messages(self, conversation_id: str, *, cursor: str | None = None) -> Page[ChatMessage]:
+        """The messages of a conversation, in order."""
+        return await self.channel.page(ChatMessage, asks.list_messages(conversation_id, cursor))
+
+    async def _events(
+        self, method: str, request: Mapping[str, Any], cursor: str | None
+    ) -> AsyncGenerator[ChatEvent, None]:
+        clock = asyncio.get_running_loop().time
+        heard_at, heard, pauses = clock(), False, delays(self.patience)
+        while True:
+            try:
+                async for event in self._connection(method, request, cursor):
+                    heard_at, heard, pauses = clock(), True, delays(self.patience)
+                    cursor = event.cursor or cursor
+                    yield event
+                    if event.type in _ENDS and event.body.get("code") != "unavailable":
+                        return
+            except ConnectionLost as lost:
+                patience_s = self.patience.outage_s if heard else self.patience.request_s
+                if clock() - heard_at >= patience_s:
+                    raise Unreachable(str(lost)) from lost
+            await asyncio.sleep(next(pauses))
+
+    async def _connection(
+        self, method: str, request: Mapping[str, Any], cursor: str | None
+    ) -> AsyncGenerator[ChatEvent, None]:
+        headers = {**bearer_headers(self.token), "Accept": "text/event-stream"}
+        if cursor is not None:
+            headers["Last-Event-ID"] = cursor
+        timeout = httpx.Timeout(self.patience.open_s, read=None)
+        try:
+            async with (
+                http_client(self.url, timeout=timeout) as client,
+                client.stream(method, f"{self.url}/agent/chat", headers=headers, **request) as response,
+            ):
+                if not response.is_success:
+                    await response.aread()
+                    raise refused(response)
+                async for kind, data, last_id in parse_lines(response.aiter_lines()):
+                    yield _event(kind, json.loads(data), last_id)
+        except httpx.RequestError as error:
+            what = error or type(error).__name__
+            raise ConnectionLost(f"{shown_address(self.url)} is not reachable ({what})") from error
+
+
+def _event(kind: str, body: Mapping[str, Any], cursor: str) -> ChatEvent:
+    if kind == "error" and body.get("code") == "unauthenticated":
+        raise refusal(401, body)
+    return ChatEvent(kind, cursor, body)

@@ -1,0 +1,55 @@
+"""The resources of conversations, as frozen dataclasses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from placet.models import Object
+
+
+@dataclass(frozen=True)
+class ChatEvent:
+    """One event of a chat: message, tool_call, hitl_requested, hitl_resolved, complete or error.
+
+    Attributes:
+        type: what it is.
+        cursor: where to go on after it; empty for an event that is sent again.
+        body: its content.
+    """
+
+    type: str
+    cursor: str = ""
+    body: Object = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """A message of a conversation: of role `user`, or a reply of role `assistant`, counted from 1 in its turn."""
+
+    turn_id: str
+    role: str
+    text: str
+    number: int = 0
+    details: Object = field(default_factory=dict)
+    by: str = ""
+    at: datetime | None = None
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ClaimedTurn:
+    """A turn that a worker has taken on; `replies` is the number of replies that earlier attempts posted."""
+
+    conversation_id: str
+    turn_id: str
+    attempt_id: str
+    agent: str = ""
+    text: str = ""
+    sent_by: str = ""
+    replies: int = 0
+    claims: int = 0
+    lease_until: datetime | None = None
+    lease_seconds: float = 30.0
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)

@@ -1,0 +1,175 @@
+"""`placet agent run` and `openai`: workers that answer the messages to agents."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from placet.cli.plugins import new_group
+from placet.cli.session import Settings, console, read_text
+from placet.errors import PlacetError
+
+if TYPE_CHECKING:
+    from placet.client import AsyncPlacet
+    from placet.sync import Placet
+
+app = new_group("agent", help="Workers that answer the messages to agents.", no_args_is_help=True)
+Concurrency = Annotated[int, typer.Option(min=1, max=1_000, help="How many turns run at once.")]
+Wait = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Seconds for which a turn waits for a person before it is given back until there is an answer. "
+        "[default: as long as the question waits]",
+    ),
+]
+
+
+class NotInstalled(PlacetError):
+    """The packages of this agent are missing."""
+
+
+@app.callback()
+def agent() -> None:
+    """Workers that answer the messages to agents."""
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    modules: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODULE…", help="Such as billing.agents; the current directory is searched too."
+        ),
+    ],
+    concurrency: Concurrency = 16,
+    wait: Wait = None,
+) -> None:
+    """Answer the messages to the agents whose functions Python modules register with @placet.agent."""
+    from placet.agents import REGISTERED
+
+    for module in modules:
+        _imported(module)
+    if not REGISTERED:
+        raise typer.BadParameter(
+            'no function there is decorated with @placet.agent("name")', param_hint="MODULE"
+        )
+    _told(", ".join(sorted(REGISTERED)))
+    with _client(context) as placet, _stopped_by_sigterm():
+        placet.serve(concurrency=concurrency, wait_s=wait)
+
+
+@app.command("openai")
+def on_openai(
+    context: typer.Context,
+    name: Annotated[str, typer.Option("--agent", help="The agent's name.")],
+    model: Annotated[str, typer.Option(help="The model's name at the endpoint.")],
+    base_url: Annotated[
+        str | None, typer.Option(help="The endpoint, such as http://127.0.0.1:11434/v1. [default: OpenAI's]")
+    ] = None,
+    key_variable: Annotated[
+        str, typer.Option("--key-variable", help="The environment variable with the endpoint's key.")
+    ] = "OPENAI_API_KEY",
+    system: Annotated[Path | None, typer.Option(help="A file with the instructions for the model.")] = None,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option(help="A Python module whose gated functions the model can call; may be repeated."),
+    ] = None,
+    concurrency: Concurrency = 16,
+    wait: Wait = None,
+) -> None:
+    """Answer the messages to an agent by a model at an OpenAI-compatible endpoint."""
+    try:
+        from openai import AsyncOpenAI
+
+        from placet.openai_agent import OpenAIAgent
+    except ImportError as error:
+        raise NotInstalled(
+            f"this agent needs more packages ({error}): pip install 'placet[openai]'"
+        ) from error
+    key = os.environ.get(key_variable)
+    if not key:
+        raise typer.BadParameter(
+            f"{key_variable} is not set: it is the endpoint's key (any text where none is needed)",
+            param_hint="--key-variable",
+        )
+    functions = [function for module in tools or () for function in _gated(module)]
+    instructions = "" if system is None else read_text(system, "--system")
+    _told(name)
+
+    async def serve() -> None:
+        async with AsyncOpenAI(base_url=base_url, api_key=key) as endpoint, _async_client(context) as placet:
+            made = OpenAIAgent(model, client=endpoint, system=instructions, tools=functions)
+            await placet.serve({name: made.answer}, concurrency=concurrency, wait_s=wait)
+
+    with _stopped_by_sigterm():
+        asyncio.run(serve())
+
+
+def _told(names: str) -> None:
+    console(stderr=True).print(
+        f"answering messages to {names}; Ctrl-C stops, and gives back what is under way"
+    )
+
+
+def _client(context: typer.Context) -> Placet:
+    from placet.sync import Placet
+
+    settings = context.find_object(Settings) or Settings()
+    return Placet(settings.url, token=settings.token, project=settings.project)
+
+
+def _async_client(context: typer.Context) -> AsyncPlacet:
+    from placet.client import AsyncPlacet
+
+    settings = context.find_object(Settings) or Settings()
+    return AsyncPlacet(settings.url, token=settings.token, project=settings.project)
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """Within this context SIGTERM interrupts like Ctrl-C, so that turns are given back."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _imported(module: str) -> dict[str, Any]:
+    """The names in a module.
+
+    Raises:
+        typer.BadParameter: it cannot be imported.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return vars(import_module(module))
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise typer.BadParameter(f"{module} cannot be imported: {why}", param_hint="MODULE") from error
+
+
+def _gated(module: str) -> Sequence[Callable[..., Any]]:
+    from placet.registering import DECLARED
+
+    found = {id(one): one for one in _imported(module).values() if hasattr(one, DECLARED)}
+    if not found:
+        raise typer.BadParameter(f"no function in {module} is gated", param_hint="--tools")
+    return list(found.values())

@@ -1,0 +1,180 @@
+"""An agent on any endpoint with OpenAI's chat completions: its model answers the messages of a conversation.
+
+Each answer of the model is posted as a reply, with the messages that it consists of in the reply's `details`
+(`MESSAGES`), before anything that it asks for is done. So a process that takes the turn on after another one
+continues with the model's recorded answers, and makes the same calls, which return what they returned before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from openai import AsyncOpenAI, OpenAIError
+
+from placet.chat_models import ChatMessage
+from placet.errors import PlacetError
+from placet.registering import declared, definition_of
+from placet.turn import AsyncTurn
+
+Message = dict[str, Any]
+MESSAGES = "openai_messages"
+STEPS_MAX = 25
+ASK = "ask_human"
+ASK_TOOL: Message = {
+    "type": "function",
+    "function": {
+        "name": ASK,
+        "description": "Ask the person something that you need to know, and wait for the answer.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "question": {"type": "string"},
+                "options": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["question"],
+        },
+    },
+}
+
+
+class ModelFailed(PlacetError):
+    """The model's endpoint refused the request, or did not answer in time."""
+
+
+class OpenAIAgent:
+    """Answers messages by a model; register it with `placet.agent(name)(OpenAIAgent(…).answer)`."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        client: AsyncOpenAI,
+        system: str = "",
+        tools: Sequence[Callable[..., Any]] = (),
+        steps_max: int = STEPS_MAX,
+    ) -> None:
+        """Prepare an agent.
+
+        Args:
+            model: its name at the endpoint.
+            client: of the endpoint, with its address and key.
+            system: the instructions that come before every conversation.
+            tools: the functions that the model can call, each decorated with `placet.gated`.
+            steps_max: how many answers of the model one turn may take.
+
+        Raises:
+            TypeError: a tool is not gated.
+        """
+        self._model = model
+        self._client = client
+        self._system = system
+        self._described = [ASK_TOOL, *map(_described, tools)]
+        self._tools = {
+            one["function"]["name"]: tool for one, tool in zip(self._described[1:], tools, strict=True)
+        }
+        self._steps_max = steps_max
+
+    async def answer(self, turn: AsyncTurn) -> None:
+        """Answer one message.
+
+        Raises:
+            ModelFailed: the model's endpoint did not answer, or the model came to no end.
+        """
+        messages, recorded = await self._so_far(turn)
+        results: list[Message] = []
+        for _ in range(self._steps_max):
+            new = recorded.pop(0) if recorded else [*results, await self._asked([*messages, *results])]
+            said = new[-1]
+            await turn.say(said.get("content") or "", **{MESSAGES: new})
+            messages += new
+            calls = said.get("tool_calls")
+            if not calls:
+                return
+            results = [await self._called(turn, call) for call in calls]
+        raise ModelFailed(f"the model {self._model} came to no end in {self._steps_max} answers")
+
+    async def _so_far(self, turn: AsyncTurn) -> tuple[list[Message], list[list[Message]]]:
+        """The conversation up to this turn's message, and the model's answers in this turn that are recorded."""
+        messages: list[Message] = [{"role": "system", "content": self._system}] if self._system else []
+        recorded: list[list[Message]] = []
+        is_over = False
+        for one in await turn.history():
+            is_ours = one.turn_id == turn.turn_id
+            if one.role == "user":
+                # Messages that came later are answered in turns of their own.
+                if not is_over:
+                    messages.append({"role": "user", "content": one.text})
+                is_over = is_over or is_ours
+            elif is_ours:
+                recorded.append(_recorded(one))
+            else:
+                messages += _recorded(one)
+        return messages, recorded
+
+    async def _asked(self, messages: list[Message]) -> Message:
+        """The model's next answer, as a message."""
+        try:
+            answer = await self._client.chat.completions.create(
+                model=self._model,
+                messages=messages,  # type: ignore[arg-type]
+                tools=self._described,  # type: ignore[arg-type]
+            )
+        except OpenAIError as error:
+            raise ModelFailed(f"the model {self._model} did not answer: {error}") from error
+        if not answer.choices:
+            raise ModelFailed(f"the model {self._model} answered without a message")
+        said = answer.choices[0].message
+        message: Message = {"role": "assistant", "content": said.content}
+        if said.tool_calls:
+            message["tool_calls"] = [call.model_dump(mode="json") for call in said.tool_calls]
+        return message
+
+    async def _called(self, turn: AsyncTurn, call: Mapping[str, Any]) -> Message:
+        """Do what the model asks for; the result, also a refusal, is a message for the model."""
+        function = call["function"]
+        try:
+            content = await self._result(turn, function["name"], function["arguments"])
+        except (TypeError, ValueError) as error:
+            content = f"error: {error}"
+        except PlacetError as error:
+            if error.acts != "stop":
+                raise
+            content = f"error: {error}"
+        return {"role": "tool", "tool_call_id": call["id"], "content": content}
+
+    async def _result(self, turn: AsyncTurn, name: str, arguments: str) -> str:
+        given = json.loads(arguments or "{}")
+        if not isinstance(given, dict):
+            raise TypeError("the arguments are not an object")
+        if name == ASK:
+            return await _asked_person(turn, given)
+        if name not in self._tools:
+            raise ValueError(f"there is no tool {name}")
+        found = await self._tools[name](**given)
+        return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+
+
+async def _asked_person(turn: AsyncTurn, given: Mapping[str, Any]) -> str:
+    question, options = given.get("question"), given.get("options", [])
+    if not isinstance(question, str) or not isinstance(options, list):
+        raise TypeError("question is a text, and options are a list")
+    return str(await turn.hitl.request_clarification(question, options=options))
+
+
+def _recorded(one: ChatMessage) -> list[Message]:
+    found = one.details.get(MESSAGES)
+    return found if isinstance(found, list) else [{"role": "assistant", "content": one.text}]
+
+
+def _described(tool: Callable[..., Any]) -> Message:
+    definition = definition_of(*declared(tool))
+    return {
+        "type": "function",
+        "function": {
+            "name": definition["name"],
+            "description": definition.get("description", definition["name"]),
+            "parameters": definition["inputSchema"],
+        },
+    }

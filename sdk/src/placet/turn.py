@@ -1,0 +1,70 @@
+"""The agent's side of a conversation: one turn, as an agent's function has it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import Any
+
+from placet import asks
+from placet.channel import Channel
+from placet.chat_models import ChatMessage, ClaimedTurn
+from placet.execution import AsyncExecution
+from placet.hitl import HITLHandler
+
+AgentFunction = Callable[["AsyncTurn"], Awaitable[str | None]]
+
+
+class AsyncTurn:
+    """One message to an agent, and what the agent does about it.
+
+    Another process takes the turn on if this one is lost, and calls the agent's function again from its beginning:
+    questions that were answered return their answers, gated functions that ran return their results without running
+    again, and what was said is not said twice.
+
+    Attributes:
+        conversation_id: the conversation, which is also the id of its execution.
+        turn_id: the message's id.
+        message: its text.
+        sent_by: who sent it.
+        run: the execution: `run.gated`, `run.ask`, `run.ask_env`.
+    """
+
+    def __init__(
+        self, channel: Channel, agent: str, claimed: ClaimedTurn, wait_s: float | None = None
+    ) -> None:
+        self.conversation_id = claimed.conversation_id
+        self.turn_id = claimed.turn_id
+        self.message = claimed.text
+        self.sent_by = claimed.sent_by
+        self.claimed = claimed
+        # Equal calls in two turns are two calls.
+        numbering = f"{claimed.conversation_id}/{claimed.turn_id}"
+        self.run = AsyncExecution(channel, agent, claimed.conversation_id, {}, numbering)
+        self._wait_s = wait_s
+        self._channel = channel
+        self._said = 0
+
+    @cached_property
+    def hitl(self) -> HITLHandler:
+        """Questions to people as functions, within this turn."""
+        return HITLHandler(self.run, wait_s=self._wait_s)
+
+    async def say(self, /, text: str, **details: Any) -> None:
+        """Say something before the turn is over; `details` are kept beside it, for the agent's later turns."""
+        self._said += 1
+        if self._said > self.claimed.replies:
+            await self._channel.ask(asks.post_reply(self.claimed, self._said, text, details))
+
+    async def history(self) -> list[ChatMessage]:
+        """All messages of the conversation so far, in order; the last one of role `user` may be a later turn's."""
+        found: list[ChatMessage] = []
+        cursor: str | None = None
+        while True:
+            page = await self._channel.page(
+                ChatMessage, asks.list_messages(self.conversation_id, cursor, self.claimed.cursor)
+            )
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return found

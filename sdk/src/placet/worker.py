@@ -1,0 +1,176 @@
+"""Workers: they take on the turns of agents, one attempt at a time, and run the agents' functions.
+
+For each turn, in this order:
+1. it is claimed under a fresh attempt id, which gives a lease; the lease is renewed while the function runs;
+2. the agent's function runs;
+3. what it returned is the last reply, and the turn is completed; what it raised fails the turn, unless a person has
+   to answer first (`HITLPending`, `StillHeld`): then the turn is given back until then.
+If the process is lost, the lease ends, and another worker takes the turn on. If it is stopped, it gives its turns
+back at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from placet import asks
+from placet.channel import Channel
+from placet.chat_models import ClaimedTurn
+from placet.errors import (
+    AlreadyConsumed,
+    ExecutionClosed,
+    HITLPending,
+    NotReleased,
+    PlacetError,
+    QuotaExceeded,
+    Refused,
+    StillHeld,
+    Unavailable,
+    Unreachable,
+)
+from placet.gate import MOST_ERROR_CHARS
+from placet.gated import current_run
+from placet.ids import attempt_id as new_attempt_id
+from placet.lease import RENEW_AFTER
+from placet.parsing import parse
+from placet.recording import recordable_failure
+from placet.transport.port import Patience, Request
+from placet.transport.retry import delays
+from placet.turn import AgentFunction, AsyncTurn
+
+_log = logging.getLogger(__name__)
+CLAIM_WAIT_S = 30.0
+GIVE_BACK_S = 5.0
+# Errors after which the same turn can be tried again: nobody has decided anything.
+_PASSING = (Unreachable, Unavailable, QuotaExceeded)
+
+
+class Worker:
+    """Takes on the turns of some agents, at most `concurrency` at once."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        agents: Mapping[str, AgentFunction],
+        *,
+        concurrency: int,
+        wait_s: float | None,
+        patience: Patience,
+    ) -> None:
+        self._channel = channel
+        self._agents = agents
+        self._free = asyncio.Semaphore(concurrency)
+        self._wait_s = wait_s
+        self._patience = patience
+        self._working: set[asyncio.Task[None]] = set()
+
+    async def serve(self) -> None:
+        """Work until cancelled; then every turn under way is given back."""
+        claiming = [asyncio.create_task(self._claim(name)) for name in self._agents]
+        try:
+            await asyncio.gather(*claiming)
+        finally:
+            for task in (*claiming, *self._working):
+                task.cancel()
+            await asyncio.gather(*claiming, *self._working, return_exceptions=True)
+
+    async def _claim(self, agent: str) -> None:
+        pauses = delays(self._patience)
+        while True:
+            await self._free.acquire()
+            try:
+                turn = await self._next(agent)
+            except _PASSING as error:
+                self._free.release()
+                _log.warning("no turn of %s could be claimed, trying again: %s", agent, error)
+                await asyncio.sleep(next(pauses))
+                continue
+            except BaseException:
+                self._free.release()
+                raise
+            pauses = delays(self._patience)
+            if turn is None:
+                self._free.release()
+                continue
+            task = asyncio.create_task(self._work(agent, turn))
+            self._working.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._working.discard(task)
+        self._free.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a turn was left as it is: %s", error, exc_info=error)
+
+    async def _next(self, agent: str) -> ClaimedTurn | None:
+        answer = await self._channel.ask(asks.claim_turn(agent, new_attempt_id(), CLAIM_WAIT_S))
+        found = answer.get("turn")
+        if found is None:
+            return None
+        more = {"cursor": answer.get("cursor", ""), "lease_seconds": answer.get("lease_seconds")}
+        return parse(ClaimedTurn, {**found, **more})
+
+    async def _work(self, agent: str, claimed: ClaimedTurn) -> None:
+        turn = AsyncTurn(self._channel, agent, claimed, self._wait_s)
+        running = asyncio.create_task(self._run(agent, turn))
+        renewing = asyncio.create_task(self._renew(claimed, running))
+        try:
+            said = await running
+        except asyncio.CancelledError:
+            if not renewing.done():
+                # This worker is being stopped. A lost lease cancels the function, too: then nothing is given back.
+                async with asyncio.timeout(GIVE_BACK_S):
+                    await self._tell(asks.yield_turn(claimed, None))
+                raise
+        except Exception as error:
+            await self._failed(claimed, error)
+        else:
+            await self._tell(asks.end_turn(claimed, "completed", reply=said or ""))
+        finally:
+            running.cancel()
+            renewing.cancel()
+
+    async def _run(self, agent: str, turn: AsyncTurn) -> str | None:
+        token = current_run.set(turn.run)
+        try:
+            return await self._agents[agent](turn)
+        finally:
+            current_run.reset(token)
+
+    async def _renew(self, claimed: ClaimedTurn, running: asyncio.Task[str | None]) -> None:
+        """Renew the lease; if that is refused, end the function: another attempt may work on the turn."""
+        while True:
+            await asyncio.sleep(claimed.lease_seconds * RENEW_AFTER)
+            try:
+                await self._channel.ask(asks.renew_turn(claimed))
+            except _PASSING as error:
+                _log.warning("the lease of a turn was not renewed, trying again: %s", error)
+            except Refused as error:
+                _log.warning("a turn was lost: %s", error)
+                running.cancel()
+                return
+
+    async def _failed(self, claimed: ClaimedTurn, error: Exception) -> None:
+        if isinstance(error, HITLPending):
+            await self._tell(asks.yield_turn(claimed, error.request.hold_id))
+        elif isinstance(error, StillHeld):
+            hold_id = error.call.hold_id if error.call.pending else None
+            await self._tell(asks.yield_turn(claimed, hold_id))
+        elif isinstance(error, ExecutionClosed):
+            _log.info("the conversation %s has ended", claimed.conversation_id)
+        elif isinstance(error, PlacetError) and error.acts == "retry":
+            _log.warning("a turn of %s is given back: %s", claimed.agent, error)
+            await self._tell(asks.yield_turn(claimed, None))
+        else:
+            _log.error("the agent %s failed", claimed.agent, exc_info=error)
+            told = recordable_failure(error, await self._channel.is_exposed())
+            await self._tell(asks.end_turn(claimed, "failed", error=told.value[:MOST_ERROR_CHARS]))
+
+    async def _tell(self, request: Request) -> None:
+        """Report what became of a turn; one that another attempt has taken on, or that is over, is left alone."""
+        try:
+            await self._channel.ask(request)
+        except (AlreadyConsumed, NotReleased, ExecutionClosed) as error:
+            _log.warning("a turn was taken from this worker: %s", error)

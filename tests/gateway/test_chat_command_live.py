@@ -1,0 +1,109 @@
+"""`placet agent run` and `placet chat` as processes: a worker of a module's agents, and a conversation with one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.gateway.conftest import Doors
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+PLACET = [str(Path(sys.executable).with_name("placet"))]
+MODULE = """
+import placet
+
+@placet.agent("{name}")
+def answer(turn):
+    if turn.message == "fail":
+        raise ValueError("no such invoice")
+    turn.say("One moment.")
+    if turn.message == "ask":
+        return "You said " + str(turn.hitl.request_clarification("Which one?"))
+    return turn.message.upper() + " of " + turn.history()[0].text
+"""
+
+
+@pytest.fixture
+def name() -> str:
+    return f"terminal-{uuid4().hex[:8]}"
+
+
+def environment(doors: Doors, name: str) -> dict[str, str]:
+    token = doors.token(f"{name}-worker", "agent", agent=name)
+    return {**os.environ, "PLACET_URL": doors.url, "PLACET_TOKEN": token, "COLUMNS": "200"}
+
+
+def run(doors: Doors, name: str, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PLACET, *words],
+        env=environment(doors, name),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+@contextmanager
+def worker(doors: Doors, name: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
+    (directory / "clerks.py").write_text(MODULE.format(name=name))
+    with subprocess.Popen(
+        [*PLACET, "agent", "run", "clerks"],
+        env=environment(doors, name),
+        cwd=directory,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert f"answering messages to {name}" in process.stderr.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_path: Path) -> None:
+    with worker(doors, name, tmp_path) as process:
+        said = run(doors, name, "chat", "hello", "--agent", name, "--conversation", f"c-{name}")
+        assert (said.returncode, said.stdout) == (0, "One moment.\nHELLO of hello\n"), said.stderr
+        assert f"conversation c-{name}" in said.stderr
+        more = run(doors, name, "chat", "bye", "--conversation", f"c-{name}", "--json")
+        events = [json.loads(line) for line in more.stdout.splitlines()]
+        assert [event["event"] for event in events] == ["message", "message", "complete"]
+        assert events[1]["data"]["text"] == "BYE of hello"
+        failed = run(doors, name, "chat", "fail", "--conversation", f"c-{name}")
+        assert (failed.returncode, failed.stdout) == (1, "")
+        assert "ValueError: no such invoice" in failed.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 130
+
+
+def test_wrong_use_is_told(doors: Doors, name: str, tmp_path: Path) -> None:
+    for words, told in (
+        (("chat", "hello"), "name the agent, or a conversation"),
+        (("chat", "--agent", name), "there is no terminal to ask at"),
+        (("agent", "run", "no_such_module"), "no_such_module cannot be imported"),
+        (("agent", "run", "json"), "no function there is decorated"),
+        (
+            ("agent", "openai", "--agent", name, "--model", "m", "--key-variable", "NO_KEY"),
+            "NO_KEY is not set",
+        ),
+    ):
+        found = run(doors, name, *words, cwd=tmp_path)
+        assert found.returncode == 2, found.stderr
+        assert told in " ".join(found.stderr.replace("│", " ").split())
+    unknown = run(doors, name, "chat", "hello", "--agent", "somebody-else")
+    assert unknown.returncode == 1
+    assert "not_authorised" in unknown.stderr or "may only act for" in unknown.stderr
