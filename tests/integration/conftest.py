@@ -21,7 +21,7 @@ rules:
 
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with running_stack(tmp_path_factory.mktemp("site"), "--partitions", "3") as stack:
+    with running_stack(tmp_path_factory.mktemp("site"), "--partitions", "3", "--grpc-port", "0") as stack:
         status: dict[str, Any] = stack.status()
         found = Site(
             stack,
