@@ -163,6 +163,10 @@ class Asker:
         Raises:
             Problem: the command could not be sent, or its id is used for another body.
         """
+        return await awaited(self.send(ask, timeout_s))
+
+    def send(self, ask: Ask, timeout_s: float) -> asyncio.Future[Outcome | Problem | None]:
+        """Send a command, after those that were sent before; return its answer to come (`awaited`)."""
         future: asyncio.Future[Outcome | Problem | None] = asyncio.get_running_loop().create_future()
 
         def answered(outcome: Outcome | Problem | None) -> None:
@@ -170,10 +174,7 @@ class Asker:
                 future.set_result(outcome)
 
         self.ask(ask, answered, timeout_s)
-        outcome = await future
-        if isinstance(outcome, Problem):
-            raise outcome
-        return outcome
+        return future
 
     async def run(self) -> None:
         """Check the waits without a trace, until cancelled."""
@@ -285,6 +286,18 @@ class Asker:
         ask, attempt = again
         left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
         self._ask(ask, lambda later: self.live.waiters.answer(name, later), left_s, attempt + 1)
+
+
+async def awaited(answer: asyncio.Future[Outcome | Problem | None]) -> Outcome | None:
+    """Return the answer of a command that was sent; None if it is in the log without an answer in time.
+
+    Raises:
+        Problem: the command could not be sent, or its id is used for another body.
+    """
+    outcome = await answer
+    if isinstance(outcome, Problem):
+        raise outcome
+    return outcome
 
 
 def _not_taken() -> Problem:

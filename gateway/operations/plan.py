@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from gateway.asking.asker import Ask, Asker
+from gateway.asking.asker import Ask, Asker, awaited
 from gateway.asking.undecided import Undecided
 from gateway.checking.definition_readers import DefinitionReaders
 from gateway.identity.grants import Grants
@@ -85,6 +85,8 @@ class Plan(NamedTuple):
         delivers: the rows for which `deliver` is used; None: all.
         is_early: True while the subject's row does not yet show the result of the command but soon will by itself:
             the answer waits for that, at most `timeout_s`.
+        first: a command that goes before, to the same partition; if it is refused, that is the answer. Only `perform`
+            sends it.
     """
 
     ask: Ask
@@ -96,6 +98,7 @@ class Plan(NamedTuple):
     deliver: Callable[[Row, Outcome], Awaitable[Reply]] | None = None
     is_early: Callable[[Row], bool] | None = None
     delivers: Callable[[Row], bool] | None = None
+    first: Ask | None = None
 
     def delivered(self, row: Row | None) -> Callable[[Row, Outcome], Awaitable[Reply]] | None:
         """Return the slow function that makes the answer for a row; None if `render` makes it."""
@@ -214,12 +217,26 @@ async def perform(gate: Gate, make: Making) -> Reply:
         Problem: the command is refused, or the decider has not answered in time.
     """
     plan = await planned(gate, make)
-    outcome = await gate.asker.answer(plan.ask, plan.timeout_s)
+    # Both are sent before the first answer, so that two commands take one round trip.
+    opening = None if plan.first is None else gate.asker.send(plan.first, plan.timeout_s)
+    answer = gate.asker.send(plan.ask, plan.timeout_s)
+    if opening is not None and accepted(plan, await awaited(opening)) is None:
+        return unanswered(plan)
+    outcome = accepted(plan, await awaited(answer))
     if outcome is None:
         return unanswered(plan)
-    if (problem := plan.refusal(outcome)) is not None:
-        raise problem
     return at_once(plan, outcome, row_of(gate, plan)) or await in_time(gate, plan, outcome)
+
+
+def accepted(plan: Plan, outcome: Outcome | None) -> Outcome | None:
+    """Return the outcome of an accepted command; None if there is no answer in time.
+
+    Raises:
+        Problem: it was refused.
+    """
+    if outcome is not None and (problem := plan.refusal(outcome)) is not None:
+        raise problem
+    return outcome
 
 
 def row_of(gate: Gate, plan: Plan) -> Row | None:

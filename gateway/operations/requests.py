@@ -64,7 +64,7 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
     """Ask a person something; if no execution is named, one is opened for the request first.
 
     Raises:
-        Problem: the token does not permit it, the body is invalid, or the execution could not be opened.
+        Problem: the token does not permit it, or the body is invalid.
     """
     body = read_body(bodies.RequestHumanInput, given())
     if body.kind == "env_var" and ("default" in body.model_fields_set or body.options):
@@ -86,14 +86,17 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
         }
         if body.agent is not None:
             start["agent"] = body.agent
-        try:
-            await gate.perform(lambda: plan_start(gate, claims, lambda: start, None))
-        except Problem as problem:
-            # If the execution's id is made from the key, an earlier request with that key had another body.
-            is_made = key is not None and body.request_id is None
-            raise reused() if is_made and problem.code is Refusal.ID_REUSED else problem from None
+        opening = plan_start(gate, claims, lambda: start, None)
+        plan = _plan(gate, claims, body, execution_id, request_id, key)
+        # If the execution's id is made from the key, an earlier request with that key had another body.
+        is_made = key is not None and body.request_id is None
+        return plan._replace(first=opening.ask, refused=_as_reuse if is_made else None)
     where = execution_id
     return await planned(gate, lambda: _plan(gate, claims, body, where, request_id, key))
+
+
+def _as_reuse(problem: Problem) -> Problem:
+    return reused() if problem.code is Refusal.ID_REUSED else problem
 
 
 def request_reply(gate: Gate, row: HoldRow) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,15 +33,17 @@ ASK: Any = "ask"
 def gate(outcome: Outcome | None, row: dict[str, Any] | None = None) -> Any:
     rows: list[Any] = [row]
 
-    async def answer(ask: Any, timeout_s: float) -> Outcome | None:
-        return outcome
+    def send(ask: Any, timeout_s: float) -> asyncio.Future[Outcome | None]:
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_result(outcome)
+        return answer
 
     async def fetch(subject: Subject) -> Any:
         rows[0] = {"fetched": True}
         return rows[0]
 
     reader = SimpleNamespace(at_hand=lambda subject: rows[0], fetch=fetch)
-    return SimpleNamespace(asker=SimpleNamespace(answer=answer), reader=reader)
+    return SimpleNamespace(asker=SimpleNamespace(send=send), reader=reader)
 
 
 def accepted() -> Any:
