@@ -22,7 +22,19 @@ from ops.files import write_json
 from placet.cli.session import console
 
 RESULT = Path(".placet") / "bench.json"
-NAMES = ("floor", "gate", "authority", "holds", "history", "recovery", "rebuild", "sockets", "audit")
+NAMES = (
+    "floor",
+    "gate",
+    "authority",
+    "holds",
+    "history",
+    "recovery",
+    "rebuild",
+    "sockets",
+    "questions",
+    "chats",
+    "audit",
+)
 ROUNDS = 5
 Measure: TypeAlias = Callable[[Bench], Result]
 
