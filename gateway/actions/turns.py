@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from gateway.actions.verb import Action
+from gateway.actions.verb import Action, ClientMessage, Ref
 from gateway.bodies import Body, ChosenId, ClientId, JsonObject, Text, read_body
 from gateway.strictjson import canonical_text
 from schemas import conversation_commands as k
@@ -69,6 +69,42 @@ class EndTurn(OfTurn):
     error: Text = ""
 
 
+class TurnMessage(ClientMessage):
+    """A message about a turn that this client's attempt has taken on."""
+
+    ref: Ref
+    execution_id: ClientId
+    turn_id: ClientId
+
+
+class RenewTurnMessage(TurnMessage):
+    """Say that the attempt still works on the turn."""
+
+    type: Literal["renew_turn"]
+    body: RenewTurn
+
+
+class PostReplyMessage(TurnMessage):
+    """Say something in a turn; this renews its lease, too."""
+
+    type: Literal["post_reply"]
+    body: PostReply
+
+
+class YieldTurnMessage(TurnMessage):
+    """Give a turn back."""
+
+    type: Literal["yield_turn"]
+    body: YieldTurn
+
+
+class EndTurnMessage(TurnMessage):
+    """End a turn."""
+
+    type: Literal["end_turn"]
+    body: EndTurn
+
+
 T = TypeVar("T", bound=OfTurn)
 
 
@@ -104,13 +140,15 @@ VERBS: tuple[TurnVerb[Any], ...] = (
         operation="renewTurn",
         says="Say that the attempt still works on the turn; accepted once half of its lease has passed.",
         body=RenewTurn,
+        message=RenewTurnMessage,
         command=lambda turn_id, body: k.RenewTurn(turn_id=turn_id, attempt_id=body.attempt_id),
     ),
     TurnVerb(
         name="reply",
         operation="postReply",
-        says="Say something in the turn before it is over.",
+        says="Say something in the turn before it is over; this renews its lease, too.",
         body=PostReply,
+        message=PostReplyMessage,
         command=_post,
     ),
     TurnVerb(
@@ -118,6 +156,7 @@ VERBS: tuple[TurnVerb[Any], ...] = (
         operation="yieldTurn",
         says="Give the turn back, to be taken on again at once, or once a hold is no longer open.",
         body=YieldTurn,
+        message=YieldTurnMessage,
         command=lambda turn_id, body: k.YieldTurn(
             turn_id=turn_id, attempt_id=body.attempt_id, hold_id=body.hold_id or ""
         ),
@@ -127,6 +166,7 @@ VERBS: tuple[TurnVerb[Any], ...] = (
         operation="endTurn",
         says="End the turn.",
         body=EndTurn,
+        message=EndTurnMessage,
         command=lambda turn_id, body: k.EndTurn(
             turn_id=turn_id,
             attempt_id=body.attempt_id,
@@ -136,3 +176,5 @@ VERBS: tuple[TurnVerb[Any], ...] = (
         ),
     ),
 )
+# In the order in which an agent uses them.
+MESSAGES: tuple[type[BaseModel], ...] = (PostReplyMessage, RenewTurnMessage, YieldTurnMessage, EndTurnMessage)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway import bodies as b
 from gateway import resources as r
-from gateway.actions import calls
+from gateway.actions import calls, turns
 from gateway.actions.holds import CHANGES, VERBS
 from gateway.actions.verb import ClientMessage, Ref
 
@@ -303,6 +303,7 @@ FOR_AGENTS: tuple[type[BaseModel], ...] = (
     *calls.MESSAGES,
     Request,
     FinishExecution,
+    *turns.MESSAGES,
 )
 CLIENT_MESSAGES = (*FOR_EVERYONE, *FOR_PEOPLE, *FOR_AGENTS)
 

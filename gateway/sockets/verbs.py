@@ -8,9 +8,10 @@ from typing import Any
 
 from gateway.actions import calls as call_actions
 from gateway.actions import holds as hold_actions
+from gateway.actions import turns as turn_actions
 from gateway.actions.verb import Action
 from gateway.idempotency import idempotency_key
-from gateway.operations import calls, executions, holds
+from gateway.operations import calls, conversations, executions, holds
 from gateway.operations.plan import Gate, Make
 from gateway.problems import Problem
 from gateway.sockets.protocol import type_of
@@ -131,6 +132,14 @@ def _change_of_hold(name: str) -> Verb:
     return change
 
 
+def _change_of_turn(name: str) -> Verb:
+    def change(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+        where = _id_of(frame, "execution_id"), _id_of(frame, "turn_id")
+        return lambda: conversations.plan_turn_change(gate, claims, *where, name, lambda: body_of(frame), key)
+
+    return change
+
+
 def _said(subject: Iterable[Action[Any]], change: Callable[[str], Verb]) -> dict[str, Verb]:
     return {type_of(words.message): change(words.name) for words in subject if words.message is not None}
 
@@ -142,4 +151,5 @@ VERBS: Mapping[str, Verb] = {
     "decision": _decision,
     **_said(call_actions.VERBS, _change_of_call),
     **_said(hold_actions.VERBS, _change_of_hold),
+    **_said(turn_actions.VERBS, _change_of_turn),
 }

@@ -54,7 +54,7 @@ def _posted(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
     _check_attempt(run, turn, fact)
     if fact.body.number != turn.replies + 1:
         run.say("I6", fact, "a reply's number does not follow the last one", turn.replies, fact.body.number)
-    turn.replies = fact.body.number
+    turn.replies, turn.lease_until_ms = fact.body.number, fact.body.lease_until_ms
 
 
 def _yielded(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:

@@ -35,13 +35,17 @@ class TurnRenewed(Message):
 
 
 class ReplyPosted(Message):
-    """The agent said something in the turn, its reply number `number`; `details` is a JSON object."""
+    """The agent said something in the turn, its reply number `number`; `details` is a JSON object.
+
+    It renews the lease.
+    """
 
     turn_id: str
     attempt_id: str
     number: Long
     text: str
     details: str
+    lease_until_ms: Long
     by: str
 
 

@@ -73,7 +73,7 @@ def _renew(row: TurnRow, body: v.TurnRenewed, event: Event) -> None:
 
 
 def _count(row: TurnRow, body: v.ReplyPosted, event: Event) -> None:
-    row["replies"] = body.number
+    row.update({"replies": body.number, "lease_until_ms": body.lease_until_ms})
 
 
 def _yield(row: TurnRow, body: v.TurnYielded, event: Event) -> None:

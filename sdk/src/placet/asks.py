@@ -232,7 +232,9 @@ def end_turn(turn: ClaimedTurn, outcome: str, *, reply: str = "", error: str = "
 
 def _of_turn(turn: ClaimedTurn, verb: str, **more: Any) -> Request:
     path = f"{_execution(turn.conversation_id)}/turns/{_id(turn.turn_id, 'turn id')}/{verb}"
-    return Request("POST", path, {"attempt_id": turn.attempt_id, **more})
+    about = {"execution_id": turn.conversation_id, "turn_id": turn.turn_id}
+    message = "post_reply" if verb == "reply" else f"{verb}_turn"
+    return Request("POST", path, {"attempt_id": turn.attempt_id, **more}, frame=Frame(message, about))
 
 
 def take_secrets(request_id: str, execution_id: str | None, attempt_id: str) -> Request:

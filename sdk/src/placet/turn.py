@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any
@@ -44,6 +45,8 @@ class AsyncTurn:
         self._wait_s = wait_s
         self._channel = channel
         self._said = 0
+        # When the lease was last renewed, by the loop's clock: a reply renews it, too.
+        self.active_at = asyncio.get_running_loop().time()
 
     @cached_property
     def hitl(self) -> HITLHandler:
@@ -54,7 +57,9 @@ class AsyncTurn:
         """Say something before the turn is over; `details` are kept beside it, for the agent's later turns."""
         self._said += 1
         if self._said > self.claimed.replies:
+            asked_at = asyncio.get_running_loop().time()
             await self._channel.ask(asks.post_reply(self.claimed, self._said, text, details))
+            self.active_at = asked_at
 
     async def history(self) -> list[ChatMessage]:
         """All messages of the conversation so far, in order; the last one of role `user` may be a later turn's."""

@@ -33,7 +33,7 @@ from placet.errors import (
 from placet.gate import MOST_ERROR_CHARS
 from placet.gated import current_run
 from placet.ids import attempt_id as new_attempt_id
-from placet.lease import RENEW_AFTER
+from placet.lease import AGAIN_AFTER, RENEW_AFTER
 from placet.parsing import parse
 from placet.recording import recordable_failure
 from placet.transport.port import Patience, Request
@@ -115,7 +115,7 @@ class Worker:
     async def _work(self, agent: str, claimed: ClaimedTurn) -> None:
         turn = AsyncTurn(self._channel, agent, claimed, self._wait_s)
         running = asyncio.create_task(self._run(agent, turn))
-        renewing = asyncio.create_task(self._renew(claimed, running))
+        renewing = asyncio.create_task(self._renew(turn, running))
         try:
             said = await running
         except asyncio.CancelledError:
@@ -139,14 +139,20 @@ class Worker:
         finally:
             current_run.reset(token)
 
-    async def _renew(self, claimed: ClaimedTurn, running: asyncio.Task[str | None]) -> None:
+    async def _renew(self, turn: AsyncTurn, running: asyncio.Task[str | None]) -> None:
         """Renew the lease; if that is refused, end the function: another attempt may work on the turn."""
+        clock, pause_s = asyncio.get_running_loop().time, turn.claimed.lease_seconds * RENEW_AFTER
         while True:
-            await asyncio.sleep(claimed.lease_seconds * RENEW_AFTER)
+            await asyncio.sleep(max(turn.active_at + pause_s - clock(), 0.0))
+            if clock() < turn.active_at + pause_s:
+                continue
             try:
-                await self._channel.ask(asks.renew_turn(claimed))
+                asked_at = clock()
+                await self._channel.ask(asks.renew_turn(turn.claimed))
+                turn.active_at = asked_at
             except _PASSING as error:
                 _log.warning("the lease of a turn was not renewed, trying again: %s", error)
+                await asyncio.sleep(turn.claimed.lease_seconds * AGAIN_AFTER)
             except Refused as error:
                 _log.warning("a turn was lost: %s", error)
                 running.cancel()

@@ -78,16 +78,7 @@ def post(state: Execution, command: k.PostReply, ctx: Context) -> Events:
     problem = object_problem("details", command.details) or _reply_problem(turn, command)
     if problem is not None:
         return refuse(ctx, command, *problem, command.turn_id)
-    return [
-        v.ReplyPosted(
-            turn_id=command.turn_id,
-            attempt_id=command.attempt_id,
-            number=command.number,
-            text=command.text,
-            details=command.details,
-            by=ctx.actor.subject,
-        )
-    ]
+    return [_reply(command.turn_id, command.attempt_id, command.number, command.text, command.details, ctx)]
 
 
 def give_back(state: Execution, command: k.YieldTurn, ctx: Context) -> Events:
@@ -116,16 +107,7 @@ def end(state: Execution, command: k.EndTurn, ctx: Context) -> Events:
         return refuse(ctx, command, *turn, command.turn_id)
     said: Events = []
     if command.reply:
-        said = [
-            v.ReplyPosted(
-                turn_id=command.turn_id,
-                attempt_id=command.attempt_id,
-                number=turn.replies + 1,
-                text=command.reply,
-                details="{}",
-                by=ctx.actor.subject,
-            )
-        ]
+        said = [_reply(command.turn_id, command.attempt_id, turn.replies + 1, command.reply, "{}", ctx)]
     ended = v.TurnEnded(
         turn_id=command.turn_id, outcome=command.outcome, error=command.error, by=ctx.actor.subject
     )
@@ -162,6 +144,20 @@ def with_resumed(state: Execution, events: Events) -> Events:
     if any(isinstance(event, v.TurnEnded) for event in events):
         return events
     return [*events, v.TurnResumed(turn_id=turn.turn_id, hold_id=turn.waits_for)]
+
+
+def _reply(
+    turn_id: str, attempt_id: str, number: int, text: str, details: str, ctx: Context
+) -> v.ReplyPosted:
+    return v.ReplyPosted(
+        turn_id=turn_id,
+        attempt_id=attempt_id,
+        number=number,
+        text=text,
+        details=details,
+        lease_until_ms=ctx.now_ms + TURN_LEASE_MS,
+        by=ctx.actor.subject,
+    )
 
 
 def _closes(events: Events, hold_id: str) -> bool:
@@ -274,7 +270,13 @@ def _renewed(state: Execution, event: v.TurnRenewed, at_ms: int) -> Execution:
 
 def _posted(state: Execution, event: v.ReplyPosted, at_ms: int) -> Execution:
     digest = text_digest(event.text, event.details)
-    turn = replace(state.turns[event.turn_id], replies=event.number, reply_digest=digest, lapses=0)
+    turn = replace(
+        state.turns[event.turn_id],
+        replies=event.number,
+        reply_digest=digest,
+        lease_until_ms=event.lease_until_ms,
+        lapses=0,
+    )
     return with_turn(going_on(state), turn)
 
 
