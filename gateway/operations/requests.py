@@ -88,15 +88,21 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
             start["agent"] = body.agent
         opening = plan_start(gate, claims, lambda: start, None)
         plan = _plan(gate, claims, body, execution_id, request_id, key)
-        # If the execution's id is made from the key, an earlier request with that key had another body.
+        # If the request's id is made from the key, an earlier request with that key had another body.
         is_made = key is not None and body.request_id is None
-        return plan._replace(first=opening.ask, refused=_as_reuse if is_made else None)
+        return plan._replace(first=opening.ask, refused=_key_reused if is_made else _id_reused)
     where = execution_id
     return await planned(gate, lambda: _plan(gate, claims, body, where, request_id, key))
 
 
-def _as_reuse(problem: Problem) -> Problem:
+def _key_reused(problem: Problem) -> Problem:
     return reused() if problem.code is Refusal.ID_REUSED else problem
+
+
+def _id_reused(problem: Problem) -> Problem:
+    """The caller knows nothing of the execution that was opened for its question."""
+    detail = "the request id was used with another body"
+    return Problem(problem.code, detail) if problem.code is Refusal.ID_REUSED else problem
 
 
 def request_reply(gate: Gate, row: HoldRow) -> Reply:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response, StreamingResponse
 
 from gateway.rest.documented import operation
-from gateway.rest.parameters import CURSOR, LAST_EVENT_ID, Parameter
+from gateway.rest.parameters import LAST_EVENT_ID, Parameter
 from gateway.rest.request_context import RequestContext, context_of
 from gateway.shares.work import owner_of
 from gateway.sockets.outgoing import OutgoingFrames
@@ -18,6 +18,7 @@ from gateway.sockets.subscriptions import subscribe
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 Context = Annotated[RequestContext, Depends(context_of)]
+FROM = Parameter("cursor", "The cursor of a message: the stream continues after it, as with `Last-Event-ID`.")
 CHANNELS = Parameter(
     "channels", "Channels as on the WebSocket, separated by commas; `events` if it is left out."
 )
@@ -30,7 +31,7 @@ CHANNELS = Parameter(
     **operation(
         {200: {"description": "Messages of the WebSocket protocol", "content": {"text/event-stream": {}}}},
         404,
-        parameters=(CHANNELS, CURSOR, LAST_EVENT_ID),
+        parameters=(CHANNELS, FROM, LAST_EVENT_ID),
     ),
 )
 async def stream(context: Context) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,9 +14,10 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gateway.rpc.statuses import CODE
-from gateway.rpc.upstream import Context, Refused, Upstream
+from gateway.rpc.upstream import Context, Refused, Upstream, refused
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
+from schemas.refusals import Refusal
 
 TOOL = "human_input"
 WAITING = "waiting_for_human"
@@ -51,7 +51,7 @@ class HumanInput(rpc.HumanInputServicer):
     async def RunTool(self, request: pb.RunToolRequest, context: Context) -> pb.RunToolResponse:
         """Run the tool by its name."""
         async with _refusing(context, request):
-            result = await _run(self._upstream, context, MessageToDict(request.arguments), request.name)
+            result = await _run(self._upstream, context, _arguments(request), request.name)
         response = pb.RunToolResponse()
         ParseDict({"result": result}, response)
         return response
@@ -121,12 +121,26 @@ async def _run(upstream: Upstream, context: Context, arguments: Any, name: str =
     return {name: value["stringValue"] for name, value in fields.items()}
 
 
+def _arguments(request: pb.RunToolRequest) -> Any:
+    try:
+        return MessageToDict(request.arguments)
+    except ValueError as error:
+        # protobuf's numbers can be NaN and infinite, JSON's cannot.
+        raise refused(Refusal.MALFORMED, f"arguments: {error}") from error
+
+
 def _wait_s(context: Context, asked_s: float) -> float:
-    """How long the gateway may wait: no longer than until shortly before the call's deadline."""
+    """How long the gateway may wait: no longer than until shortly before the call's deadline.
+
+    Raises:
+        Refused: it is not a number of seconds that may be asked for.
+    """
+    if not 0 <= asked_s <= WAIT_MAX_S:
+        raise refused(Refusal.INVALID, f"wait_seconds must be seconds from 0 to {WAIT_MAX_S:g}")
     left_s = context.time_remaining()
     # A call without a deadline has some centuries left, or None, by the version of grpc.
     bounded = WAIT_MAX_S if left_s is None else min(left_s - WAY_BACK_S, WAIT_MAX_S)
-    return max(0.0, min(asked_s, bounded)) if math.isfinite(asked_s) else 0.0
+    return max(0.0, min(asked_s, bounded))
 
 
 def _id(task_id: str) -> str:

@@ -12,6 +12,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from gateway.rpc.decoding import RECEIVED_MAX_BYTES, MessageChecks
 from gateway.rpc.servicers import HumanInput, HumanInputTool
 from gateway.rpc.settings import RpcSettings
 from gateway.rpc.upstream import Upstream
@@ -23,11 +24,10 @@ logger = logging.getLogger(__name__)
 
 SERVICES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
 CALLS_MAX = 2_000
-MESSAGE_MAX_BYTES = 1024 * 1024
 HEALTH_INTERVAL_S = 1.0
 STOP_WITHIN_S = 3.0
 _OPTIONS = (
-    ("grpc.max_receive_message_length", MESSAGE_MAX_BYTES),
+    ("grpc.max_receive_message_length", RECEIVED_MAX_BYTES),
     # Two servers on one port would each get some of the calls.
     ("grpc.so_reuseport", 0),
 )
@@ -42,7 +42,10 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
         SettingsRefused: the certificate or its key cannot be used.
     """
     upstream, checks = Upstream(settings.gateway_url), health.aio.HealthServicer()
-    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
+    checks_of_messages = (MessageChecks(SERVICES),)
+    server = grpc.aio.server(
+        interceptors=checks_of_messages, options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX
+    )
     rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream), server)
     rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)

@@ -12,9 +12,11 @@ import grpc
 import httpx
 
 from gateway.rpc.statuses import CODE, status_of, trailing
+from schemas.refusals import Refusal
 
 # The metadata that is passed on, each by the header of the same name.
-PASSED_ON = ("authorization", "idempotency-key", "placet-project")
+KEY = "idempotency-key"
+PASSED_ON = ("authorization", KEY, "placet-project")
 # Without a deadline of its own, a call waits this long for the gateway, beside the time that it asks to wait.
 DEFAULT_S = 15.0
 CONNECTIONS_MAX = 1_000
@@ -79,15 +81,35 @@ class Upstream:
             answer = await self._client.request(
                 method, path, json=body, headers=_headers(context), timeout=DEFAULT_S + wait_s
             )
+        except httpx.LocalProtocolError as error:
+            raise refused(Refusal.INVALID, f"the metadata cannot be a header: {error}") from error
         except httpx.HTTPError as error:
             detail = f"unavailable: the gateway does not answer ({type(error).__name__})"
             raise Refused(grpc.StatusCode.UNAVAILABLE, detail, ((CODE, "unavailable"),)) from error
         return _read(answer)
 
 
+def refused(code: Refusal, detail: str) -> Refused:
+    """The refusal of a call here, as the gateway would refuse the same REST request."""
+    return Refused(status_of(code), f"{code}: {detail}", ((CODE, str(code)),))
+
+
 def _headers(context: Context) -> dict[str, str]:
-    given = {name: value for name, value in context.invocation_metadata() or () if isinstance(value, str)}
-    return {name: given[name] for name in PASSED_ON if name in given}
+    """The headers of a call's metadata; HTTP itself would remove white space around a value.
+
+    Raises:
+        Refused: a name is given twice, or a value is not one that a header can have.
+    """
+    found: dict[str, str] = {}
+    for name, value in context.invocation_metadata() or ():
+        if name not in PASSED_ON or not isinstance(value, str):
+            continue
+        if name in found:
+            raise refused(Refusal.MALFORMED, f"{name} is given twice: give it once")
+        if name == KEY and value != value.strip():
+            raise refused(Refusal.INVALID, f"{name} must have no spaces around it")
+        found[name] = value.strip()
+    return found
 
 
 def _read(answer: httpx.Response) -> Any:

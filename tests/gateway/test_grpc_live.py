@@ -231,3 +231,68 @@ def test_every_refusal_has_a_status_and_those_about_the_state_are_failed_precond
     assert {status_of(code) for code in Refusal} == {*STATUSES.values(), Code.FAILED_PRECONDITION}
     assert status_of("already_decided") == Code.FAILED_PRECONDITION
     assert status_of("of another version") == Code.INTERNAL
+
+
+@pytest.mark.parametrize(
+    ("metadata", "own"),
+    [
+        ((("idempotency-key", "a key "),), "invalid"),
+        ((("idempotency-key", "one"), ("idempotency-key", "two")), "malformed"),
+        ((("authorization", "Bearer another"),), "malformed"),
+        ((("placet-project", "books"), ("placet-project", "books")), "malformed"),
+    ],
+)
+async def test_metadata_that_no_request_could_have_is_refused(
+    stubs: Stubs, bot: Caller, metadata: Metadata, own: str
+) -> None:
+    call = stubs.tool.Run(pb.RunRequest(prompt="?"), metadata=by(bot, *metadata))
+    code, detail, found = await refused(call)
+    assert (code, found) == (Code.INVALID_ARGUMENT, own)
+    assert detail.startswith(f"{own}: {metadata[0][0]}")
+
+
+async def test_white_space_around_a_token_is_removed_as_http_does(stubs: Stubs, bot: Caller) -> None:
+    metadata = (("authorization", f"Bearer {bot.token} "), ("placet-project", " books"))
+    run = await stubs.tool.Run(pb.RunRequest(prompt="?"), metadata=metadata)
+    assert run.status == "waiting_for_human"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+async def test_arguments_that_are_no_json_are_malformed(stubs: Stubs, bot: Caller, number: float) -> None:
+    request = pb.RunToolRequest(name="human_input")
+    request.arguments.update({"prompt": "?", "n": number})
+    code, _, own = await refused(stubs.tasks.RunTool(request, metadata=by(bot)))
+    assert (code, own) == (Code.INVALID_ARGUMENT, "malformed")
+
+
+@pytest.mark.parametrize(
+    ("raw", "own"),
+    [
+        (b"\x0a\xff\xff", "malformed"),
+        (b"\x0a\x02\xff\xfe", "malformed"),
+        (b"\x0a" * (1024 * 1024 + 1), "too_large"),
+    ],
+)
+@pytest.mark.parametrize("method", ["HumanInputTool/Run", "HumanInput/RunTool", "HumanInput/WatchHumanInput"])
+async def test_message_that_cannot_be_read_is_refused_with_a_code(
+    doors: Doors, method: str, raw: bytes, own: str
+) -> None:
+    async with grpc.aio.insecure_channel(doors.stack.status()["grpc_address"]) as channel:
+        path = f"/placet.human_input.v1.{method}"
+        if method.endswith("WatchHumanInput"):
+            stream: Any = channel.unary_stream(path)
+            call = stream(raw).read()
+        else:
+            unary: Any = channel.unary_unary(path)
+            call = unary(raw)
+        code, detail, found = await refused(call)
+    assert (code, found) == (Code.INVALID_ARGUMENT, own)
+    assert "Unexpected" not in detail
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 60.5])
+async def test_wait_that_nobody_may_ask_for_is_refused(stubs: Stubs, bot: Caller, seconds: float) -> None:
+    run = await stubs.tool.Run(pb.RunRequest(prompt="?"), metadata=by(bot))
+    asked = pb.GetHumanInputRequest(task_id=run.task_id, wait_seconds=seconds)
+    code, _, own = await refused(stubs.tasks.GetHumanInput(asked, metadata=by(bot)))
+    assert (code, own) == (Code.INVALID_ARGUMENT, "invalid")

@@ -21,6 +21,7 @@ from typing_extensions import TypedDict
 from placet import asks
 from placet.client import AsyncPlacet
 from placet.errors import PlacetError
+from placet.ids import InvalidId
 
 INSTRUCTIONS = (
     "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
@@ -102,5 +103,5 @@ async def _as_caller(context: Context[Any, Any], is_http: bool) -> AsyncIterator
         _token.set(token)
     try:
         yield
-    except PlacetError as error:
+    except (PlacetError, InvalidId) as error:
         raise ToolError(str(error)) from error

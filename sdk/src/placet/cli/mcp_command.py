@@ -16,7 +16,7 @@ HttpPort = Annotated[
     typer.Option(
         min=1,
         max=65_535,
-        help="Serve streamable HTTP at http://HOST:PORT/mcp; each request brings its own token. "
+        help="Serve streamable HTTP at http://HOST:PORT/mcp; each call of a tool brings its own token. "
         "[default: stdio, with the token of this process]",
     ),
 ]
