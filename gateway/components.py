@@ -81,6 +81,7 @@ async def kafka_component(config: KafkaSettings, partitions: int | None = None) 
         "lag_records": None,
         "partitions": partitions,
         "reason": None,
+        "probe_address": None,
     }
 
 
@@ -98,6 +99,7 @@ def component_of(process: ProcessHealth) -> Component:
         "lag_records": heartbeat.lag_records,
         "partitions": None,
         "reason": _reason(process),
+        "probe_address": heartbeat.probe,
     }
 
 

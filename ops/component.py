@@ -22,6 +22,7 @@ class Component:
         address: Where it listens, if it does.
         restarts: How often the supervisor had to start it again.
         reason: Why it does not do its work although it runs.
+        probe_address: Where its probe listens; None for Kafka, and for the gateway, which serves its own.
     """
 
     name: str
@@ -30,3 +31,4 @@ class Component:
     address: str | None = None
     restarts: int = 0
     reason: str = ""
+    probe_address: str | None = None

@@ -160,14 +160,19 @@ def _place(directory: DataDir) -> list[int]:
 def _observed(part: Component, directory: DataDir) -> Component:
     if part.pid is None or not process.is_alive(part.pid):
         state = BACKING_OFF if part.state == BACKING_OFF else STOPPED
-        return replace(part, pid=None, state=state, address=None)
+        return replace(part, pid=None, state=state, address=None, probe_address=None)
     if part.name == KAFKA:
         return part
     state, address, reason = role_state(directory, part.name, part.pid)
     # While it starts again, what ended it before is all that is known.
-    return replace(
-        part, state=state, address=address, reason=reason or (part.reason if state != READY else "")
-    )
+    why = reason or (part.reason if state != READY else "")
+    probe = _probe_address(directory, part)
+    return replace(part, state=state, address=address, reason=why, probe_address=probe)
+
+
+def _probe_address(directory: DataDir, part: Component) -> str | None:
+    found = read_heartbeat(directory.status(part.name))
+    return found[0].probe if found is not None and found[0].pid == part.pid else None
 
 
 def _kafka_age_s(part: Component, directory: DataDir) -> float | None:

@@ -61,7 +61,7 @@ def health_reporting(settings: Mapping[str, str], role: str) -> Iterator[HealthR
     probe = Probe(
         status, registry, settings.get("probe_host") or LOOPBACK, int(settings.get("probe_port") or 0)
     )
-    status.address = probe.address
+    status.address = status.probe = probe.address
     probe.start()
     sender.start()
     try:

@@ -46,7 +46,8 @@ class Heartbeat:
         host: The machine's name.
         pid: Its process id there.
         state: starting, ready or stopping.
-        address: The gateway's address; for other roles, the probe's.
+        address: The address at which it serves (gateway, grpc); for other roles, the probe's.
+        probe: The probe's address; None for the gateway, which serves the probes itself.
         at: The time of the heartbeat, RFC 3339.
         lag_records: The number of records still to read; None if unknown.
         stalled_ms: How long it has been behind without progress.
@@ -76,6 +77,7 @@ class Heartbeat:
     reason: Text = ""
     disk: Text = ""
     clock: Text = ""
+    probe: Text | None = None
 
     @property
     def key(self) -> str:

@@ -34,6 +34,7 @@ class ProcessStatus:
         self.host = socket.gethostname()
         self.state = STARTING
         self.address: str | None = None
+        self.probe: str | None = None
         self.partitions: tuple[int, ...] = ()
         self.terms: tuple[int, ...] = ()
         self.reason = ""
@@ -97,6 +98,7 @@ class ProcessStatus:
             reason=text_of("; ".join(filter(None, (room.hindrance, self.reason)))),
             disk=text_of(room.warning),
             clock=text_of(self.clock),
+            probe=self.probe,
         )
 
 

@@ -14,9 +14,9 @@ class Component(Resource):
     """A part of the installation and its state at a moment.
 
     `state` is starting, ready, stalled (alive but unable to work), silent (no heartbeat for some seconds), stopping
-    or unreachable. `pid` is null if it is not a Placet process. `pid`, `host`, `address` and the text of `reason` are
-    shown only to an admin of the installation's own tenant. `partitions` is only given for Kafka: the number of
-    partitions of the executions.
+    or unreachable. `pid` is null if it is not a Placet process. `probe_address` is where its probe listens, null for
+    Kafka and the gateway. `pid`, `host`, both addresses and the text of `reason` are shown only to an admin of the
+    installation's own tenant. `partitions` is only given for Kafka: the number of partitions of the executions.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Component(Resource):
     lag_records: int | None
     partitions: int | None = None
     reason: str | None = None
+    probe_address: str | None = None
 
 
 class Health(Resource):

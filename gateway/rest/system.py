@@ -101,6 +101,8 @@ async def components(context: Context) -> Response:
     check_reads(context.actor)
     gateway = context.gateway
     owns = is_owner(context.claims)
-    hidden = {} if owns else {"pid": None, "host": None, "address": None, "reason": None}
+    hidden = (
+        {} if owns else {"pid": None, "host": None, "address": None, "reason": None, "probe_address": None}
+    )
     items = [{**part, **hidden} for part in await gateway.components.now()]
     return answer(listed(context.gate, items))
