@@ -76,7 +76,8 @@ def _ended(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
     if fact.body.outcome == "completed":
         _check_attempt(run, turn, fact)
     turn.state = fact.body.outcome
-    run.facts.open_turns.remove(fact.body.turn_id)
+    if fact.body.turn_id in run.facts.open_turns:
+        run.facts.open_turns.remove(fact.body.turn_id)
 
 
 def _check_attempt(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:

@@ -16,6 +16,7 @@ from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
 from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up
 from tests.ops.checker.wrongs_of_people import Wrong
+from tests.ops.checker.wrongs_of_turns import answered
 
 
 def violations_of(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None) -> list[Violation]:
@@ -87,6 +88,13 @@ def test_check_tells_what_is_wrong_by_its_number(wrong: Wrong, number: str) -> N
     wrong(story)
 
     assert number in {violation.invariant for violation in violations_of(story)}
+
+
+def test_check_turn_that_was_lost_once_and_answered_finds_nothing() -> None:
+    story = Story()
+    answered(story)
+
+    assert violations_of(story) == []
 
 
 def test_check_quorum_of_two_people_one_of_them_named_by_the_rule_finds_nothing() -> None:

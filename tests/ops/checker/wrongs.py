@@ -9,6 +9,7 @@ from schemas.events import executions as x
 from schemas.events import holds as h
 from tests.ops.checker.builder import HOLD_MS, Story, asked_of
 from tests.ops.checker.wrongs_of_people import OF_PEOPLE, Wrong
+from tests.ops.checker.wrongs_of_turns import OF_TURNS
 
 
 def other_digest_released(story: Story) -> None:
@@ -221,6 +222,7 @@ def renewed_by_another_than_who_consumed(story: Story) -> None:
 
 WRONGS: list[tuple[Wrong, str]] = [
     *((wrong, "I10") for wrong in OF_PEOPLE),
+    *OF_TURNS,
     (reported_by_another_than_who_consumed, "I2"),
     (renewed_by_another_than_who_consumed, "I2"),
     (rolled_back_what_never_ran, "I4"),
