@@ -58,11 +58,16 @@ def test_openapi_is_valid(app: FastAPI) -> None:
     validate(app.state.openapi)
 
 
+# What needs a token.
+DOORS = ("/v1/", "/agent/")
+
+
 def test_openapi_every_write_takes_an_idempotency_key_and_says_what_it_refuses(app: FastAPI) -> None:
     for path, operations in app.state.openapi["paths"].items():
         for method, operation in operations.items():
-            # What only looks at a document writes nothing.
-            if method not in ("post", "put") or not path.startswith("/v1/") or path.endswith("/check"):
+            # What only looks at a document writes nothing; a claim is named by its attempt.
+            is_exempt = path.endswith(("/check", "/turns/claim"))
+            if method not in ("post", "put") or not path.startswith(DOORS) or is_exempt:
                 continue
             names = {parameter["name"] for parameter in operation["parameters"]}
             assert "Idempotency-Key" in names, (method, path)
@@ -73,7 +78,7 @@ def test_openapi_every_write_takes_an_idempotency_key_and_says_what_it_refuses(a
 def test_openapi_every_door_of_the_api_asks_for_a_token(app: FastAPI) -> None:
     for path, operations in app.state.openapi["paths"].items():
         for operation in operations.values():
-            assert operation["security"] == ([{"bearer": []}] if path.startswith("/v1/") else []), path
+            assert operation["security"] == ([{"bearer": []}] if path.startswith(DOORS) else []), path
 
 
 METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE")
@@ -186,9 +191,9 @@ def test_openapi_every_door_of_the_api_takes_the_project_in_a_header(app: FastAP
     for path, operations in app.state.openapi["paths"].items():
         for operation in operations.values():
             named = {(parameter["in"], parameter["name"]) for parameter in operation.get("parameters", ())}
-            assert (("header", PROJECT.name) in named) is path.startswith("/v1/"), path
+            assert (("header", PROJECT.name) in named) is path.startswith(DOORS), path
             # Another project than the token's.
-            assert ("403" in operation["responses"]) is path.startswith("/v1/"), path
+            assert ("403" in operation["responses"]) is path.startswith(DOORS), path
 
 
 def test_openapi_stream_takes_the_cursor_in_a_header(app: FastAPI) -> None:
