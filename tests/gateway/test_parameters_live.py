@@ -98,6 +98,7 @@ def names(bot: Caller) -> dict[str, str]:
         "request_id": asked["request_id"],
         "task_id": asked["request_id"],
         "name": "doors",
+        "agent": "billing",
     }
 
 

@@ -226,6 +226,12 @@ VERBS = (
     *(Verb("GET", path) for path in ("/tools/local-tool", "/policies/local", "/policies/local/versions")),
     Verb("POST", "/policies/local/retire", {"version": 77}),
     *(Verb("GET", RUN + of) for of in ("", "/events", "/tool-calls")),
+    Verb("GET", RUN + "/messages"),
+    Verb("POST", RUN + "/messages", {"text": "hello"}),
+    Verb("GET", RUN + "/turns/m"),
+    *(Verb("POST", f"{RUN}/turns/m/{how}", {"attempt_id": "a"}) for how in ("renew", "yield", "end")),
+    Verb("POST", RUN + "/turns/m/reply", {"attempt_id": "a", "number": 1, "text": "well"}),
+    Verb("POST", "/agents/bot/turns/claim", lambda _: {"attempt_id": fresh("a")}, other=200),
     Verb("GET", CALL),
     Verb("GET", HOLD),
     Verb("GET", HOLD + "/view"),
@@ -265,6 +271,11 @@ BY_NAME = {
 }
 
 
+def send_message(tenant: Tenant, run: str) -> None:
+    answer = tenant.bot.post(f"/executions/{run}/messages", {"message_id": "m", "text": "hello"})
+    assert answer.status_code == 201, answer.text
+
+
 @pytest.fixture(scope="module")
 def things(tenant: Tenant) -> Things:
     olga = of_project(tenant, PROJECT)
@@ -276,6 +287,7 @@ def things(tenant: Tenant) -> Things:
     assert remembered.status_code == 200, remembered.text
     tenant.propose(run, "ask_boss", {"amount": 7.0, "pin": "1234"}, call_id="sealed")
     request = {"execution_id": run, "agent": "bot", "kind": "clarification", "question": "Which?"}
+    send_message(tenant, run)
     request_id = tenant.bot.post("/requests", request).json()["request_id"]
     after = tenant.rita.get(f"/executions/{run}").json()["cursor"]
     there = of_project(tenant, OTHER)
@@ -320,6 +332,7 @@ def test_case_35_verb_of_the_project_and_of_the_tenant_finds_it(
     things: Things, verb: Verb, project: str
 ) -> None:
     run, call = things.tenant.held("ask_boss", amount=6.0)
+    send_message(things.tenant, run)
     fresh_things = Things(**{**things.__dict__, "execution_id": run, "call": call})
 
     answer = sent(of_project(things.tenant, project), verb, fresh_things, {"Placet-Project": PROJECT})

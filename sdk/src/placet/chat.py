@@ -18,11 +18,10 @@ from placet.errors import Unreachable, refusal
 from placet.ids import check_chosen_id, check_id, new_id
 from placet.models import Object, Page
 from placet.transport.bearer import bearer_headers
-from placet.transport.feed import refused
 from placet.transport.port import ConnectionLost, Patience, TokenSource
 from placet.transport.rest import http_client
 from placet.transport.retry import delays
-from placet.transport.sse import parse_lines
+from placet.transport.sse import parse_lines, refused
 
 _ENDS = frozenset({"complete", "error"})
 

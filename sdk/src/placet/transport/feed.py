@@ -20,7 +20,7 @@ from placet.transport.port import ConnectionLost, Patience, TokenSource
 from placet.transport.rest import http_client
 from placet.transport.retry import delays
 from placet.transport.socket import NoWebSocket, closed_error, open_socket
-from placet.transport.sse import parse_lines
+from placet.transport.sse import parse_lines, refused
 
 # Answers to the stream's own messages, and keep-alives: not passed on to the caller.
 _UNSEEN = frozenset({"pong", "reply", "authenticated", "subscribed"})
@@ -139,16 +139,6 @@ async def _sse(
         raise ConnectionLost(
             f"{shown_address(url)} is not reachable ({error or type(error).__name__})"
         ) from error
-
-
-def refused(response: httpx.Response) -> Exception:
-    """The error for a stream that was not opened; a temporary one only ends this connection."""
-    if is_passing(response.status_code):
-        return ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
-    try:
-        return refusal(response.status_code, response.json())
-    except ValueError:
-        return refusal(response.status_code, response.text)
 
 
 def _error(status: int, problem: Mapping[str, Any]) -> Exception:

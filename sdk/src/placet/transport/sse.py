@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+import httpx
+
+from placet.config import shown_address
+from placet.errors import is_passing, refusal
+from placet.transport.port import ConnectionLost
+
 
 @dataclass
 class SseParser:
@@ -41,3 +47,13 @@ async def parse_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str
         event = parser.feed(line)
         if event is not None:
             yield event
+
+
+def refused(response: httpx.Response) -> Exception:
+    """The error for a stream that was not opened; a temporary one only ends this connection."""
+    if is_passing(response.status_code):
+        return ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
+    try:
+        return refusal(response.status_code, response.json())
+    except ValueError:
+        return refusal(response.status_code, response.text)
