@@ -13,6 +13,8 @@ import httpx
 import pytest
 
 from placet import AsyncPlacet, AsyncTurn, ChatEvent
+from placet.canonical import canonical, sha256_hex
+from placet.ids import call_id
 from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
@@ -216,6 +218,46 @@ async def test_equal_calls_in_two_turns_are_two_calls(doors: Doors) -> None:
         conversation_id = first[-1].body["conversation_id"]
         await answered(client.conversations.chat("two", conversation_id=conversation_id))
     assert ran == ["a.txt", "a.txt"]
+
+
+async def test_turn_waits_for_a_person_where_a_lost_worker_left_a_call_of_unknown_outcome(
+    doors: Doors, anna: Caller
+) -> None:
+    name, ran = fresh("lost"), list[str]()
+    lost = doors.caller(f"{name}-worker", "agent", agent=name)
+    execution_id = lost.execution()
+    assert lost.post(f"/v1/executions/{execution_id}/messages", {"message_id": "m", "text": "x"}).is_success
+    # What the lost worker did: it consumed the call that the function makes, and never said how it ended.
+    arguments = {"path": "a.txt"}
+    named = call_id(f"{execution_id}/m", "read_file", sha256_hex(canonical(arguments)), 0)
+    call = lost.propose(execution_id, "read_file", call_id=named, arguments=arguments, attempt_id="lost")
+    assert call["status"] == "consumed"
+    path = f"/v1/executions/{execution_id}/tool-calls/{named}"
+    assert lost.post(f"{path}/result", {"attempt_id": "lost", "outcome": "unknown"}).is_success
+
+    async def work(turn: AsyncTurn) -> str:
+        @turn.run.gated(tool="read_file")
+        async def read_file(path: str) -> str:
+            ran.append(path)
+            return path
+
+        return str(await read_file("a.txt"))
+
+    async with serving(doors, name, work) as client:
+        stream = asyncio.create_task(answered(client.conversations.follow(execution_id, message_id="m")))
+        turn = f"/v1/executions/{execution_id}/turns/m"
+        async with asyncio.timeout(30):
+            while (found := (await asyncio.to_thread(lost.get, turn)).json())["status"] != "suspended":
+                await asyncio.sleep(0.05)
+        assert ran == []
+        hold = (await asyncio.to_thread(anna.get, f"/v1/holds/{found['hold_id']}")).json()
+        assert hold["cause"] == "outcome_unknown"
+        decision = {"decision": "approve", "digest": hold["digest"]}
+        decided = await asyncio.to_thread(anna.post, f"/v1/holds/{hold['hold_id']}/decision", decision)
+        assert decided.status_code == 200
+        events = await stream
+    assert events[-1].type == "complete"
+    assert ran == ["a.txt"]
 
 
 @pytest.mark.parametrize(

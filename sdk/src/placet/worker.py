@@ -4,7 +4,8 @@ For each turn, in this order:
 1. it is claimed under a fresh attempt id, which gives a lease; the lease is renewed while the function runs;
 2. the agent's function runs;
 3. what it returned is the last reply, and the turn is completed; what it raised fails the turn, unless a person has
-   to answer first (`HITLPending`, `StillHeld`): then the turn is given back until then.
+   to answer, decide or settle a call first (`HITLPending`, `StillHeld`, `OutcomeUnknown`): then it is given back
+   until then.
 If the process is lost, the lease ends, and another worker takes the turn on. If it is stopped, it gives its turns
 back at once.
 """
@@ -23,6 +24,7 @@ from placet.errors import (
     ExecutionClosed,
     HITLPending,
     NotReleased,
+    OutcomeUnknown,
     PlacetError,
     QuotaExceeded,
     Refused,
@@ -34,6 +36,7 @@ from placet.gate import MOST_ERROR_CHARS
 from placet.gated import current_run
 from placet.ids import attempt_id as new_attempt_id
 from placet.lease import AGAIN_AFTER, RENEW_AFTER
+from placet.models import ToolCall
 from placet.parsing import parse
 from placet.recording import recordable_failure
 from placet.transport.port import Patience, Request
@@ -43,6 +46,7 @@ from placet.turn import AgentFunction, AsyncTurn
 _log = logging.getLogger(__name__)
 CLAIM_WAIT_S = 30.0
 GIVE_BACK_S = 5.0
+LOOK_AGAIN_S = 2.0
 # Errors after which the same turn can be tried again: nobody has decided anything.
 _PASSING = (Unreachable, Unavailable, QuotaExceeded)
 
@@ -164,6 +168,8 @@ class Worker:
         elif isinstance(error, StillHeld):
             hold_id = error.call.hold_id if error.call.pending else None
             await self._tell(asks.yield_turn(claimed, hold_id))
+        elif isinstance(error, OutcomeUnknown):
+            await self._tell(asks.yield_turn(claimed, await self._hold_on(error.call)))
         elif isinstance(error, ExecutionClosed):
             _log.info("the conversation %s has ended", claimed.conversation_id)
         elif isinstance(error, PlacetError) and error.acts == "retry":
@@ -173,6 +179,17 @@ class Worker:
             _log.error("the agent %s failed", claimed.agent, exc_info=error)
             told = recordable_failure(error, await self._channel.is_exposed())
             await self._tell(asks.end_turn(claimed, "failed", error=told.value[:MOST_ERROR_CHARS]))
+
+    async def _hold_on(self, call: ToolCall) -> str | None:
+        """The hold by which a person settles a call that another worker was lost with; None if none is needed.
+
+        The hold opens when the lease of the lost worker's attempt ends.
+        """
+        asked = asks.get_call(call.execution_id, call.call_id, None, None)
+        while call.status == "consumed":
+            await asyncio.sleep(LOOK_AGAIN_S)
+            call = await self._channel.patiently(lambda: self._channel.one(ToolCall, asked))
+        return call.hold_id if call.status == "outcome_unknown" else None
 
     async def _tell(self, request: Request) -> None:
         """Report what became of a turn; one that another attempt has taken on, or that is over, is left alone."""
