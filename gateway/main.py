@@ -72,6 +72,7 @@ async def serve(settings: GatewaySettings) -> None:
     """
     listening = listen(settings.host, settings.port)
     gateway = assemble(settings)
+    sockets = [listening, *((listen(settings.host, settings.bridge_port),) if settings.bridge_port else ())]
     gateway.port = listening.getsockname()[1]
     address = f"http://{settings.host}:{gateway.port}"
     server = GatewayServer(gateway)
@@ -81,7 +82,7 @@ async def serve(settings: GatewaySettings) -> None:
     gateway.status.address = address
     # A supervisor that reads this heartbeat may send a signal from then on.
     gateway.heartbeat_sender.start()
-    serving = asyncio.create_task(server.serve([listening]))
+    serving = asyncio.create_task(server.serve(sockets))
     starting = asyncio.create_task(_start(gateway, address))
     failing = asyncio.create_task(gateway.tasks.wait_failed())
     try:

@@ -69,6 +69,7 @@ class Limits:
 class GatewaySettings:
     """The complete settings of a gateway.
 
+    `bridge_port` is a second port for the same application, 0 for none.
     `origins` are the browser origins whose pages may use REST, streams and the WebSocket, besides the gateway's own.
     """
 
@@ -81,6 +82,7 @@ class GatewaySettings:
     host: str
     port: int
     audit_heads_dir: Path
+    bridge_port: int = 0
     audit_head_seconds: float = DEFAULT_SECONDS
     status_file: Path | None = None
     kafka_settings: Path | None = None
@@ -111,6 +113,7 @@ def read_settings(settings: Mapping[str, str]) -> GatewaySettings:
             partitions=int(settings.get("partitions") or DEFAULT_PARTITIONS),
             host=settings.get("gateway_host") or "127.0.0.1",
             port=int(settings["gateway_port"]),
+            bridge_port=int(settings.get("bridge_port") or 0),
             audit_heads_dir=heads_dir(settings),
             audit_head_seconds=float(settings.get("audit_head_seconds") or DEFAULT_SECONDS),
             status_file=_path(settings, "status_file"),

@@ -17,6 +17,7 @@ from log.kafka.settings import settings_file
 from ops.errors import UsageError
 from ops.files import read_json, write_json
 from ops.kafka.acl import SNAPSHOTS
+from ops.ports import in_url, reachable
 from ops.role import ROLES
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.event_signatures import REQUIRED
@@ -107,6 +108,7 @@ class StackConfig:
         notifications_file: Absolute path of the notifications file; empty for no notifications.
         grpc_port: Port of the gRPC role, which listens on the gateway's host; 0 for no gRPC.
         grpc_tls: Absolute path of a directory with its `tls.crt` and `tls.key` (PEM); empty for no TLS.
+        bridge_port: A second port on which the gateway listens; 0 for none.
         grpc_gateway_url: The gateway's address for the gRPC role; empty for `url`.
         log_signatures: `required`, or `off` to count unsigned records too.
         log_level: Level of the roles' logs.
@@ -139,6 +141,7 @@ class StackConfig:
     notifications_file: str = ""
     grpc_port: int = 0
     grpc_tls: str = ""
+    bridge_port: int = 0
     grpc_gateway_url: str = ""
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
@@ -150,6 +153,12 @@ class StackConfig:
     def directory(self) -> DataDir:
         """The data directory's layout."""
         return DataDir(Path(self.data_dir))
+
+    @property
+    def bridge_address(self) -> str | None:
+        """The host and port of the gateway's second port for clients; None if there is none."""
+        host = in_url(reachable(self.gateway_host))
+        return f"{host}:{self.bridge_port}" if self.bridge_port else None
 
     def probe_port_of(self, role: str) -> int:
         """The port of a role's probe; 0 for any free one."""
@@ -190,6 +199,7 @@ class StackConfig:
             "grpc_host": self.gateway_host,
             "grpc_port": str(self.grpc_port),
             "grpc_tls": self.grpc_tls,
+            "bridge_port": str(self.bridge_port),
             "grpc_gateway_url": self.grpc_gateway_url or self.url,
             "log_signatures": self.log_signatures,
             "gateway_url": self.url,

@@ -51,6 +51,7 @@ class UpOptions:
     notifications: Path | None = None
     grpc_port: int | None = None
     grpc_tls: Path | None = None
+    bridge_port: int | None = None
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
     probe_host: str = LOOPBACK
@@ -91,8 +92,9 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         audit_head_events=options.audit_head_events,
         audit_head_seconds=options.audit_head_seconds,
         notifications_file=_absolute(options.notifications),
-        grpc_port=_grpc_port(options),
+        grpc_port=_port_asked_for(options.grpc_port, options.host),
         grpc_tls=_absolute(options.grpc_tls),
+        bridge_port=_port_asked_for(options.bridge_port, options.host),
         topic_prefix=options.topic_prefix,
         partitions=options.partitions or DEFAULT_PARTITIONS,
         replication_factor=options.replication_factor,
@@ -164,11 +166,23 @@ def check_addresses(options: UpOptions) -> None:
     check_listening(options.port, options.host)
     if options.grpc_port is not None:
         check_listening(options.grpc_port, options.host, "grpc-")
+    if options.bridge_port is not None:
+        check_listening(options.bridge_port, options.host, "bridge-")
+    _check_different(options)
     if options.grpc_tls is not None and options.grpc_port is None:
         raise UsageError("--grpc-tls needs --grpc-port: give the port on which gRPC is served.")
     for number in range(len(PROBED) if options.probe_port else 1):
         port = options.probe_port and options.probe_port + number
         check_listening(port, options.probe_host, "probe-")
+
+
+def _check_different(options: UpOptions) -> None:
+    asked = {"--port": options.port, "--grpc-port": options.grpc_port, "--bridge-port": options.bridge_port}
+    seen: dict[int, str] = {}
+    for option, port in asked.items():
+        if port and port in seen:
+            raise UsageError(f"{seen[port]} and {option} are both {port}: choose two different ports.")
+        seen[port or 0] = option
 
 
 def _webhook(url: str) -> str:
@@ -190,10 +204,9 @@ def _absolute(path: Path | None) -> str:
     return str(path.expanduser().absolute()) if path else ""
 
 
-def _grpc_port(options: UpOptions) -> int:
-    if options.grpc_port is None:
-        return 0
-    return options.grpc_port or free_port(options.host)
+def _port_asked_for(port: int | None, host: str) -> int:
+    """The port of what is served only if it is asked for; 0 if it is not."""
+    return 0 if port is None else port or free_port(host)
 
 
 def _gateway_port(options: UpOptions) -> int:

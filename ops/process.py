@@ -20,7 +20,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 def spawn(
     command: Sequence[str],
-    log: Path | None = None,
+    log: Path | int | None = None,
     environ: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
     cwd: Path | None = None,
@@ -31,7 +31,8 @@ def spawn(
 
     Args:
         command: Program and arguments.
-        log: The file that takes standard output and error; its directory is made. None leaves them the parent's.
+        log: The file that takes standard output and error; its directory is made. A number is an open
+            descriptor. None leaves them the parent's.
         environ: The child's environment; the parent's by default, without what is the gateway's alone.
         pass_fds: File descriptors that stay open in the child.
         cwd: Its working directory; the parent's by default.
@@ -42,7 +43,7 @@ def spawn(
             list(command),
             stdin=subprocess.DEVNULL,
             stdout=output,
-            stderr=output and subprocess.STDOUT,
+            stderr=None if output is None else subprocess.STDOUT,
             env=without_master_key(os.environ) if environ is None else dict(environ),
             pass_fds=tuple(pass_fds),
             cwd=cwd,
@@ -51,9 +52,9 @@ def spawn(
         )
 
 
-def _opened(log: Path | None) -> AbstractContextManager[BinaryIO | None]:
-    if log is None:
-        return nullcontext()
+def _opened(log: Path | int | None) -> AbstractContextManager[BinaryIO | int | None]:
+    if not isinstance(log, Path):
+        return nullcontext(log)
     log.parent.mkdir(parents=True, exist_ok=True)
     return log.open("ab")
 
@@ -99,6 +100,13 @@ def is_frozen(pid: int) -> bool:
     """True if a process was stopped (SIGSTOP, a debugger): it lives and does nothing (proc(5), state T or t)."""
     stat = _stat(pid)
     return bool(stat) and stat[0] in ("T", "t")
+
+
+def living_in_group(group: int) -> list[int]:
+    """The processes of a process group that run (a zombie does not)."""
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+    found = ((pid, _stat(pid)) for pid in pids)
+    return [pid for pid, stat in found if stat and stat[0] not in ("Z", "X") and int(stat[2]) == group]
 
 
 def _stat(pid: int) -> list[str]:

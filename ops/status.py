@@ -32,6 +32,7 @@ class Stack:
         started: When that process started, in clock ticks since boot; a later one with its id differs.
         url: The gateway's address.
         bootstrap_servers: The Kafka cluster.
+        bridge_address: The gateway's second port, as host and port; None if there is none.
         components: Its processes.
         message: Why it failed, in one sentence.
         exit_code: The exit code that goes with the message.
@@ -45,6 +46,7 @@ class Stack:
     components: tuple[Component, ...] = ()
     message: str = ""
     exit_code: int = 0
+    bridge_address: str | None = None
 
 
 def write_stack(directory: DataDir, stack: Stack) -> None:
@@ -79,6 +81,7 @@ def read_stack(directory: DataDir) -> Stack:
         STOPPED,
         url=stack.url,
         bootstrap_servers=stack.bootstrap_servers,
+        bridge_address=stack.bridge_address,
         components=gone,
         message=unnamed_supervisor(directory) or _no_room(directory),
     )
@@ -147,6 +150,7 @@ def as_protocol(stack: Stack) -> dict[str, Any]:
         "sign_in_url": None,
         "bootstrap_servers": stack.bootstrap_servers,
         "grpc_address": grpc,
+        "bridge_address": stack.bridge_address,
         "components": [asdict(part) for part in stack.components],
     }
 

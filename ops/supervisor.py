@@ -238,6 +238,7 @@ class Supervisor:
             started=process.started_ticks(os.getpid()),
             url=self.config.url if self.config else None,
             bootstrap_servers=self.config.bootstrap_servers if self.config else None,
+            bridge_address=self.config.bridge_address if self.config else None,
             components=parts,
             message=str(error) if error else self._happened,
             exit_code=error.exit_code if isinstance(error, OpsError) else int(error is not None),

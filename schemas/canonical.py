@@ -7,6 +7,7 @@ form, so all are refused here, before anything is digested.
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
@@ -18,6 +19,7 @@ MAX_SAFE_INTEGER = 2**53 - 1
 FIRST_EXPONENT = 1e21
 # 1e-6 is the least power of ten that it writes without an exponent.
 LAST_PLAIN_POWER = -6
+KEY_SHOWN_MAX_CHARS = 60
 
 _KEYS = "object keys must be strings"
 _BEYOND = "beyond ±(2^53 − 1): send it as a string"
@@ -210,7 +212,8 @@ def _utf16(key: str) -> bytes:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise MalformedJson("an object has the same key twice")
+        repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise MalformedJson(f"an object has the same key twice: {json.dumps(repeated[:KEY_SHOWN_MAX_CHARS])}")
     return found
 
 

@@ -101,8 +101,9 @@ def is_known_origin(origin: str, gateway: Served) -> bool:
         port = split.port
     except ValueError:
         return False
+    own_ports = {gateway.port, settings.bridge_port or gateway.port}
     own_hosts = {settings.host, "127.0.0.1", "localhost", "::1"}
-    return split.scheme == "http" and split.hostname in own_hosts and port == gateway.port
+    return split.scheme == "http" and split.hostname in own_hosts and port in own_ports
 
 
 async def _authenticate(websocket: WebSocket, gateway: Served) -> Authentication:

@@ -85,6 +85,14 @@ GrpcTls = Annotated[
     Path | None,
     typer.Option(help="A directory with tls.crt and tls.key: serve gRPC over TLS.", file_okay=False),
 ]
+BridgePort = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=HIGHEST,
+        help="The gateway also listens on this port; 0 picks a free one. [default: one port]",
+    ),
+]
 # Options that may hold a password, and the variable that replaces each.
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--audit-webhook": "PLACET_AUDIT_WEBHOOK"}
 LogSignatures = Annotated[str, typer.Option(help="required, or off to count unsigned records too.")]
@@ -118,6 +126,7 @@ def up(
     notifications: Notifications = None,
     grpc_port: GrpcPort = None,
     grpc_tls: GrpcTls = None,
+    bridge_port: BridgePort = None,
     log_signatures: LogSignatures = REQUIRED,
     log_level: LogLevel = "INFO",
     probe_host: ProbeHost = LOOPBACK,
@@ -149,6 +158,7 @@ def up(
         notifications=notifications,
         grpc_port=grpc_port,
         grpc_tls=grpc_tls,
+        bridge_port=bridge_port,
         log_signatures=log_signatures,
         log_level=log_level.upper(),
         probe_host=probe_host,

@@ -104,7 +104,9 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     directory = tmp_path_factory.mktemp("doors")
     with (
         running_stack(
-            directory, "--partitions", str(PARTITIONS), "--audit-head-seconds", "0.5", "--grpc-port", "0"
+            directory,
+            *("--partitions", str(PARTITIONS), "--audit-head-seconds", "0.5"),
+            *("--grpc-port", "0", "--bridge-port", "0"),
         ) as stack,
         httpx.Client(timeout=30) as client,
     ):

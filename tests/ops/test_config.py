@@ -42,6 +42,21 @@ def test_settle_taken_port_says_what_to_do(tmp_path: Path) -> None:
     assert refused.value.exit_code == EXIT_USAGE
 
 
+def test_settle_bridge_port_is_none_a_free_one_or_the_given_one(tmp_path: Path) -> None:
+    by_default = settle(UpOptions(tmp_path, port=0), "127.0.0.1:9092")
+    assert (by_default.bridge_port, by_default.bridge_address) == (0, None)
+    chosen = settle(UpOptions(tmp_path, port=0, bridge_port=0), "127.0.0.1:9092")
+    assert chosen.bridge_address == f"127.0.0.1:{chosen.bridge_port}"
+    given = settle(UpOptions(tmp_path, port=0, bridge_port=chosen.bridge_port), "127.0.0.1:9092")
+    assert given.settings_for("gateway")["bridge_port"] == str(chosen.bridge_port) != "0"
+
+
+def test_settle_taken_bridge_port_says_what_to_do(tmp_path: Path) -> None:
+    said = pytest.raises(PortTakenError, match="choose another with --bridge-port")
+    with socket.create_server((LOOPBACK, 0)) as other, said:
+        settle(UpOptions(tmp_path, port=0, bridge_port=other.getsockname()[1]), "127.0.0.1:9092")
+
+
 def test_saved_config_is_loaded_the_same(tmp_path: Path) -> None:
     config = settle(UpOptions(tmp_path, port=0, gateway_origins=("http://a", "http://b")), "127.0.0.1:9092")
     save_config(config)

@@ -14,11 +14,17 @@ from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, connect, every, print_json, print_table
 from placet.models import AuditRow
 
+tools_app = new_group(
+    "tools", help="List published tools; start one from its config.json.", invoke_without_command=True
+)
 audit_app = new_group("audit", help="Who did what, when.", invoke_without_command=True)
 
 
+@tools_app.callback()
 def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """List published tools."""
+    """List published tools; start one from its config.json."""
+    if context.invoked_subcommand is not None:
+        return
     with connect(context) as placet:
         found = every(lambda cursor: placet.tools.list(cursor=cursor))
     if as_json:

@@ -46,6 +46,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "policy test": ("Run a policy's test cases: calls and their expected verdicts."),
     "replay": "Rebuild the views from offset 0 beside the live ones, compare row by row, and swap them in.",
     "status": "Show what runs.",
+    "tools start": "Start a tool from its config.json, and supervise it.",
     "token issue": "Issue a bearer token, signed by the installation's own issuer.",
     "up": "Start everything: Kafka (embedded unless a cluster is given), then one process a role.",
     "vault rotate-master": (
@@ -99,7 +100,7 @@ OWN: Mapping[str, tuple[str, str]] = {
         "executions:cancel",
         "End an execution without a result; its open calls and holds are cancelled.",
     ),
-    "tools": ("lists:tools", "List published tools."),
+    "tools": ("lists:tools_app", "List published tools; start one from its config.json."),
     "tool": ("tool:app", "Publish tools."),
     "components": ("lists:components", "List the processes of the installation and their state."),
     "policy": ("policy:app", "Check, test, compare, publish and retire policies."),
@@ -230,6 +231,8 @@ def group_class(prefix: str) -> type[TyperGroup]:
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             names = self.list_commands(ctx)
+            if not names:
+                return
             width = formatter.width - 6 - max(map(len, names), default=0)
             with formatter.section("Commands"):
                 formatter.write_dl([(name, _shortened(self._says(ctx, name), width)) for name in names])

@@ -1,0 +1,108 @@
+"""`placet tools start`: launch an external tool from its config.json, and keep it running."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from ops import process
+from ops.commands.common import JsonOption, errors_as_exit_codes, print_line
+from ops.errors import UsageError
+from ops.ports import EVERY_ADDRESS, is_free
+from ops.tools.file import ToolFile, read_tool_file
+from ops.tools.gateway import require_gateway
+from placet.cli.session import Settings
+
+URL, TOKEN = "PLACET_URL", "PLACET_TOKEN"
+OWN_COMMAND = (sys.executable, "-m", "ops.tools.own")
+
+ConfigFile = Annotated[Path, typer.Argument(help="The tool's config.json.", dir_okay=False)]
+
+
+def start_command(context: typer.Context, file: ConfigFile, json: JsonOption = False) -> None:
+    """Start a tool from its config.json, and supervise it.
+
+    What happens is printed on standard output, a line each; what the tool prints goes to standard error. SIGTERM and
+    SIGINT stop the tool: exit code 0. Exit code 1: it ended too often; 2: it cannot be started by this file.
+    """
+    with errors_as_exit_codes():
+        found = read_tool_file(file)
+        environ = environment(found, os.environ, context.find_object(Settings) or Settings())
+        _check_port(found.port, file)
+        _run(found, file.absolute().parent, environ, json=json)
+
+
+def environment(file: ToolFile, environ: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """The environment of a tool: that of this process, and the values of the file.
+
+    Args:
+        file: the tool's.
+        environ: of this process.
+        settings: the options before the command.
+
+    Raises:
+        UsageError: There is no command, and neither PLACET_URL nor the broker's address is a gateway.
+        GatewayUnreachableError: There is no command, and nothing answers at the broker's address.
+    """
+    given = {URL: settings.url, TOKEN: settings.token}
+    found = process.without_master_key(environ) | {name: text for name, text in given.items() if text}
+    found |= {
+        "PORT": str(file.port),
+        "BROKER_TYPE": file.broker.type,
+        "BROKER_ADDRESS": file.broker.address,
+    }
+    if not file.command:
+        found[URL] = _gateway(file, found.get(URL, ""))
+    return found
+
+
+def _gateway(file: ToolFile, url: str) -> str:
+    if not url:
+        require_gateway(file.broker.http_url, file.broker.address)
+        return file.broker.http_url
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_web = False
+    if not is_web:
+        raise UsageError(
+            f"{URL} (or --url) is not a gateway's address: write one like http://127.0.0.1:8000."
+        )
+    return url
+
+
+def _check_port(port: int, file: Path) -> None:
+    if not is_free(port, EVERY_ADDRESS[0]):
+        raise UsageError(
+            f"Nothing can listen on port {port} now: end the program that uses it, or change `port` in {file}."
+        )
+
+
+def _run(file: ToolFile, directory: Path, environ: Mapping[str, str], *, json: bool) -> None:
+    from ops.tools.child import Launch
+    from ops.tools.supervision import Happened, Supervision  # grpc, which a wrong file does not need
+
+    def tell(happened: Happened) -> None:
+        # Standard output may be closed, or a file on a full disk: the tool runs on.
+        with suppress(OSError):
+            if json:
+                typer.echo(json_text.dumps({"event": happened.event, **happened.fields}))
+            else:
+                print_line(happened.text)
+
+    async def supervise() -> None:
+        await Supervision(launch, tell).run()
+
+    command, place = (file.command, directory) if file.command else (OWN_COMMAND, process.PACKAGE_ROOT)
+    launch = Launch(command, place, environ, file.port)
+    asyncio.run(supervise())
