@@ -67,23 +67,20 @@ class Supervision:
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self._ask_stop, number)
-        watching = asyncio.create_task(watch_health(self._launch.port, self._health_changed))
         try:
-            await self._keep_running(watching)
+            await self._keep_running()
         finally:
-            watching.cancel()
             for number in STOP_SIGNALS:
                 loop.remove_signal_handler(number)
 
-    async def _keep_running(self, watching: asyncio.Task[None]) -> None:
+    async def _keep_running(self) -> None:
         failures = 0
         child: ToolProcess | None = self._first()
         while child is not None:
             started_at = time.monotonic()
             try:
-                await self._until_ended_or_stop(child, watching)
+                await self._until_ended_or_stop(child)
                 if self._stop_asked.done():
-                    watching.cancel()
                     await self._stop(child, self._stop_asked.result())
                     return
             finally:
@@ -119,16 +116,19 @@ class Supervision:
 
     def _start(self) -> ToolProcess:
         child = ToolProcess(self._launch)
+        self._health, self._was_ready = None, False
         self._tell(Happened("started", f"The tool was started (process {child.pid}).", {"pid": child.pid}))
         return child
 
-    async def _until_ended_or_stop(self, child: ToolProcess, watching: asyncio.Task[None]) -> None:
+    async def _until_ended_or_stop(self, child: ToolProcess) -> None:
         ended = asyncio.create_task(child.wait_ended())
+        watching = asyncio.create_task(watch_health(self._launch.port, self._health_changed))
         try:
             any_of: set[asyncio.Future[Any]] = {ended, self._stop_asked, watching}
             await asyncio.wait(any_of, return_when=asyncio.FIRST_COMPLETED)
         finally:
             ended.cancel()
+            watching.cancel()
         if watching.done():
             watching.result()
 

@@ -32,7 +32,10 @@ def _broker(**fields: Any) -> str:
 
 WRONG = {
     "port 0": (json.dumps(VALUE | {"port": 0}), "port: a number of at least 1 is needed"),
-    "port beyond the last": (json.dumps(VALUE | {"port": 65536}), "port: a number of at most 65535 is needed"),
+    "port beyond the last": (
+        json.dumps(VALUE | {"port": 65536}),
+        "port: a number of at most 65535 is needed",
+    ),
     "port as a text": (json.dumps(VALUE | {"port": "50056"}), "port: a whole number is needed"),
     "port true": (json.dumps(VALUE | {"port": True}), "port: a whole number is needed"),
     "no port": (json.dumps({"broker": VALUE["broker"]}), "port: this field is missing; add it"),
@@ -48,7 +51,10 @@ WRONG = {
     "other broker": (_broker(type="amqp"), "broker.type: 'websocket' is needed here, found \"amqp\""),
     "unknown field of the broker": (_broker(topic="x"), "broker.topic: unknown field 'topic'; remove it"),
     "address as a number": (_broker(address=8080), "broker.address: a text is needed"),
-    "address with a password": (_broker(address="ws://u:canary@h:1"), "an address cannot have a user or password"),
+    "address with a password": (
+        _broker(address="ws://u:canary@h:1"),
+        "an address cannot have a user or password",
+    ),
     "key twice": ('{"port": 1, "port": 2}', 'the same key twice: "port"'),
     "no JSON": (SEED.replace("}", ""), "not valid JSON"),
     "a list": ("[]", "it must be a JSON object with port, command and broker"),

@@ -107,3 +107,15 @@ def test_command_of_a_server_that_is_not_installed_says_where_it_is(
     monkeypatch.setattr(plugins, "entry_points", lambda group: [])
     assert run(["replay"]) == 2
     assert "placet-server" in capsys.readouterr().err
+
+
+def test_group_whose_only_command_comes_with_the_server_lists_without_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [])
+    assert run(["tools", "start", "config.json"]) == 2
+    assert "`placet tools start` comes with the server (placet-server)" in capsys.readouterr().err
+    assert run(["tools", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--json" in shown
+    assert "Commands" not in shown
