@@ -135,7 +135,6 @@ def up(
     json: JsonOption = False,
 ) -> None:
     """Start everything: Kafka (embedded unless a cluster is given), then one process a role."""
-    hide_secrets(SECRET_OPTIONS)
     options = UpOptions(
         data_dir=data_dir,
         port=port,
@@ -164,6 +163,11 @@ def up(
         probe_host=probe_host,
         probe_port=probe_port,
     )
+    _up(options, detach=detach, json=json)
+
+
+def _up(options: UpOptions, *, detach: bool, json: bool) -> None:
+    hide_secrets(SECRET_OPTIONS)
     with errors_as_exit_codes():
         _start(_checked(options), detach=detach, json=json)
 
