@@ -48,12 +48,13 @@ def test_run_kafka_unreachable_is_one_sentence_and_exit_3(tmp_path: Path) -> Non
     assert not (tmp_path / "run" / "gateway.json").exists()
 
 
-def test_run_port_taken_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("setting", ["gateway_port", "bridge_port"])
+def test_run_port_taken_is_one_sentence_and_exit_2(setting: str, tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        done = _run(_settings(tmp_path, gateway_port=str(port)))
+        done = _run(_settings(tmp_path, **{setting: str(port)}))
     assert done.returncode == 2
     assert f"127.0.0.1:{port} cannot be listened on" in done.stderr.splitlines()[-1]
 
@@ -65,6 +66,7 @@ def test_run_port_taken_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
         ({"kafka_settings": "missing.json"}, "Kafka settings"),
         ({"database_url": "mysql://x"}, "sqlite:///"),
         ({"gateway_port": "many"}, "not a number"),
+        ({"bridge_port": "many"}, "not a number"),
         ({"gateway_requests_per_s": "many"}, "not a number"),
         ({"gateway_requests_per_s": "0"}, "1 or more"),
         ({"gateway_agent_proposals_per_minute": "0"}, "gateway_agent_proposals_per_minute must be 1 or more"),

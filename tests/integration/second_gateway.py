@@ -63,7 +63,7 @@ def _read(path: Path) -> dict[str, Any]:
 def main(config: Path, status_file: Path) -> None:
     logging.basicConfig(level=logging.INFO)
     settings = read_settings(load_config(config).settings_for("gateway-2", "gateway"))
-    uvloop.run(serve(replace(settings, port=0, status_file=status_file)))
+    uvloop.run(serve(replace(settings, port=0, bridge_port=0, status_file=status_file)))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ LIMITS = Limits(
 
 def main(config: Path, status_file: Path) -> None:
     settings = read_settings(load_config(config).settings_for("gateway-2", "gateway"))
-    uvloop.run(serve(replace(settings, port=0, status_file=status_file, limits=LIMITS)))
+    uvloop.run(serve(replace(settings, port=0, bridge_port=0, status_file=status_file, limits=LIMITS)))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,9 @@ def test_environment_of_a_tool_has_the_files_values_and_no_master_key(tmp_path: 
         "BROKER_ADDRESS": "localhost:8080",
     }
     assert "PLACET_TOKEN" not in environment(read_tool_file(file), {}, Settings())
+
+
+def test_file_of_the_documentation_is_the_seeds(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hitl" / "api-reference.md").read_text("utf-8")
+    (shown,) = [block for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL) if '"broker"' in block]
+    assert json.loads(shown) == VALUE
