@@ -133,6 +133,6 @@ def test_environment_of_a_tool_has_the_files_values_and_no_master_key(tmp_path: 
 
 
 def test_file_of_the_documentation_is_the_seeds(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "hitl" / "api-reference.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/hitl/api-reference.md").read_text("utf-8")
     (shown,) = [block for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL) if '"broker"' in block]
     assert json.loads(shown) == VALUE

@@ -56,6 +56,11 @@ def test_change_of_a_tools_health_is_told(tmp_path: Path) -> None:
         assert tool.next("health") == {"event": "health", "health": "NOT_SERVING", "before": "SERVING"}
 
 
+def test_tool_without_the_health_service_is_told(tmp_path: Path) -> None:
+    with started_tool(write_tool(tmp_path, BROKER), NO_HEALTH="1") as tool:
+        assert tool.next("health")["health"] == "no health service"
+
+
 def test_program_that_a_command_started_ends_before_the_command_is_started_again(tmp_path: Path) -> None:
     command = ("sh", "-c", f"{sys.executable} tool.py; exit 1")
     with started_tool(write_tool(tmp_path, BROKER, command)) as tool:

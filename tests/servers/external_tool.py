@@ -42,7 +42,8 @@ if "IGNORE_SIGTERM" in os.environ:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 server, checks = grpc.server(ThreadPoolExecutor()), health.HealthServicer()
 signal.signal(signal.SIGUSR1, lambda number, frame: checks.set("", STATES.NOT_SERVING))
-health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+if "NO_HEALTH" not in os.environ:
+    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
 handlers = {"Ask": grpc.unary_unary_rpc_method_handler(ask)}
 server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("test.Asking", handlers)])
 server.add_insecure_port(f"127.0.0.1:{os.environ['PORT']}")
