@@ -59,7 +59,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         annotations=ToolAnnotations(title="Ask a person", read_only_hint=False, open_world_hint=True)
     )
     async def human_input(
-        prompt: Annotated[str, Field(description="The question, as a person is shown it.", min_length=1)],
+        prompt: Annotated[str, Field(description="The question, as a person is shown it.")],
         context: Context[Any, Any],
     ) -> Started:
         """Ask a person a question. Returns a task id at once; fetch the answer with get_human_input."""
@@ -73,10 +73,12 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         task_id: Annotated[str, Field(description="What human_input returned.")],
         context: Context[Any, Any],
         wait_seconds: Annotated[
-            float, Field(description="How long to wait for it.", ge=0, le=WAIT_MAX_S)
+            float, Field(description=f"How long to wait for it, at most {WAIT_MAX_S:g}.")
         ] = 0.0,
     ) -> Answer:
         """Fetch the answer to a question that human_input asked: waiting_for_human, or how it ended."""
+        if not 0 <= wait_seconds <= WAIT_MAX_S:
+            raise ToolError(f"wait_seconds must be seconds from 0 to {WAIT_MAX_S:g}")
         async with _as_caller(context, is_http):
             answer = await client.channel.ask(asks.get_human_input(task_id, wait_seconds))
         return {

@@ -95,7 +95,7 @@ def on_openai(
         from placet.openai_agent import OpenAIAgent
     except ImportError as error:
         raise NotInstalled(
-            f"this agent needs more packages ({error}): pip install 'placet[openai]'"
+            f"this agent needs more packages ({error}): install placet[openai] (docs/sdk.md, Installing it)"
         ) from error
     key = os.environ.get(key_variable)
     if not key:

@@ -32,7 +32,9 @@ def serve(context: typer.Context, http_port: HttpPort = None, http_host: HttpHos
     try:
         from placet import mcp_server
     except ImportError as error:
-        raise NotInstalled(f"MCP needs more packages ({error}): pip install 'placet[mcp]'") from error
+        raise NotInstalled(
+            f"MCP needs more packages ({error}): install placet[mcp] (docs/sdk.md, Installing it)"
+        ) from error
     settings = context.find_object(Settings) or Settings()
     asyncio.run(_serve(mcp_server, settings, http_host, http_port))
 

@@ -8,7 +8,8 @@ try:
     import jwt as _jwt  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "placet.grants checks signatures with PyJWT and cryptography: pip install 'placet[grants]'"
+        "placet.grants checks signatures with PyJWT and cryptography: install placet[grants]"
+        " (docs/sdk.md, Installing it)"
     ) from error
 
 from placet.grants.consuming import Attempt, Consume, GatewayConsumer
