@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.gateway.conftest import Doors
+from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -29,6 +29,8 @@ def answer(turn):
     turn.say("One moment.")
     if turn.message == "ask":
         return "You said " + str(turn.hitl.request_clarification("Which one?"))
+    if turn.message in ("number", "much"):
+        return 5 if turn.message == "number" else "x" * 20_000
     return turn.message.upper() + " of " + turn.history()[0].text
 """
 
@@ -78,7 +80,7 @@ def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_
     with worker(doors, name, tmp_path) as process:
         said = run(doors, name, "chat", "hello", "--agent", name, "--conversation", f"c-{name}")
         assert (said.returncode, said.stdout) == (0, "One moment.\nHELLO of hello\n"), said.stderr
-        assert f"conversation c-{name}" in said.stderr
+        assert said.stderr == f"conversation c-{name}\n"
         more = run(doors, name, "chat", "bye", "--conversation", f"c-{name}", "--json")
         events = [json.loads(line) for line in more.stdout.splitlines()]
         assert [event["event"] for event in events] == ["message", "message", "complete"]
@@ -86,8 +88,41 @@ def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_
         failed = run(doors, name, "chat", "fail", "--conversation", f"c-{name}")
         assert (failed.returncode, failed.stdout) == (1, "")
         assert "ValueError: no such invoice" in failed.stderr
+        for wrong, told in (("number", "returned a int, which is no text"), ("much", "invalid: reply")):
+            found = run(doors, name, "chat", wrong, "--conversation", f"c-{name}")
+            assert (found.returncode, told in found.stderr) == (1, True), found.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 130
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_worker_that_waits_for_a_person_stops_at_once(
+    doors: Doors, anna: Caller, name: str, tmp_path: Path, how: signal.Signals
+) -> None:
+    asked = f"c-{name}"
+    with worker(doors, name, tmp_path) as process:
+        command = [*PLACET, "chat", "ask", "--agent", name, "--conversation", asked, "--json"]
+        with subprocess.Popen(
+            command, env=environment(doors, name), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+        ) as chat:
+            assert chat.stdout is not None
+            events = (json.loads(line) for line in chat.stdout)
+            question = next(event["data"] for event in events if event["event"] == "hitl_requested")
+            process.send_signal(how)
+            assert process.wait(timeout=10) == 130
+            assert process.stderr is not None
+            assert "Traceback" not in process.stderr.read()
+            answer = {
+                "request_id": question["request_id"],
+                "conversation_id": asked,
+                "response": "the second",
+            }
+            said = anna.post("/agent/hitl/respond", answer)
+            assert said.status_code == 200, said.text
+            # The turn was given back, so it does not wait for the end of the lease.
+            with worker(doors, name, tmp_path):
+                last = [event for event in events if event["event"] == "message"][-1]
+            assert last["data"]["text"] == "You said the second"
 
 
 def test_wrong_use_is_told(doors: Doors, name: str, tmp_path: Path) -> None:

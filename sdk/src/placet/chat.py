@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,8 +88,9 @@ class AsyncConversations:
         if told.get("message_id") is None:
             return
         where = {"conversation_id": told["conversation_id"], "message_id": told["message_id"]}
-        async for event in self._events("GET", {"params": where}, told.get("cursor")):
-            yield event
+        async with aclosing(self._events("GET", {"params": where}, told.get("cursor"))) as events:
+            async for event in events:
+                yield event
 
     def follow(
         self, conversation_id: str, *, message_id: str | None = None, cursor: str | None = None
@@ -116,12 +118,13 @@ class AsyncConversations:
         heard_at, heard, pauses = clock(), False, delays(self.patience)
         while True:
             try:
-                async for event in self._connection(method, request, cursor):
-                    heard_at, heard, pauses = clock(), True, delays(self.patience)
-                    cursor = event.cursor or cursor
-                    yield event
-                    if event.type in _ENDS and event.body.get("code") != "unavailable":
-                        return
+                async with aclosing(self._connection(method, request, cursor)) as events:
+                    async for event in events:
+                        heard_at, heard, pauses = clock(), True, delays(self.patience)
+                        cursor = event.cursor or cursor
+                        yield event
+                        if event.type in _ENDS and event.body.get("code") != "unavailable":
+                            return
             except ConnectionLost as lost:
                 patience_s = self.patience.outage_s if heard else self.patience.request_s
                 if clock() - heard_at >= patience_s:
@@ -143,8 +146,9 @@ class AsyncConversations:
                 if not response.is_success:
                     await response.aread()
                     raise refused(response)
-                async for kind, data, last_id in parse_lines(response.aiter_lines()):
-                    yield _event(kind, json.loads(data), last_id)
+                async with aclosing(parse_lines(response.aiter_lines())) as messages:
+                    async for kind, data, last_id in messages:
+                        yield _event(kind, json.loads(data), last_id)
         except httpx.RequestError as error:
             what = error or type(error).__name__
             raise ConnectionLost(f"{shown_address(self.url)} is not reachable ({what})") from error

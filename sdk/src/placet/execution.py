@@ -269,6 +269,10 @@ class AsyncExecution:
         """See `Run`."""
         return make()
 
+    async def until_stopped(self, make: Make[T]) -> T:
+        """See `Run`: whoever stops it cancels it."""
+        return await make()
+
     def background(self, make: Make[None]) -> asyncio.Task[None]:
         """See `Run`."""
         return asyncio.get_running_loop().create_task(make())

@@ -55,6 +55,9 @@ class Run(Protocol):
     def wait(self, make: Make[T]) -> Awaitable[T]:
         """Run a coroutine of the client from another coroutine."""
 
+    async def until_stopped(self, make: Make[T]) -> T:
+        """Await what can take as long as a person does, on the client's loop."""
+
     def background(self, make: Make[None]) -> Stoppable:
         """Run a coroutine of the client in the background."""
 
@@ -149,7 +152,9 @@ async def _passage(
         if options.register:
             await register_once(run.channel, binding, options)
         proposal = run.proposal(one, options, options.tool or binding.function.__name__, arguments)
-        return await clear(run.channel, one, proposal, binding.call, options.timeout_s)
+        return await run.until_stopped(
+            partial(clear, run.channel, one, proposal, binding.call, options.timeout_s)
+        )
 
 
 def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:

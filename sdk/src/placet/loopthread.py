@@ -128,6 +128,18 @@ class LoopThread:
             step.cancel()
             raise
 
+    def run_and_end(self, make: Make[T], within_s: float) -> T:
+        """As `run`, but an interrupt waits for the end of the cancelled coroutine, for at most this long."""
+        step: Step[T] = Step(self._usable())
+        try:
+            step.start(make)
+            return step.result(None)
+        except (KeyboardInterrupt, SystemExit):
+            step.cancel()
+            with suppress(concurrent.futures.CancelledError, TimeoutError):
+                step.result(within_s)
+            raise
+
     def background(self, make: Make[None]) -> Step[None]:
         """Start a coroutine in the background; raises as `run`."""
         step: Step[None] = Step(self._usable())
@@ -227,3 +239,7 @@ async def _give_up() -> None:
         task.cancel()
     if left:
         await asyncio.wait(left, timeout=GIVE_UP_S)
+    # Generators that were not run to their end are closed by tasks that the loop would otherwise not run any more.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(GIVE_UP_S):
+            await asyncio.get_running_loop().shutdown_asyncgens()

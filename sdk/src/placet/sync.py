@@ -37,10 +37,12 @@ from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, HumanRequest, Object
 from placet.recording import recordable_failure
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
+from placet.stopping import Stop
 from placet.transport.auto import Mode
 from placet.transport.port import Patience
 from placet.tries import Try
 from placet.turn import AgentFunction, AsyncTurn
+from placet.worker import GIVE_BACK_S
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -57,8 +59,15 @@ class RunningExecution(Blocking):
     fail = blocking(AsyncExecution.fail)
     cancel = blocking(AsyncExecution.cancel)
 
-    def __init__(self, inner: AsyncExecution, thread: LoopThread, finalizer: ClientFinalizer) -> None:
+    def __init__(
+        self,
+        inner: AsyncExecution,
+        thread: LoopThread,
+        finalizer: ClientFinalizer,
+        stop: Stop | None = None,
+    ) -> None:
         super().__init__(inner, thread, finalizer)
+        self._stop = stop or Stop()
         self.channel = inner.channel
         self.id = inner.id
         self._token: Token[Run | None] | None = None
@@ -81,7 +90,7 @@ class RunningExecution(Blocking):
     def _tried(self, make: Callable[[Try], Coroutine[Any, Any, T]]) -> T:
         one = self.begin()
         try:
-            return self._thread.run(lambda: make(one))
+            return self._thread.run(lambda: self._stop.before(lambda: make(one)))
         except BaseException:
             self.give_back(one)
             raise
@@ -137,6 +146,10 @@ class RunningExecution(Blocking):
     def wait(self, make: Make[T]) -> Awaitable[T]:
         """See `Run`."""
         return asyncio.wrap_future(self._thread.future(make))
+
+    async def until_stopped(self, make: Make[T]) -> T:
+        """See `Run`."""
+        return await self._stop.before(make)
 
     def background(self, make: Make[None]) -> Step[None]:
         """See `Run`."""
@@ -249,13 +262,16 @@ class Placet(Blocking):
     ) -> None:
         """Answer the messages to agents, until interrupted (Ctrl-C): each is given back then.
 
-        A function that is not an `async def` runs on a thread, and takes a `placet.sync.Turn`. Arguments and
-        errors as in `AsyncPlacet.serve`.
+        A function that is not an `async def` runs on a thread, and takes a `placet.sync.Turn`. A thread cannot be
+        cancelled: at the end, it gets `TurnStopped` where it waits for a person, or begins to; whatever else it
+        does is waited for. Arguments and errors as in `AsyncPlacet.serve`.
         """
         functions = REGISTERED if agents is None else agents
         with ThreadPoolExecutor(concurrency, thread_name_prefix="placet-agent") as threads:
             made = {name: self._agent(function, threads, wait_s) for name, function in functions.items()}
-            self._thread.run(lambda: self._inner.serve(made, concurrency=concurrency, wait_s=wait_s))
+            self._thread.run_and_end(
+                lambda: self._inner.serve(made, concurrency=concurrency, wait_s=wait_s), GIVE_BACK_S
+            )
 
     def _agent(
         self, function: AnyAgentFunction, threads: ThreadPoolExecutor, wait_s: float | None
@@ -264,11 +280,16 @@ class Placet(Blocking):
             return function
 
         async def answer(turn: AsyncTurn) -> str | None:
-            blocking = Turn(turn, self._thread, self._finalizer, wait_s)
+            stop = Stop()
+            blocking = Turn(turn, self._thread, self._finalizer, wait_s, stop)
             context = copy_context()
             context.run(current_run.set, blocking.run)
             loop = asyncio.get_running_loop()
-            said: str | None = await loop.run_in_executor(threads, context.run, function, blocking)
+            try:
+                said: str | None = await loop.run_in_executor(threads, context.run, function, blocking)
+            except asyncio.CancelledError:
+                stop.set()
+                raise
             return said
 
         return answer
@@ -283,14 +304,19 @@ class Turn(Blocking):
     history = blocking(AsyncTurn.history)
 
     def __init__(
-        self, inner: AsyncTurn, thread: LoopThread, finalizer: ClientFinalizer, wait_s: float | None
+        self,
+        inner: AsyncTurn,
+        thread: LoopThread,
+        finalizer: ClientFinalizer,
+        wait_s: float | None,
+        stop: Stop,
     ) -> None:
         super().__init__(inner, thread, finalizer)
         self.conversation_id = inner.conversation_id
         self.turn_id = inner.turn_id
         self.message = inner.message
         self.sent_by = inner.sent_by
-        self.run = RunningExecution(inner.run, thread, finalizer)
+        self.run = RunningExecution(inner.run, thread, finalizer, stop)
         self.hitl = BlockingHITLHandler(self.run, wait_s=wait_s)
 
 

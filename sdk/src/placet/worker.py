@@ -131,7 +131,7 @@ class Worker:
         except Exception as error:
             await self._failed(claimed, error)
         else:
-            await self._tell(asks.end_turn(claimed, "completed", reply=said or ""))
+            await self._complete(claimed, said or "")
         finally:
             running.cancel()
             renewing.cancel()
@@ -139,9 +139,12 @@ class Worker:
     async def _run(self, agent: str, turn: AsyncTurn) -> str | None:
         token = current_run.set(turn.run)
         try:
-            return await self._agents[agent](turn)
+            said = await self._agents[agent](turn)
         finally:
             current_run.reset(token)
+        if said is not None and not isinstance(said, str):
+            raise TypeError(f"the agent's function returned a {type(said).__name__}, which is no text")
+        return said
 
     async def _renew(self, turn: AsyncTurn, running: asyncio.Task[str | None]) -> None:
         """Renew the lease; if that is refused, end the function: another attempt may work on the turn."""
@@ -161,6 +164,13 @@ class Worker:
                 _log.warning("a turn was lost: %s", error)
                 running.cancel()
                 return
+
+    async def _complete(self, claimed: ClaimedTurn, reply: str) -> None:
+        try:
+            await self._tell(asks.end_turn(claimed, "completed", reply=reply))
+        except Refused as error:
+            # Such as a reply that is too long: it would be refused after every further run of the function, too.
+            await self._failed(claimed, error)
 
     async def _failed(self, claimed: ClaimedTurn, error: Exception) -> None:
         if isinstance(error, HITLPending):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 
 import httpx
@@ -40,7 +40,7 @@ class SseParser:
         return (event, data, self._id) if data else None
 
 
-async def parse_lines(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, str, str]]:
+async def parse_lines(lines: AsyncIterator[str]) -> AsyncGenerator[tuple[str, str, str], None]:
     """The events in a stream of lines."""
     parser = SseParser()
     async for line in lines:
