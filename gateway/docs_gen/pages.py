@@ -1,5 +1,7 @@
 """The generated pages of docs: the WebSocket for user interfaces and for agents, the commands, the refusals.
 
+Of the pages in docs/hitl only the tables of fields are generated.
+
 python -m gateway.docs_gen.pages
 """
 
@@ -9,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.docs_gen.commands import command_sections
+from gateway.docs_gen.hitl import hitl_pages
 from gateway.docs_gen.tables import message_section, refusal_paragraphs, refusal_table
 from gateway.idempotency import KEY_MAX_CHARS
 from gateway.problems import HTTP_CODES
@@ -297,6 +300,7 @@ def pages() -> Mapping[str, str]:
         "agent_extended_protocol.md": agent_page(),
         "commands.md": commands_page(),
         "refusals.md": refusals_page(),
+        **hitl_pages(DOCS),
     }
 
 
