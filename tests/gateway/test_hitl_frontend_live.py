@@ -1,0 +1,187 @@
+"""docs/hitl/frontend-guide.md in a real browser, and its tables of events and of rights, on a running stack."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from placet import AsyncPlacet, AsyncTurn, gated
+from tests.gateway.another import another_gateway
+from tests.gateway.browser import open_page, served
+from tests.gateway.conftest import Caller, Doors
+from tests.gateway.people import answer_next, open_hold
+from tests.gateway.test_chat_live import serving
+from tests.pages import ROOT, Block
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+GUIDE = (ROOT / "docs" / "hitl" / "frontend-guide.md").read_text("utf-8")
+EMPTY = b"<!doctype html><title>A page of another origin</title>"
+
+
+def fresh(word: str) -> str:
+    return f"{word}-{uuid4().hex[:10]}"
+
+
+@gated(tool="read_file")
+async def read_file(path: str) -> str:
+    return "42"
+
+
+async def helper(turn: AsyncTurn) -> str:
+    if turn.message == "fail":
+        raise RuntimeError("no such plan")
+    await turn.say("Let me see.")
+    plan = await read_file("plan.txt")
+    options = [{"id": "staging", "label": "Staging"}, {"id": "production", "label": "Production"}]
+    where = await turn.hitl.request_decision("Where do we deploy?", options)
+    return f"deployed plan {plan} to {where}"
+
+
+def fits(shown: Any, real: Any) -> bool:
+    """Whether data is as the guide shows it: … is any text, and fields can be left out."""
+    if isinstance(shown, dict) and isinstance(real, dict):
+        return all(name in real and fits(part, real[name]) for name, part in shown.items())
+    if isinstance(shown, list) and isinstance(real, list):
+        return len(shown) == len(real) and all(map(fits, shown, real))
+    return isinstance(real, str) if shown == "…" else bool(shown == real)
+
+
+async def test_events_of_the_guide(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:
+    (block,) = page_blocks
+    shown = [dict(line.split(": ", 1) for line in part.split("\n")) for part in block.text.strip().split("\n\n")]
+    agent = "helper"
+    found: list[tuple[str, str, dict[str, Any]]] = []
+    async with serving(doors, agent, helper, wait_s=0) as client:
+        for message in ("deploy 42", "fail"):
+            async for event in client.conversations.chat(message):
+                found.append((event.cursor, event.type, dict(event.body)))
+                if event.type == "hitl_requested":
+                    await asyncio.to_thread(answer_next, anna, agent, "staging")
+    for one in shown:
+        data = json.loads(one["data"])
+        assert any(
+            kind == one["event"] and fits(data, real) and (cursor or "id" not in one)
+            for cursor, kind, real in found
+        ), (one["event"], [real for _, kind, real in found if kind == one["event"]])
+    assert {kind for _, kind, _ in found} == {one["event"] for one in shown}
+    assert all(real["grant"] is None for _, kind, real in found if kind == "tool_call")
+
+
+async def test_chat_function_of_the_guide(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:
+    (block,) = page_blocks
+    agent = fresh("helper")
+    token = doors.token("web", "agent", agent=agent)
+    with served({"/": EMPTY}) as origin:
+        async with (
+            another_gateway(doors, more={"gateway_origins": origin}) as url,
+            serving(doors, agent, helper, wait_s=0),
+            open_page(f"{origin}/") as page,
+        ):
+            await page.add_script_tag(content=block.text)
+            message = {
+                "message": "deploy",
+                "agent": agent,
+                "message_id": fresh("m"),
+                "conversation_id": fresh("c"),
+            }
+            chatting = asyncio.create_task(
+                page.evaluate(
+                    """async ([url, token, message]) => {
+                        const seen = [];
+                        await chat(url, () => token, message, (event, data) => seen.push([event, data.text]));
+                        return seen;
+                    }""",
+                    [url, token, message],
+                )
+            )
+            await asyncio.to_thread(answer_next, anna, agent, "staging")
+            seen = await chatting
+    kinds = [kind for kind, _ in seen]
+    assert kinds[0] == "message"
+    assert kinds[-2:] == ["message", "complete"]
+    assert {"tool_call", "hitl_requested", "hitl_resolved"} <= set(kinds)
+    assert ["message", "deployed plan 42 to staging"] in seen
+
+
+async def test_answering_of_the_guide(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:
+    (block,) = page_blocks
+    agent = fresh("asker")
+    token = doors.token("bot", "agent", agent=agent)
+    with served({"/": EMPTY}) as origin:
+        async with (
+            another_gateway(doors, more={"gateway_origins": origin}) as url,
+            AsyncPlacet(url, token=token, agent=agent) as client,
+            open_page(f"{origin}/") as page,
+        ):
+            request = await client.requests.ask("Which?", kind="decision", options=["a", "b"])
+            hold = await asyncio.to_thread(open_hold, anna, agent)
+            await page.add_script_tag(content=block.text)
+
+            async def respond(value: Any) -> Any:
+                script = """([url, token, hold, value]) =>
+                    respond(url, () => token, hold, value).then((told) => told.status, (error) => error.message)"""
+                return await page.evaluate(script, [url, anna.token, hold, value])
+
+            assert (await respond("c")).startswith("unknown_option: ")
+            assert await respond("b") == "resolved"
+            assert (await respond("a")).startswith("already_decided: ")
+            assert (await client.requests.get(request.request_id)).response == "b"
+
+
+def rights() -> list[list[str]]:
+    """The rows of the guide's table of tokens."""
+    table = re.search(r"^## Tokens.*?\n\|.*?\n\|[-|]+\n(.*?)\n\n", GUIDE, re.MULTILINE | re.DOTALL)
+    assert table is not None
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table[1].splitlines()]
+
+
+def test_table_of_tokens_says_who_may_do_what(doors: Doors) -> None:
+    agent = fresh("helper")
+    own = doors.caller("bot", "agent", agent=agent)
+    callers = {
+        "of the agent": own,
+        "of another agent": doors.caller("bot", "agent", agent=fresh("other")),
+        **{f"`{role}`": doors.caller(role, role) for role in ("reviewer", "operator", "admin", "analyst")},
+    }
+    shared = own.execution()
+    for what, *said in rights():
+        for name in what.split(" (")[0].split(", "):
+            caller = callers.pop(name)
+            found = [
+                begins(caller, {"message": "hi", "agent": agent, "conversation_id": fresh("c")}),
+                begins(caller, {"message": "hi", "conversation_id": shared}),
+                follows(caller, shared),
+                answers(caller, own),
+            ]
+            assert ["yes" if allowed else "no" for allowed in found] == said, (name, found)
+    assert callers == {}
+
+
+def streams(caller: Caller, method: str, path: str, **more: Any) -> bool:
+    headers = {"Authorization": f"Bearer {caller.token}"}
+    with httpx.stream(method, f"{caller.url}{path}", headers=headers, timeout=30, **more) as answer:
+        assert answer.status_code in (200, 403)
+        return answer.status_code == 200
+
+
+def begins(caller: Caller, body: dict[str, Any]) -> bool:
+    return streams(caller, "POST", "/agent/chat", json={"message_id": fresh("m"), **body})
+
+
+def follows(caller: Caller, conversation_id: str) -> bool:
+    return streams(caller, "GET", f"/agent/chat?conversation_id={conversation_id}")
+
+
+def answers(caller: Caller, asker: Caller) -> bool:
+    asked = asker.post("/v1/requests", {"question": "Which?"}).json()
+    word = {"request_id": asked["request_id"], "response": "this"}
+    answer = caller.post("/agent/hitl/respond", word)
+    assert answer.status_code in (200, 403, 404), answer.text
+    return answer.status_code == 200
