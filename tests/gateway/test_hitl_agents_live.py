@@ -131,3 +131,29 @@ async def test_agent_on_a_model(
         worker.cancel()
         await asyncio.gather(worker, return_exceptions=True)
     assert bank.sent == [("GB29", 98.7)]
+
+
+async def test_conversation_of_the_client(
+    doors: Doors,
+    anna: Caller,
+    page_blocks: list[Block],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (block,) = page_blocks
+    agent = fresh("deployer")
+    monkeypatch.setenv("PLACET_URL", doors.url)
+    monkeypatch.setenv("PLACET_TOKEN", doors.token("bot", "agent", agent=agent))
+    names = await Block(*block[:-1], block.text.replace('"deployer"', f'"{agent}"')).run(doors.url)
+    serving_it = asyncio.create_task(names["serve"]())
+    talking = asyncio.create_task(names["talk"]())
+    await asyncio.to_thread(answer_next, anna, agent, "staging")
+    await talking
+    serving_it.cancel()
+    await asyncio.gather(serving_it, return_exceptions=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "hitl_requested Where?",
+        "hitl_resolved Where?",
+        "message deployed to staging",
+        "complete Deploy the release.",
+    ]
