@@ -68,7 +68,9 @@ def filled(page: str) -> str:
 def hitl_pages(directory: Path) -> Mapping[str, str]:
     """Return the pages with tables, by their names below `directory`, as they should be."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((directory / "hitl").glob("*.md"))}
-    return {str(path.relative_to(directory)): filled(text) for path, text in texts.items() if MARK.search(text)}
+    return {
+        str(path.relative_to(directory)): filled(text) for path, text in texts.items() if MARK.search(text)
+    }
 
 
 def _mark(name: str) -> str:
@@ -123,11 +125,13 @@ def _conversations() -> Iterable[tuple[str, str]]:
     yield "lost workers in a row after which a turn has failed", f"{limits.TURN_LAPSES_MAX}"
     yield "calls and questions of a conversation that are open", f"{limits.OPEN_MAX}"
     yield "a comment on a quiet stream (keep-alive)", f"every {HEARTBEAT_S:g} s"
-    yield "a conversation in which nothing is open and nothing was done", (
-        f"completed after {limits.CONVERSATION_IDLE_S // DAY_S} days"
+    yield (
+        "a conversation in which nothing is open and nothing was done",
+        (f"completed after {limits.CONVERSATION_IDLE_S // DAY_S} days"),
     )
-    yield "the execution that was opened for one question, likewise", (
-        f"completed after {limits.QUESTION_IDLE_S // DAY_S} days"
+    yield (
+        "the execution that was opened for one question, likewise",
+        (f"completed after {limits.QUESTION_IDLE_S // DAY_S} days"),
     )
     yield "a question of the tool `human_input`", f"{limits.TASK_TIMEOUT_S // DAY_S} days"
     yield "the longest deadline of a question", f"{limits.DEADLINE_MAX_S // DAY_S} days"

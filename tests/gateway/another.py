@@ -46,7 +46,7 @@ async def another_gateway(
     """Its URL, while it runs."""
     settings = settings_beside(doors, limits, policy_file, more)
     gateway = assemble(settings)
-    listening = listen(settings.host, 0)
+    listening = listen(settings.host, settings.port)
     gateway.port = listening.getsockname()[1]
     server = GatewayServer(gateway)
     serving = asyncio.create_task(server.serve([listening]))

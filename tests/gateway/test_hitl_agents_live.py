@@ -47,9 +47,7 @@ def shell(text: str, directory: Path, **environment: str) -> Iterator[subprocess
         process.communicate(timeout=30)
 
 
-def test_module_of_an_agent(
-    doors: Doors, anna: Caller, page_blocks: list[Block], tmp_path: Path
-) -> None:
+def test_module_of_an_agent(doors: Doors, anna: Caller, page_blocks: list[Block], tmp_path: Path) -> None:
     module, worker, chat = page_blocks
     agent = fresh("filer")
     (tmp_path / "agents.py").write_text(module.text.replace('"filer"', f'"{agent}"'), encoding="utf-8")

@@ -55,7 +55,9 @@ def fits(shown: Any, real: Any) -> bool:
 
 async def test_events_of_the_guide(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:
     (block,) = page_blocks
-    shown = [dict(line.split(": ", 1) for line in part.split("\n")) for part in block.text.strip().split("\n\n")]
+    shown = [
+        dict(line.split(": ", 1) for line in part.split("\n")) for part in block.text.strip().split("\n\n")
+    ]
     agent = "helper"
     found: list[tuple[str, str, dict[str, Any]]] = []
     async with serving(doors, agent, helper, wait_s=0) as client:

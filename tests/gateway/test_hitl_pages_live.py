@@ -74,15 +74,16 @@ async def test_events_of_a_turn(doors: Doors, anna: Caller, page_blocks: list[Bl
         return str(await turn.hitl.request_decision("Where?", ["staging", "production"]))
 
     async with serving(doors, agent, deploy, wait_s=0) as client:
-        async for event in client.conversations.chat("deploy"):
-            if event.type == "hitl_requested":
-                where = event.body["execution_id"]
-                seen = await asyncio.to_thread(
-                    wait_for, lambda: event_types(anna, where), lambda types: "TurnYielded" in types
-                )
-                assert seen == told(block)[: len(seen)]
-                await asyncio.to_thread(answer_next, anna, agent, "staging")
-        assert event.type == "complete"
+        stream = client.conversations.chat("deploy")
+        where = (await anext(stream)).body["execution_id"]
+
+        def answer_once_given_back() -> None:
+            seen = wait_for(lambda: event_types(anna, where), lambda types: "TurnYielded" in types)
+            assert seen == told(block)[: len(seen)]
+            answer_next(anna, agent, "staging")
+
+        await asyncio.to_thread(answer_once_given_back)
+        assert [event.type async for event in stream] == ["hitl_resolved", "message", "complete"]
     assert await asyncio.to_thread(event_types, anna, where) == told(block)
 
 

@@ -1,0 +1,26 @@
+"""Ask a person for environment variables: only this process receives them, and no log or view contains them.
+
+python env_var.py    with PLACET_URL and PLACET_TOKEN (of an agent)
+"""
+
+import os
+import subprocess
+import sys
+
+from placet import BlockingHITLHandler, NotReleased, Placet
+
+# What needs the variables: here a program that says which of them it has.
+PROGRAM = "import os; print([name for name in ('STORE_KEY', 'STORE_REGION') if name in os.environ])"
+
+with Placet() as placet, placet.execution(request="Upload the report") as run:
+    try:
+        variables = BlockingHITLHandler(run).request_env_var(
+            [
+                {"name": "STORE_KEY", "description": "the key of the object store"},
+                {"name": "STORE_REGION", "required": False, "secret": False, "pattern": "^eu-"},
+            ],
+            timeout_seconds=3600,
+        )
+    except NotReleased as refused:
+        sys.exit(f"not uploaded: {refused}")
+    subprocess.run([sys.executable, "-c", PROGRAM], env={**os.environ, **variables}, check=True)

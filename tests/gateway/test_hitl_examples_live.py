@@ -1,0 +1,217 @@
+"""The programs of examples/hitl as they are, each in a process or browser of its own, on a running stack."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from playwright.async_api import expect
+
+from ops.ports import free_port
+from placet import AsyncTurn, gated
+from tests.gateway.another import another_gateway
+from tests.gateway.browser import open_page, served
+from tests.gateway.conftest import Caller, Doors
+from tests.gateway.people import answer_next, decide, event_types, open_hold
+from tests.gateway.test_chat_live import serving
+from tests.pages import ROOT
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+EXAMPLES = ROOT / "examples" / "hitl"
+
+
+def fresh(word: str) -> str:
+    return f"{word}-{uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def own(doors: Doors) -> Caller:
+    """A caller with the token of an agent that no other test has."""
+    agent = fresh("example")
+    return doors.caller(agent, "agent", agent=agent)
+
+
+@contextmanager
+def running(caller: Caller, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A program with an agent's token, in a group of processes that ends with the test."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        env={**plain, "PLACET_URL": caller.url, "PLACET_TOKEN": caller.token},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+def example(own: Caller, anna: Caller, program: str, *answers: Any, arguments: tuple[str, ...] = ()) -> str:
+    """What an example prints, whose questions get these answers, one after another."""
+    with running(own, str(EXAMPLES / program), *arguments) as process:
+        executions = wait_for(lambda: own.get("/v1/executions").json()["items"], bool)
+        for value in answers:
+            answer_next(anna, executions[0]["agent"], value)
+        said, wrong = process.communicate(timeout=60)
+    assert process.returncode == 0, wrong
+    return said
+
+
+def test_example_of_a_clarification(own: Caller, anna: Caller) -> None:
+    assert example(own, anna, "clarification.py", "copy it") == "the user wants: copy it\n"
+
+
+def test_example_of_a_clarification_that_is_rejected(own: Caller, anna: Caller) -> None:
+    with running(own, str(EXAMPLES / "clarification.py")) as process:
+        executions = wait_for(lambda: own.get("/v1/executions").json()["items"], bool)
+        hold = open_hold(anna, executions[0]["agent"])
+        decide(anna, hold, decision="reject", feedback="nothing at all")
+        said, wrong = process.communicate(timeout=60)
+    assert (process.returncode, wrong) == (0, "")
+    assert said.startswith("left as it is: ")
+    assert "nothing at all" in said
+
+
+def test_example_of_a_decision(own: Caller, anna: Caller) -> None:
+    assert example(own, anna, "decision.py", "production") == "deploying to production\n"
+    (execution,) = own.get("/v1/executions").json()["items"]
+    assert (execution["state"], execution["result"]) == ("completed", {"deployed_to": "production"})
+
+
+def test_example_of_variables_writes_them_nowhere(doors: Doors, own: Caller, anna: Caller) -> None:
+    secret = fresh("key")
+    said = example(own, anna, "env_var.py", {"STORE_KEY": secret, "STORE_REGION": "eu-1"})
+    assert said == "['STORE_KEY', 'STORE_REGION']\n"
+    (execution,) = own.get("/v1/executions").json()["items"]
+    events = anna.get(f"/v1/executions/{execution['execution_id']}/events?limit=200").text
+    assert "HumanInputProvided" in events
+    assert secret not in events
+
+
+def test_example_of_a_permission(own: Caller, anna: Caller) -> None:
+    answers = (False, {"granted": True, "remember": True})
+    said = example(own, anna, "permission.py", *answers, arguments=("a", "b", "c"))
+    assert said.splitlines() == ["kept a", "would remove b", "would remove c"]
+
+
+@contextmanager
+def web_worker(own: Caller, port: int) -> Iterator[subprocess.Popen[str]]:
+    """The web worker, once it answers."""
+    app = ("-m", "uvicorn", "--app-dir", str(EXAMPLES), "web_worker:app", "--port", str(port), "--no-access-log")
+    with running(own, *app) as process:
+        wait_for(lambda: listens(port), bool)
+        yield process
+
+
+def listens(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/").status_code == 404
+    except httpx.TransportError:
+        return False
+
+
+def test_web_worker_goes_on_in_another_process_once_people_have_decided(own: Caller, anna: Caller) -> None:
+    port, name = free_port(), fresh("r")
+    execution_id = f"release-{name}"
+    address = f"http://127.0.0.1:{port}/releases/{name}"
+
+    def ask() -> tuple[int, dict[str, Any]]:
+        answer = httpx.post(address, timeout=60)
+        return answer.status_code, answer.json()
+
+    with web_worker(own, port) as first:
+        status, body = ask()
+        assert (status, ask()) == (202, (status, body))
+        first.send_signal(signal.SIGKILL)
+        first.wait(20)
+    agent = str(own.get(f"/v1/executions/{execution_id}").json()["agent"])
+    assert answer_next(anna, agent, "production")["hold_id"] == body["waits_for"]
+    with web_worker(own, port) as second:
+        status, body = ask()
+        call = open_hold(anna, agent, tool="deploy")
+        assert (status, body) == (202, {"waits_for": call["hold_id"]})
+        assert call["arguments"] == {"release": name, "to": "production"}
+        decide(anna, call, decision="approve")
+        assert ask() == (200, {"deployed_to": "production"})
+        second.terminate()
+        said, _ = second.communicate(timeout=30)
+    assert said == f"deploying {name} to production\n"
+    assert event_types(anna, execution_id).count("ToolCallSucceeded") == 1
+
+
+@gated(tool="read_file")
+async def read_file(path: str) -> str:
+    return "42"
+
+
+async def deployer(turn: AsyncTurn) -> str:
+    await turn.say("<b>Let me see.</b>")
+    plan = await read_file("plan.txt")
+    options = [{"id": "staging", "label": "Staging"}, {"id": "production", "label": "Production"}]
+    where = await turn.hitl.request_decision("Where?", options)
+    sure = await turn.hitl.request_permission(action="deploy")
+    return f"deployed {plan} to {where}" if sure else "nothing was deployed"
+
+
+async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -> None:
+    agent = fresh("deployer")
+    token = doors.token("olga", "operator")
+    with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
+        async with (
+            another_gateway(doors, more={"gateway_origins": origin}) as url,
+            serving(doors, agent, deployer, wait_s=0),
+            open_page(f"{origin}/") as page,
+        ):
+            for name, value in (("gateway", url), ("token", token), ("agent", agent)):
+                await page.fill(f"[name={name}]", value)
+            await page.fill("[name=text]", "Deploy it")
+            await page.click("text=Send")
+            await expect(page.locator(".message")).to_have_text("<b>Let me see.</b>", timeout=30_000)
+            await page.click("text=Production", timeout=30_000)
+            # The permission is for another person than the one who opened the conversation.
+            await page.click("button:text('true')", timeout=30_000)
+            await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
+            await asyncio.to_thread(answer_next, anna, agent, True)
+            await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
+            await expect(page.locator(".message")).to_have_text(
+                ["<b>Let me see.</b>", "deployed 42 to production"]
+            )
+            await expect(page.locator(".hitl_requested")).to_have_text(
+                ['resolved: "production"', "resolved: true"]
+            )
+            await expect(page.locator(".tool_call").last).to_have_text("read_file: succeeded")
+
+
+async def test_page_in_a_browser_goes_on_after_its_gateway_was_away(doors: Doors, anna: Caller) -> None:
+    agent, port = fresh("deployer"), str(free_port())
+    token = doors.token("olga", "operator")
+    with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
+        more = {"gateway_origins": origin, "gateway_port": port}
+        async with serving(doors, agent, deployer, wait_s=0), open_page(f"{origin}/") as page:
+            for name, value in (("gateway", f"http://127.0.0.1:{port}"), ("token", token), ("agent", agent)):
+                await page.fill(f"[name={name}]", value)
+            async with another_gateway(doors, more=more):
+                await page.fill("[name=text]", "Deploy it")
+                await page.click("text=Send")
+                await expect(page.locator(".hitl_requested")).to_be_visible(timeout=30_000)
+            # Somebody answers while this gateway is away.
+            await asyncio.to_thread(answer_next, anna, agent, "staging", kind="decision")
+            async with another_gateway(doors, more=more):
+                await asyncio.to_thread(answer_next, anna, agent, False, kind="permission")
+                await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
+            said = ["<b>Let me see.</b>", "nothing was deployed"]
+            assert await page.locator(".message").all_text_contents() == said
