@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -215,3 +217,30 @@ async def test_page_in_a_browser_goes_on_after_its_gateway_was_away(doors: Doors
                 await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
             said = ["<b>Let me see.</b>", "nothing was deployed"]
             assert await page.locator(".message").all_text_contents() == said
+
+
+def test_session_of_grpcurl_asks_answers_and_watches(doors: Doors, own: Caller, anna: Caller) -> None:
+    home = ROOT / ".venv" / "bin"
+    assert shutil.which("grpcurl") or (home / "grpcurl").exists(), "grpcurl is not built: run make grpcurl"
+    done = subprocess.run(
+        ["bash", str(EXAMPLES / "grpc.sh")],
+        env={
+            **os.environ,
+            "PATH": f"{home}{os.pathsep}{os.environ['PATH']}",
+            "PLACET_GRPC": doors.stack.status()["grpc_address"],
+            "AGENT_TOKEN": own.token,
+            "REVIEWER_TOKEN": anna.token,
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout
+    assert "placet.human_input.v1.HumanInput.WatchHumanInput" in said
+    assert '"status": "SERVING"' in said
+    states = re.findall(r'"(?:status|response)": "(.*?)"', said.partition("watches the task")[2])
+    # The watching agent has the present state and the answer; then the answer stays.
+    assert states == ["waiting_for_human", "Yes.", "answered", "Yes.", "answered"]
+    assert "PermissionDenied" in done.stderr
