@@ -1,6 +1,6 @@
 # Everything sets itself up: Python 3.11 or newer, make and git are all that must be there.
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test test-fast test-long bench lint lock protos postgres promtool tools chromium grpcurl
+.PHONY: help setup up demo test test-fast test-long bench lint lock protos postgres promtool tools chromium
 
 bin := .venv/bin
 # Tests of these marks need servers.
@@ -25,7 +25,7 @@ up: setup ## everything on an embedded Kafka; Ctrl-C stops it
 demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself and ends
 	@exec $(bin)/placet demo $(if $(filter-out 0,$(AUTO)),--auto)
 
-test: setup postgres promtool tools chromium grpcurl ## the whole suite
+test: setup postgres promtool tools chromium ## the whole suite
 	@exec $(bin)/python -m tests.suite
 
 test-fast: setup ## the pure rooms and cheap house rules, in a minute: after each edit
@@ -34,7 +34,7 @@ test-fast: setup ## the pure rooms and cheap house rules, in a minute: after eac
 	echo "test-fast took $$(($$(date +%s) - began)) s"; \
 	exit $$status
 
-test-long: setup postgres promtool tools chromium grpcurl ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation
+test-long: setup postgres promtool tools chromium ## the suite with what takes minutes: SEEDS=10000 seeds of the simulation
 	@PLACET_SEEDS=$(or $(SEEDS),10000) exec $(bin)/pytest
 
 bench: setup ## measure against the floor, on this machine
@@ -63,6 +63,3 @@ promtool:
 
 chromium:
 	@sh ops/setup/chromium.sh
-
-grpcurl: setup
-	@sh ops/setup/grpcurl.sh

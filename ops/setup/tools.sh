@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests run on the published documents: generators and checkers of others, by version and hash,
+# Installs what the tests run on the published documents: generators, checkers and clients of others, by version and hash,
 # in .venv/tools beside the product's own environment, whose packages they would not fit. Quick when nothing changed.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -25,4 +25,9 @@ mkdir "$home/node"
 cp tests/clients/package.json tests/clients/package-lock.json "$home/node"
 # npm is a script of the Node.js beside it.
 PATH="$PWD/$home/bin:$PATH" npm ci --prefix "$home/node" --ignore-scripts --no-audit --no-fund --silent
+# Go checks the module and all that it needs against the public checksum database; nothing of the build is kept.
+build=$PWD/$home/go
+GOBIN="$PWD/$home/bin" GOPATH="$build" GOCACHE="$build/cache" GOFLAGS=-modcacherw GOTOOLCHAIN=local \
+    "$home/bin/go" install github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.3
+rm -rf "$build"
 fingerprint >"$stamp"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from playwright.async_api import expect
 
 from ops.ports import free_port
 from placet import AsyncTurn, gated
+from tests.clients.tools import run_tool
 from tests.gateway.another import another_gateway
 from tests.gateway.browser import open_page, served
 from tests.gateway.conftest import Caller, Doors
@@ -220,23 +220,14 @@ async def test_page_in_a_browser_goes_on_after_its_gateway_was_away(doors: Doors
 
 
 def test_session_of_grpcurl_asks_answers_and_watches(doors: Doors, own: Caller, anna: Caller) -> None:
-    home = ROOT / ".venv" / "bin"
-    assert shutil.which("grpcurl") or (home / "grpcurl").exists(), "grpcurl is not built: run make grpcurl"
-    done = subprocess.run(
-        ["bash", str(EXAMPLES / "grpc.sh")],
-        env={
-            **os.environ,
-            "PATH": f"{home}{os.pathsep}{os.environ['PATH']}",
-            "PLACET_GRPC": doors.stack.status()["grpc_address"],
-            "AGENT_TOKEN": own.token,
-            "REVIEWER_TOKEN": anna.token,
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    done = run_tool(
+        "bash",
+        EXAMPLES / "grpc.sh",
+        cwd=EXAMPLES,
+        PLACET_GRPC=doors.stack.status()["grpc_address"],
+        AGENT_TOKEN=own.token,
+        REVIEWER_TOKEN=anna.token,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout
     assert "placet.human_input.v1.HumanInput.WatchHumanInput" in said
     assert '"status": "SERVING"' in said
