@@ -1,7 +1,7 @@
 """An approval in a web worker: 202 while people have not decided, and the same request again goes on from there.
 
     PLACET_URL=… PLACET_TOKEN=… uvicorn --app-dir examples/hitl web_worker:app --port 8080
-    curl -X POST http://127.0.0.1:8080/releases/7      202 {"waits_for": …}, and after the answers 200 {"deployed_to": …}
+    curl -X POST http://127.0.0.1:8080/releases/7    202 {"waits_for": …}, in the end 200 {"deployed_to": …}
 
 No request waits, and no process keeps anything: any worker answers the next request, also after a crash.
 """

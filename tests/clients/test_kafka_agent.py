@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    with running_stack(tmp_path_factory.mktemp("doors"), "--partitions", "3") as stack:
-        with httpx.Client(timeout=30) as client:
-            yield Doors(stack, stack.status()["url"], client)
+    directory = tmp_path_factory.mktemp("doors")
+    with running_stack(directory, "--partitions", "3") as stack, httpx.Client(timeout=30) as client:
+        yield Doors(stack, stack.status()["url"], client)
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +108,7 @@ def test_agent_over_kafka_pays_once_what_a_person_approved(
     assert types[-1] == "ExecutionCompleted"
 
 
-def test_agent_over_kafka_that_is_rejected_pays_nothing(
-    doors: Doors, workplace: Path, service: Path
-) -> None:
+def test_agent_over_kafka_that_is_rejected_pays_nothing(doors: Doors, workplace: Path, service: Path) -> None:
     anna = doors.caller("anna", "reviewer")
     with running(doors, workplace, service, "refused") as (_, process):
         hold = open_hold(anna, "refused", tool="send_money")

@@ -78,7 +78,7 @@ async def test_continuing_a_chat(
 
     def continued(request_id: str) -> None:
         with Placet(doors.url, token=anna.token) as person:
-            exec(compile(block.text, "integration.md", "exec"), {"placet": person, "request_id": request_id})
+            exec(compile(block.text, block.page, "exec"), {"placet": person, "request_id": request_id})
 
     async with serving(doors, agent, deploy, wait_s=0) as client:
         stream = client.conversations.chat("deploy it")

@@ -97,7 +97,7 @@ def test_example_of_a_decision(own: Caller, anna: Caller) -> None:
 def test_example_of_variables_writes_them_nowhere(doors: Doors, own: Caller, anna: Caller) -> None:
     secret = fresh("key")
     said = example(own, anna, "env_var.py", {"STORE_KEY": secret, "STORE_REGION": "eu-1"})
-    assert said == "['STORE_KEY', 'STORE_REGION']\n"
+    assert said == "uploading with STORE_KEY, STORE_REGION\n"
     (execution,) = own.get("/v1/executions").json()["items"]
     events = anna.get(f"/v1/executions/{execution['execution_id']}/events?limit=200").text
     assert "HumanInputProvided" in events
@@ -113,7 +113,16 @@ def test_example_of_a_permission(own: Caller, anna: Caller) -> None:
 @contextmanager
 def web_worker(own: Caller, port: int) -> Iterator[subprocess.Popen[str]]:
     """The web worker, once it answers."""
-    app = ("-m", "uvicorn", "--app-dir", str(EXAMPLES), "web_worker:app", "--port", str(port), "--no-access-log")
+    app = (
+        "-m",
+        "uvicorn",
+        "--app-dir",
+        str(EXAMPLES),
+        "web_worker:app",
+        "--port",
+        str(port),
+        "--no-access-log",
+    )
     with running(own, *app) as process:
         wait_for(lambda: listens(port), bool)
         yield process

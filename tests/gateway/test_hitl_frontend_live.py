@@ -17,11 +17,11 @@ from tests.gateway.browser import open_page, served
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import answer_next, open_hold
 from tests.gateway.test_chat_live import serving
-from tests.pages import ROOT, Block
+from tests.pages import PAGES, Block
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
-GUIDE = (ROOT / "docs" / "hitl" / "frontend-guide.md").read_text("utf-8")
+(GUIDE,) = (page.read_text("utf-8") for page in PAGES if page.stem == "frontend-guide")
 EMPTY = b"<!doctype html><title>A page of another origin</title>"
 
 
