@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from placet import AsyncPlacet, AsyncTurn, gated
+from schemas.limits import TURNS_OPEN_MAX
 from tests.gateway.another import another_gateway
 from tests.gateway.browser import open_page, served
 from tests.gateway.conftest import Caller, Doors
@@ -187,3 +188,26 @@ def answers(caller: Caller, asker: Caller) -> bool:
     answer = caller.post("/agent/hitl/respond", word)
     assert answer.status_code in (200, 403, 404), answer.text
     return answer.status_code == 200
+
+
+def test_refusals_of_the_guide_come_before_the_stream(doors: Doors) -> None:
+    own = doors.caller("bot", "agent", agent=fresh("helper"))
+    conversation = own.execution()
+
+    def refused(body: dict[str, Any], caller: Caller = own) -> tuple[int, str]:
+        answer = caller.post("/agent/chat", {"conversation_id": conversation, **body})
+        return answer.status_code, answer.json()["code"]
+
+    nobody = Caller(own.url, "none", own.client)
+    assert refused({"message": "hi"}, nobody) == (401, "unauthenticated")
+    assert refused({"message": ""}) == (422, "invalid")
+    assert refused({"message": "hi", "what": "is this"}) == (422, "invalid")
+    assert own.get(f"/agent/chat?conversation_id={fresh('none')}").json()["code"] == "not_found"
+    messages = f"/v1/executions/{conversation}/messages"
+    for number in range(TURNS_OPEN_MAX):
+        assert own.post(messages, {"text": "hi", "message_id": f"m{number}"}).status_code == 201
+    assert refused({"message": "other", "message_id": "m0"}) == (409, "id_reused")
+    assert refused({"message": "one more"}) == (429, "quota")
+    headers = {"Last-Event-ID": "none"}
+    answer = own.get(f"/agent/chat?conversation_id={conversation}", headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")

@@ -190,3 +190,77 @@ async def test_mcp_by_its_configuration(doors: Doors, bot: Caller, page_blocks: 
         result = await client.call_tool("human_input", {"prompt": "Go on?"})
         assert result.structured_content is not None
         assert re.fullmatch(r"[0-9a-f-]{36}", result.structured_content["task_id"])
+
+
+async def test_human_input_by_grpc(
+    doors: Doors, anna: Caller, page_blocks: list[Block], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (block,) = page_blocks
+    agent = fresh("asker")
+    names = {
+        "TOKEN": doors.token("bot", "agent", agent=agent),
+        "ADDRESS": doors.stack.status()["grpc_address"],
+    }
+    answering = asyncio.to_thread(answer_next, anna, agent, "Yes.")
+    await asyncio.gather(block.run(doors.url, **names), answering)
+    assert capsys.readouterr().out.splitlines()[-1] == "answered Yes."
+
+
+async def test_human_input_by_the_bridge(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:
+    (block,) = page_blocks
+    agent, task = fresh("asker"), fresh("task")
+    text = block.text.replace("ws://127.0.0.1:8000", doors.url.replace("http", "ws", 1))
+    asking = Block(*block[:-1], text).run(
+        doors.url, TOKEN=doors.token("bot", "agent", agent=agent), TASK=task
+    )
+    names, _ = await asyncio.gather(asking, asyncio.to_thread(answer_next, anna, agent, "Yes."))
+    assert names["message"]["type"] == "answer"
+    assert (names["message"]["task_id"], names["message"]["response"]) == (task, "Yes.")
+
+
+REFUSED: list[tuple[dict[str, Any], Any, str]] = [
+    ({"kind": "clarification"}, "  ", "invalid"),
+    ({"kind": "decision", "options": ["a", "b"]}, "c", "unknown_option"),
+    ({"kind": "decision", "options": ["a", "b"]}, ["a"], "invalid"),
+    ({"kind": "decision", "options": [{"id": 1, "label": "One"}]}, {"id": 1}, "unknown_option"),
+    ({"kind": "decision", "options": ["a"], "allow_custom": True}, " ", "invalid"),
+    ({"kind": "decision", "options": ["a"], "allow_custom": True}, 5, "unknown_option"),
+    ({"kind": "decision", "options": ["a", "b"], "multiple": True}, "a", "invalid"),
+    ({"kind": "decision", "options": ["a", "b"], "multiple": True}, [], "invalid"),
+    ({"kind": "decision", "options": ["a", "b"], "multiple": True}, ["a", "a"], "invalid"),
+    ({"kind": "permission"}, "yes", "unknown_option"),
+    ({"kind": "permission", "remember": True}, {"granted": True}, "invalid"),
+    ({"kind": "env_var", "fields": ["KEY"]}, {"OTHER": "x"}, "invalid_arguments"),
+    ({"kind": "env_var", "fields": ["KEY"]}, {}, "invalid_arguments"),
+    ({"kind": "env_var", "fields": [{"name": "K", "pattern": "^eu-"}]}, {"K": "us-1"}, "invalid_arguments"),
+]
+
+
+@pytest.mark.parametrize(("asked", "value", "code"), REFUSED)
+def test_answer_is_refused_as_the_page_on_request_types_says(
+    doors: Doors, anna: Caller, asked: dict[str, Any], value: Any, code: str
+) -> None:
+    bot = doors.caller("bot", "agent", agent=fresh("asker"))
+    request = bot.post("/v1/requests", {"question": "Which?", **asked})
+    assert request.status_code == 201, request.text
+    word = {"request_id": request.json()["request_id"], "response": value}
+    answer = anna.post("/agent/hitl/respond", word)
+    assert (answer.status_code, answer.json()["code"]) == (422, code), answer.text
+    hold = bot.get(f"/v1/requests/{word['request_id']}").json()
+    assert hold["status"] == "open"
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({"multiple": True}, "clarification"),
+        ({"action": "x"}, "decision"),
+        ({"default": True}, "permission"),
+        ({"default": "x"}, "env_var"),
+    ],
+)
+def test_field_of_another_kind_is_refused(doors: Doors, more: dict[str, Any], kind: str) -> None:
+    bot = doors.caller("bot", "agent", agent=fresh("asker"))
+    fields = {"fields": ["KEY"]} if kind == "env_var" else {}
+    answer = bot.post("/v1/requests", {"question": "Which?", "kind": kind, **fields, **more})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid"), answer.text
