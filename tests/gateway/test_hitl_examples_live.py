@@ -202,7 +202,7 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
                 ["<b>Let me see.</b>", "deployed 42 to production"]
             )
             await expect(page.locator(".hitl_requested")).to_have_text(
-                ['resolved: "production"', "resolved: true"]
+                ['Where? resolved: "production"', "May the agent do this: deploy? resolved: true"]
             )
             await expect(page.locator(".tool_call").last).to_have_text("read_file: succeeded")
 
