@@ -51,7 +51,9 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
     actor = claims.actor
     agent = body.agent or actor.agent
     if agent is None:
-        raise Problem(Refusal.INVALID, "name the agent of the new execution: this token does not belong to one")
+        raise Problem(
+            Refusal.INVALID, "name the agent of the new execution: this token does not belong to one"
+        )
     check_acts(actor, agent)
     command = k.StartExecution(
         agent=agent,
