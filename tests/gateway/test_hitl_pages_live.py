@@ -213,9 +213,9 @@ async def test_human_input_by_the_bridge(doors: Doors, anna: Caller, page_blocks
     asking = Block(*block[:-1], text).run(
         doors.url, TOKEN=doors.token("bot", "agent", agent=agent), TASK=task
     )
-    names, _ = await asyncio.gather(asking, asyncio.to_thread(answer_next, anna, agent, "Yes."))
-    assert names["message"]["type"] == "answer"
-    assert (names["message"]["task_id"], names["message"]["response"]) == (task, "Yes.")
+    found, _ = await asyncio.gather(asking, asyncio.to_thread(answer_next, anna, agent, "Yes."))
+    message = found["message"]
+    assert (message["type"], message["task_id"], message["response"]) == ("answer", task, "Yes.")
 
 
 REFUSED: list[tuple[dict[str, Any], Any, str]] = [
