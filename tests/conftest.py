@@ -1,4 +1,4 @@
-"""Fixtures of every room: a seed for the run, a Kafka, a broker of one's own to break, and a PostgreSQL."""
+"""Fixtures of every room: a seed for the run, a Kafka, a broker of one's own, a PostgreSQL, a document's blocks."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ops.kafka.broker import Broker, BrokerConfig
 from ops.topics import ensure_topics
 from schemas.topics import Topics
 from tests.clients.traffic import _answers_are_documented, watch_answers
+from tests.pages import Block, blocks_of
 from tests.servers.kafka import find_kafka
 from tests.servers.postgres import running_postgres
 from tests.servers.sharing import ByServers
@@ -138,3 +139,9 @@ def postgres_url() -> Iterator[str]:
     """URL of a PostgreSQL started for the run, empty."""
     with running_postgres() as url:
         yield url
+
+
+@pytest.fixture
+def page_blocks(request: pytest.FixtureRequest) -> list[Block]:
+    """The blocks of the documents that name this test."""
+    return blocks_of(request.path, request.function.__name__)

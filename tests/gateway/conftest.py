@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from gateway.identity.issuer import issue
-from tests.pages import Block, blocks_of
 from tests.servers.stack import RunningStack, running_stack
 
 PARTITIONS = 3
@@ -130,9 +129,3 @@ def anna(doors: Doors) -> Caller:
 @pytest.fixture
 def admin(doors: Doors) -> Caller:
     return doors.caller("root", "admin")
-
-
-@pytest.fixture
-def page_blocks(request: pytest.FixtureRequest) -> list[Block]:
-    """The blocks of the documents that name this test."""
-    return blocks_of(request.path, request.function.__name__)

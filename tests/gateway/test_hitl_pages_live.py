@@ -210,11 +210,10 @@ async def test_human_input_by_the_bridge(doors: Doors, anna: Caller, page_blocks
     (block,) = page_blocks
     agent, task = fresh("asker"), fresh("task")
     text = block.text.replace("ws://127.0.0.1:8000", doors.url.replace("http", "ws", 1))
-    asking = Block(*block[:-1], text).run(
-        doors.url, TOKEN=doors.token("bot", "agent", agent=agent), TASK=task
-    )
-    found, _ = await asyncio.gather(asking, asyncio.to_thread(answer_next, anna, agent, "Yes."))
-    message = found["message"]
+    names = {"TOKEN": doors.token("bot", "agent", agent=agent), "TASK": task}
+    asking = asyncio.create_task(Block(*block[:-1], text).run(doors.url, **names))
+    await asyncio.to_thread(answer_next, anna, agent, "Yes.")
+    message = (await asking)["message"]
     assert (message["type"], message["task_id"], message["response"]) == ("answer", task, "Yes.")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from ops.errors import UsageError
 from ops.tools.file import FILE_MAX_BYTES, read_tool_file
 from placet.cli import run
 from placet.cli.session import Settings
+from tests.pages import Block
 
 SEED = """{
   "port": 50056,
@@ -132,7 +132,6 @@ def test_environment_of_a_tool_has_the_files_values_and_no_master_key(tmp_path: 
     assert "PLACET_TOKEN" not in environment(read_tool_file(file), {}, Settings())
 
 
-def test_file_of_the_documentation_is_the_seeds(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/hitl/api-reference.md").read_text("utf-8")
-    (shown,) = [block for block in re.findall(r"```json\n(.*?)```", page, re.DOTALL) if '"broker"' in block]
-    assert json.loads(shown) == VALUE
+def test_file_of_the_documentation_is_the_seeds(page_blocks: list[Block]) -> None:
+    (shown,) = page_blocks
+    assert json.loads(shown.text) == VALUE
