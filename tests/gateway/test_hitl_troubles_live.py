@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
 
@@ -133,8 +134,10 @@ async def test_question_anew(doors: Doors, anna: Caller, agent: str, page_blocks
         text = f"Which one, as of {uuid4()}?"
         return str(await turn.hitl.request_clarification(text))
 
-    async with serving(doors, agent, forgetful, wait_s=0) as client:
-        stream = client.conversations.chat("hello")
+    async with (
+        serving(doors, agent, forgetful, wait_s=0) as client,
+        aclosing(client.conversations.chat("hello")) as stream,
+    ):
         first = await anext(stream)
         await asyncio.to_thread(answer_next, anna, agent, "this")
         async for event in stream:
