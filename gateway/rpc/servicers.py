@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
 import grpc
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -101,9 +102,7 @@ class HumanInput(rpc.HumanInputServicer):
 @asynccontextmanager
 async def _refusing(context: Context, request: Message) -> AsyncIterator[None]:
     """Turn a refusal within it into the status of the call, and refuse fields that this version does not know."""
-    unknown = UnknownFieldSet(request)
-    if len(unknown):
-        number, name = unknown[0].field_number, request.DESCRIPTOR.name
+    for name, number in _unknown_fields(request):
         context.set_trailing_metadata(((CODE, "invalid"),))
         await context.abort(
             grpc.StatusCode.INVALID_ARGUMENT, f"invalid: field {number} of {name} is unknown to this version"
@@ -113,6 +112,26 @@ async def _refusing(context: Context, request: Message) -> AsyncIterator[None]:
     except Refused as error:
         context.set_trailing_metadata(error.metadata)
         await context.abort(error.code, str(error))
+
+
+def _unknown_fields(message: Message) -> Iterator[tuple[str, int]]:
+    """The message's name and the number of each field that this version does not know, at any depth."""
+    unknown = UnknownFieldSet(message)
+    for place in range(len(unknown)):
+        yield message.DESCRIPTOR.name, unknown[place].field_number
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for child in _children(field, value):
+                yield from _unknown_fields(child)
+
+
+def _children(field: FieldDescriptor, value: Any) -> Iterable[Message]:
+    if isinstance(value, Message):
+        return (value,)
+    kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        value = value.values()
+    return (child for child in value if isinstance(child, Message))
 
 
 async def _run(upstream: Upstream, context: Context, arguments: Any, name: str = TOOL) -> dict[str, Any]:

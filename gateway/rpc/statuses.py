@@ -30,15 +30,15 @@ STATUSES: Mapping[Refusal, StatusCode] = {
 }
 
 
-def status_of(code: str) -> StatusCode:
-    """The gRPC status of a refusal's code; INTERNAL if it is none of ours.
+def status_of(code: str, http: int = 500) -> StatusCode:
+    """The gRPC status of a refusal's code; if it is none of ours, by whose fault the HTTP status says it is.
 
     What a person or another attempt has already done is FAILED_PRECONDITION: trying again changes nothing.
     """
     try:
         return STATUSES.get(Refusal(code), StatusCode.FAILED_PRECONDITION)
     except ValueError:
-        return StatusCode.INTERNAL
+        return StatusCode.INVALID_ARGUMENT if 400 <= http < 500 else StatusCode.INTERNAL
 
 
 def trailing(problem: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

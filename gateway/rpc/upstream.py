@@ -120,5 +120,5 @@ def _read(answer: httpx.Response) -> Any:
     if answer.is_success:
         return read
     code, detail = str(read.get("code", "")), str(read.get("detail", ""))
-    status = status_of(code)
+    status = status_of(code, answer.status_code)
     raise Refused(status, f"{code}: {detail}" if code else f"HTTP {answer.status_code}", trailing(read))

@@ -89,6 +89,7 @@ class FactReader:
         for raw in raws:
             parsed = _parsed(raw)
             if parsed is None:
+                self._check_foreign(raw)
                 continue
             body, headers, at_ms = parsed
             term = int(headers["placet_term"])
@@ -102,6 +103,14 @@ class FactReader:
             if counts and is_claim:
                 self._claim = raw.offset
             yield _fact(self._tp, raw, body, headers, at_ms, counts)
+
+    def _check_foreign(self, raw: RawRecord) -> None:
+        """A record that cannot be read changes nothing, but nobody else may write one in a decider's name."""
+        term = dict(raw.headers).get("placet_term") or b""
+        if self._signatures is None or self._claim < 0 or term != str(self._claim).encode():
+            return
+        if self._signatures.doubt(raw):
+            self._forged(self._tp, raw)
 
 
 def read_facts(tp: TopicPartition, raws: Iterable[RawRecord]) -> Iterator[Fact]:

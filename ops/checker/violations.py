@@ -12,7 +12,7 @@ INVARIANTS = {
     "I4": "exactly one terminal state per call, none after it",
     "I5": "denied, expired and cancelled calls never run; nothing late is released",
     "I6": "a replay from offset 0 equals the live state",
-    "I7": "a record of a lower term changes nothing",
+    "I7": "only a decider's record of the term in force changes anything",
     "I8": "a view never counts a record twice or skips one",
     "I9": "nothing of one tenant under another's key or in its answers",
     "I10": "approver is not requester where asked; quorum of distinct people",

@@ -230,7 +230,8 @@ async def test_server_with_a_certificate_serves_over_tls_and_no_other_way(tmp_pa
 def test_every_refusal_has_a_status_and_those_about_the_state_are_failed_preconditions() -> None:
     assert {status_of(code) for code in Refusal} == {*STATUSES.values(), Code.FAILED_PRECONDITION}
     assert status_of("already_decided") == Code.FAILED_PRECONDITION
-    assert status_of("of another version") == Code.INTERNAL
+    assert status_of("of another version", 503) == Code.INTERNAL
+    assert status_of("of another version", 414) == Code.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,29 @@ async def test_white_space_around_a_token_is_removed_as_http_does(stubs: Stubs, 
     metadata = (("authorization", f"Bearer {bot.token} "), ("placet-project", " books"))
     run = await stubs.tool.Run(pb.RunRequest(prompt="?"), metadata=metadata)
     assert run.status == "waiting_for_human"
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b"\x2a\x01x", "field 5 of Struct"),
+        (b"\x0a\x11\x0a\x06prompt\x12\x07\x1a\x01?\x4a\x02no", "field 9 of Value"),
+    ],
+)
+async def test_unknown_fields_are_refused_at_any_depth(
+    stubs: Stubs, bot: Caller, raw: bytes, told: str
+) -> None:
+    request = pb.RunToolRequest(name="human_input")
+    request.arguments.MergeFromString(raw)
+    code, detail, own = await refused(stubs.tasks.RunTool(request, metadata=by(bot)))
+    assert (code, own) == (Code.INVALID_ARGUMENT, "invalid")
+    assert told in detail
+
+
+async def test_task_id_that_is_too_long_for_http_is_an_invalid_argument(stubs: Stubs, bot: Caller) -> None:
+    request = pb.GetHumanInputRequest(task_id="t" * 9_000)
+    code, _, own = await refused(stubs.tasks.GetHumanInput(request, metadata=by(bot)))
+    assert (code, own) == (Code.INVALID_ARGUMENT, "uri_too_long")
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

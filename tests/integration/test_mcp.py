@@ -61,8 +61,8 @@ def _listens(port: int) -> bool:
 
 
 @asynccontextmanager
-async def over_http(url: str, token: str | None) -> AsyncIterator[Client]:
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+async def over_http(url: str, *tokens: str) -> AsyncIterator[Client]:
+    headers = [("Authorization", f"Bearer {token}") for token in tokens]
     async with (
         httpx2.AsyncClient(headers=headers) as http,
         Client(streamable_http_client(url, http_client=http)) as found,
@@ -123,7 +123,11 @@ async def test_callers_over_http_have_their_own_rights_and_no_others(tenant: Ten
             assert theirs.is_error
             assert "not_found" in str(theirs.content)
             assert (await call(client, "get_human_input", task_id=task_id))["response"] == "Да"
-        async with over_http(url, None) as nobody:
+        async with over_http(url) as nobody:
             answer = await nobody.call_tool("human_input", {"prompt": "?"})
             assert answer.is_error
             assert "unauthenticated" in str(answer.content)
+        async with over_http(url, tenant.bot.token, stranger.bot.token) as two:
+            answer = await two.call_tool("human_input", {"prompt": "?"})
+            assert answer.is_error
+            assert "malformed" in str(answer.content)

@@ -99,7 +99,11 @@ def token_of_request() -> str:
 async def _as_caller(context: Context[Any, Any], is_http: bool) -> AsyncIterator[None]:
     """Within this context the client has the caller's token, and its errors are those of the tool."""
     if is_http:
-        scheme, _, token = (context.headers or {}).get("authorization", "").partition(" ")
+        headers = context.headers or {}
+        # A proxy could use one of two, and the gateway the other.
+        if sum(name.lower() == "authorization" for name, _ in headers.items()) > 1:
+            raise ToolError("malformed: the header Authorization is given twice: give it once")
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise ToolError("unauthenticated: send a token of Placet in the header Authorization: Bearer …")
         _token.set(token)
