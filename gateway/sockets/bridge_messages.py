@@ -3,11 +3,11 @@
 | the client sends | |
 |---|---|
 | `{type: publish, prompt, task_id?}` | asks a person (an agent's token) |
-| `{type: answer, task_id, response}` | answers (a person's token) |
+| `{type: answer, task_id, response, hold_id?}` | answers (a person's token) |
 
 | the client gets | |
 |---|---|
-| `{type: publish, task_id, prompt, kind, options}` | an open question that it may see |
+| `{type: publish, task_id, prompt, kind, options, hold_id}` | an open question that it may see |
 | `{type: published, task_id, status}`, `{type: answered, task_id}` | what it sent was accepted |
 | `{type: answer, task_id, response}` | a question was answered |
 | `{type: closed, task_id, status, feedback}` | it ended without an answer |
@@ -40,11 +40,12 @@ class Publish(Body):
 
 
 class Answer(Body):
-    """Answer a question that was published to this client."""
+    """Answer a question that was published to this client; its hold names it if two agents chose one task id."""
 
     type: Literal["answer"]
     task_id: str
     response: str
+    hold_id: str | None = None
 
 
 MODELS: Mapping[str, type[Publish | Answer]] = {"publish": Publish, "answer": Answer}
@@ -132,9 +133,11 @@ class BridgeMessages:
 
     def _decision(self, answer: Answer) -> Json:
         found = self._open.get(answer.task_id, {})
+        if answer.hold_id is not None:
+            found = {hold_id: digest for hold_id, digest in found.items() if hold_id == answer.hold_id}
         if len(found) > 1:
             raise Problem(
-                Refusal.ID_REUSED, "several open questions have this task_id: answer them by hold_id"
+                Refusal.ID_REUSED, "several open questions have this task_id: give the hold_id, too"
             )
         if not found:
             raise Problem(Refusal.NOT_FOUND, "no open question of this task_id was published to this client")
@@ -149,6 +152,7 @@ class BridgeMessages:
             return
         self._open.setdefault(task_id, {})[hold["hold_id"]] = hold["digest"]
         told = {"prompt": hold["question"], "kind": hold["kind"], "options": hold["options"]}
+        told["hold_id"] = hold["hold_id"]
         yield {"type": "publish", "task_id": task_id, **told}
 
     def _closed(self, hold: Json) -> Iterator[Json]:

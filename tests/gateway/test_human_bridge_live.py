@@ -117,6 +117,25 @@ async def test_question_that_expires_is_closed(bot: Caller, anna: Caller) -> Non
         assert (await person.next("closed", task_id=task_id))["status"] == "expired"
 
 
+async def test_question_whose_task_id_another_agent_chose_too_is_answered_by_its_hold(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    task_id = fresh()
+    rival = doors.caller("rival", "agent", agent="rival")
+    async with bridge_of(bot) as agent, bridge_of(rival) as other, bridge_of(anna) as person:
+        await agent.send(type="publish", task_id=task_id, prompt="Mine?")
+        await other.send(type="publish", task_id=task_id, prompt="Theirs?")
+        shown = [await person.next("publish", task_id=task_id) for _ in range(2)]
+        await person.send(type="answer", task_id=task_id, response="yes")
+        assert (await person.next("error", task_id=task_id))["code"] == "id_reused"
+        (mine,) = (one["hold_id"] for one in shown if one["prompt"] == "Mine?")
+        await person.send(type="answer", task_id=task_id, response="nothing", hold_id="another")
+        assert (await person.next("error", task_id=task_id))["code"] == "not_found"
+        await person.send(type="answer", task_id=task_id, response="yes", hold_id=mine)
+        await person.next("answered", task_id=task_id)
+        assert (await agent.next("answer", task_id=task_id))["response"] == "yes"
+
+
 async def test_what_a_client_may_not_do_is_refused(doors: Doors, bot: Caller, anna: Caller) -> None:
     task_id = fresh()
     stranger = doors.caller("sam", "reviewer", tenant="other")
