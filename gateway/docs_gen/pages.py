@@ -72,7 +72,7 @@ HTTP_MEANINGS = {
     "timeout": "The head or the body of the request did not arrive in time: send it again.",
     "uri_too_long": "The request's target is too long: use shorter ids, or fewer parameters.",
     "unsupported_media_type": "The body has a `Content-Encoding`: send it without one.",
-    "upgrade_required": "The address is a WebSocket's: send a handshake.",
+    "upgrade_required": "A handshake of a WebSocket that names other protocols, too: send one for `websocket` alone.",
     "header_too_large": "A header, or all of them together, is too long: send fewer or shorter ones.",
     "internal": "A fault of the gateway, which is in its log: report it.",
     "unsupported_transfer_encoding": "The body is coded: send it as it is, or in chunks.",
