@@ -54,6 +54,7 @@ TURNS = TableOf(
     TurnRow,
     key=("tenant", "project", "execution_id", "turn_id"),
     indices=(
+        Index("turns_by_opening", ("tenant", "project", "opened_at_ms")),
         Index("turns_under_way", ("tenant", "project", "agent", "opened_at_ms"), where="ended_at_ms IS NULL"),
     ),
     time="opened_at_ms",
@@ -81,5 +82,6 @@ MESSAGES = TableOf(
     "messages",
     MessageRow,
     key=("tenant", "project", "execution_id", "log_offset"),
+    indices=(Index("messages_by_time", ("tenant", "project", "at_ms")),),
     time="at_ms",
 )

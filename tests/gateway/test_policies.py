@@ -68,7 +68,7 @@ class Installation:
         gate = SimpleNamespace(
             live=live,
             definitions=self.readers,
-            asker=SimpleNamespace(answer=self.answer),
+            asker=SimpleNamespace(send=self.answer),
             topics=SimpleNamespace(definition_commands="d"),
             json=reply,
         )

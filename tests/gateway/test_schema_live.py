@@ -51,7 +51,7 @@ def hold(schema: Any, route: tuple[str, str], url: str, headers: dict[str, str],
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     def holds(case: Any) -> None:
-        case.call_and_validate(base_url=url, headers=headers, checks=CHECKS, timeout=30)
+        case.call_and_validate(base_url=url, headers=headers, checks=CHECKS, timeout=90)
 
     config = HypothesisTestConfig(project=schema.config, modes=list(HypothesisTestMode))
     create_test(operation=schema[path][method], test_func=holds, config=config)()

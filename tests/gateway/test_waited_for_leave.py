@@ -76,7 +76,7 @@ def gate_over(rows: dict[str, Any], outcomes: list[Outcome | None], change: Call
         grants=SimpleNamespace(call_json=lambda found, actor: dict(found)),
         topics=SimpleNamespace(commands="commands"),
         partitions=1,
-        asker=SimpleNamespace(answer=decided),
+        asker=SimpleNamespace(send=decided),
     )
     gate.execution_ask = lambda *parts, **more: Gate.execution_ask(gate, *parts, **more)
     gate.json = lambda *parts: Gate.json(gate, *parts)
