@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 PR_SET_PDEATHSIG = 1
+# What asks one of our processes to end.
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # As in gateway/vault/wrapping.py, which this small module does not load.
 MASTER_VARIABLE = "PLACET_VAULT_MASTER_KEY"
 _LIBC = ctypes.CDLL(None, use_errno=True)

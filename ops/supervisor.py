@@ -30,6 +30,7 @@ from ops.locks import lock_directory, name_holder
 from ops.log_completeness import check_log_complete
 from ops.options import UpOptions, check_addresses, settle
 from ops.ports import reachable
+from ops.process import STOP_SIGNALS
 from ops.role import PROJECTOR, ROLES
 from ops.roles import roles_of
 from ops.signing_start import install_signed_from
@@ -44,7 +45,6 @@ FAILURES_BEFORE_READY = 3
 READYZ_TIMEOUT_S = 5.0
 WRITE_AGAIN_S = 1.0
 RENEWAL_GRACE_S = 10.0
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StopRequested(BaseException):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from gateway.actions.verb import Action, ClientMessage, Ref
-from gateway.bodies import Body, ChosenId, ClientId, JsonObject, Text, read_body
+from gateway.actions.verb import ClientMessage, Ref, Verb
+from gateway.bodies import Body, ChosenId, ClientId, JsonObject, Text
 from gateway.strictjson import canonical_text
 from schemas import conversation_commands as k
 from schemas.command_rules import limit_of
@@ -105,24 +103,6 @@ class EndTurnMessage(TurnMessage):
     body: EndTurn
 
 
-T = TypeVar("T", bound=OfTurn)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TurnVerb(Action[T]):
-    """An action on a turn, by the command that is made from the turn's id and a body."""
-
-    command: Callable[[str, T], Message]
-
-    def read(self, given: Callable[[], dict[str, Any]]) -> T:
-        """Return the body.
-
-        Raises:
-            Problem: it is invalid.
-        """
-        return read_body(self.body, given())
-
-
 def _post(turn_id: str, body: PostReply) -> Message:
     return k.PostReply(
         turn_id=turn_id,
@@ -134,8 +114,8 @@ def _post(turn_id: str, body: PostReply) -> Message:
 
 
 # In the order of their routes.
-VERBS: tuple[TurnVerb[Any], ...] = (
-    TurnVerb(
+VERBS: tuple[Verb[Any], ...] = (
+    Verb(
         name="renew",
         operation="renewTurn",
         says="Say that the attempt still works on the turn; accepted once half of its lease has passed.",
@@ -143,7 +123,7 @@ VERBS: tuple[TurnVerb[Any], ...] = (
         message=RenewTurnMessage,
         command=lambda turn_id, body: k.RenewTurn(turn_id=turn_id, attempt_id=body.attempt_id),
     ),
-    TurnVerb(
+    Verb(
         name="reply",
         operation="postReply",
         says="Say something in the turn before it is over; this renews its lease, too.",
@@ -151,7 +131,7 @@ VERBS: tuple[TurnVerb[Any], ...] = (
         message=PostReplyMessage,
         command=_post,
     ),
-    TurnVerb(
+    Verb(
         name="yield",
         operation="yieldTurn",
         says="Give the turn back, to be taken on again at once, or once a hold is no longer open.",
@@ -161,7 +141,7 @@ VERBS: tuple[TurnVerb[Any], ...] = (
             turn_id=turn_id, attempt_id=body.attempt_id, hold_id=body.hold_id or ""
         ),
     ),
-    TurnVerb(
+    Verb(
         name="end",
         operation="endTurn",
         says="End the turn.",

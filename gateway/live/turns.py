@@ -73,11 +73,11 @@ class Turns:
         """Return the turn of an execution that is worked on, or is next; None if all have ended."""
         return next(iter(self._open.get(key, {}).values()), None)
 
-    def of_attempt(self, agent: Agent, attempt_id: str) -> TurnRow | None:
-        """Return the turn on which an attempt works now."""
+    def of_attempt(self, agent: Agent, attempt_id: str) -> TurnKey | None:
+        """Return the turn on which an attempt of an agent works now."""
         place = self._attempts.get(attempt_id)
         row = None if place is None else self.get(place)
-        return row if row is not None and agent_of(row) == agent else None
+        return place if row is not None and agent_of(row) == agent else None
 
     def reserve(self, agent: Agent, is_paused: Callable[[bytes], bool]) -> TurnKey | None:
         """Take a turn that waits for a worker, the one that has waited longest; `give_back` must follow.

@@ -8,7 +8,7 @@ from gateway.bodies import read_body
 from gateway.identity.authentication import check_acts, check_role
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
-from gateway.live.turns import Agent, TurnKey
+from gateway.live.turns import TurnKey
 from gateway.operations.executions import agent_of, made_id
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.problems import Problem
@@ -92,15 +92,6 @@ def plan_claim(gate: Gate, actor: Actor, place: TurnKey, body: ClaimTurn) -> Pla
     return Plan(ask, subject_of(actor, execution_id, place.turn_id), render)
 
 
-def claimed_before(gate: Gate, agent: Agent, attempt_id: str) -> TurnKey | None:
-    """Return the turn that an attempt has taken on already: its first answer may have been lost."""
-    row = gate.live.cache.turns.of_attempt(agent, attempt_id)
-    if row is None:
-        return None
-    subject = Subject("turn", row["tenant"], row["project"], row["execution_id"], row["turn_id"])
-    return TurnKey(subject.key, row["turn_id"])
-
-
 def plan_turn_change(
     gate: Gate, claims: Claims, execution_id: str, turn_id: str, verb: str, given: Given, key: str | None
 ) -> Plan:
@@ -112,8 +103,7 @@ def plan_turn_change(
     """
     actor = claims.actor
     check_acts(actor, agent_of(gate, actor, execution_id))
-    known = _VERBS[verb]
-    command = known.command(turn_id, known.read(given))
+    command = _VERBS[verb].asked(turn_id, given)
     route = f"/v1/executions/{execution_id}/turns/{turn_id}/{verb}"
     ask = gate.execution_ask(execution_id, command, actor, name_of(actor, route, key))
     return Plan(ask, subject_of(actor, execution_id, turn_id), lambda row, _: gate.json(turn_json(row)))

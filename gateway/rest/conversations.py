@@ -16,7 +16,6 @@ from gateway.identity.authentication import check_acts, check_sees
 from gateway.live.turns import Agent, TurnKey
 from gateway.operations.conversations import (
     PASSED_BY,
-    claimed_before,
     plan_claim,
     plan_message,
     plan_turn_change,
@@ -26,15 +25,13 @@ from gateway.operations.executions import subject_of as execution_of
 from gateway.operations.plan import Reply
 from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
-from gateway.rest.history import read_execution
-from gateway.rest.list_cursors import offset_in
+from gateway.rest.history import log_page
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, WAIT
 from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.rest.waiting import wait_until, while_connected
 from projections.folds.turns import message_json, turn_json
 from projections.queries import resources
-from projections.queries.paging import bounded
-from projections.tables.conversations import MessageRow, TurnRow
+from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 
 router = APIRouter(prefix="/v1", tags=["conversations"])
@@ -65,16 +62,7 @@ async def list_messages(context: Context, execution_id: str) -> Response:
     await context.settle_after()
     row: ExecutionRow = await context.gate.reader.read(execution_of(context.actor, execution_id))
     check_sees(context.actor, row["agent"])
-    after, count, actor = offset_in(context.cursor()), bounded(context.limit()), context.actor
-    rows = await read_execution(
-        context,
-        execution_id,
-        lambda moment: resources.messages(
-            moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
-        ),
-    )
-    found, more = rows[:count], len(rows) > count
-    return await context.listed(found, message_json, _offset_of(found[-1]) if more else None, _offset_of)
+    return await log_page(context, execution_id, resources.messages, message_json)
 
 
 @router.get(
@@ -103,7 +91,8 @@ async def claim(context: Context, agent: str) -> Response:
     body = read_body(ClaimTurn, given())
     place = Agent(context.actor.tenant, context.actor.project, agent)
     until_s = asyncio.get_running_loop().time() + wait_s
-    if (earlier := claimed_before(context.gate, place, body.attempt_id)) is not None:
+    # The answer to an earlier request of the same attempt may have been lost.
+    if (earlier := context.gate.live.cache.turns.of_attempt(place, body.attempt_id)) is not None:
         return await _claimed(context, earlier, body)
     while (turn := await _next(context, place, until_s)) is not None:
         try:
@@ -141,10 +130,6 @@ async def _next(context: RequestContext, agent: Agent, until_s: float) -> TurnKe
             live.cache.turns.give_back(turn)
         raise
     return found[0] if found else None
-
-
-def _offset_of(row: MessageRow) -> str:
-    return str(row["log_offset"])
 
 
 def _change(verb: str) -> Callable[[RequestContext, str, str], Awaitable[Response]]:

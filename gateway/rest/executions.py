@@ -15,7 +15,7 @@ from gateway.identity.authentication import check_reads, check_sees, reads_proje
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import change, operation, verb_route
-from gateway.rest.history import Moment, event_page, read_execution, read_moment
+from gateway.rest.history import Moment, log_page, read_execution, read_moment
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of
 from projections.folds.executions import execution_json
@@ -104,7 +104,7 @@ async def list_events(context: Context, execution_id: str) -> Response:
     await context.settle_after()
     row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
     check_sees(context.actor, row["agent"])
-    return await event_page(context, execution_id)
+    return await log_page(context, execution_id, history.events, history.event_json)
 
 
 def _change(verb: str) -> Callable[[RequestContext, str], Awaitable[Response]]:

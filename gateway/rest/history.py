@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from starlette.responses import Response
 
@@ -12,9 +12,9 @@ from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.rest.list_cursors import offset_in
 from gateway.rest.request_context import RequestContext
-from projections.queries import history
 from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
+from projections.tables.conversations import MessageRow
 from projections.tables.events import EventRow
 from schemas.headers import epoch_ms
 from schemas.ids import execution_key
@@ -22,9 +22,27 @@ from schemas.refusals import Refusal
 from schemas.topics import partition_of
 
 T = TypeVar("T")
+R = TypeVar("R", EventRow, MessageRow)
 
 VIEW_WAIT_S = 3.0
 PAUSE_S = 0.02
+
+
+class LogQuery(Protocol[R]):
+    """A query for an execution's rows after an offset of the log, in its order."""
+
+    def __call__(
+        self,
+        moment: ViewMoment,
+        tenant: str,
+        project: str,
+        execution_id: str,
+        *,
+        after_offset: int,
+        limit: int,
+    ) -> list[R]:
+        """Return the first of the rows, at most `limit`."""
+        ...
 
 
 class Moment(NamedTuple):
@@ -57,29 +75,33 @@ def read_time(text: str, name: str, otherwise: str = "") -> int:
         raise Problem(Refusal.INVALID, f"{name} must be an RFC 3339 time with a zone{otherwise}") from error
 
 
-async def event_page(context: RequestContext, execution_id: str) -> Response:
-    """Answer with a page of an execution's events, by the query's cursor and limit.
+async def log_page(
+    context: RequestContext, execution_id: str, query: LogQuery[R], item: Callable[[R], dict[str, Any]]
+) -> Response:
+    """Answer with a page of an execution's rows in the order of the log, by the request's cursor and limit.
+
+    Args:
+        context: of the request.
+        execution_id: the execution.
+        query: finds the rows after an offset.
+        item: makes the JSON of a row.
 
     Raises:
         Problem: 422, the cursor is invalid; 503, the views are behind for too long.
     """
-    after = offset_in(context.cursor())
-    count = bounded(context.limit())
-    actor = context.actor
+    after, count, actor = offset_in(context.cursor()), bounded(context.limit()), context.actor
     rows = await read_execution(
         context,
         execution_id,
-        lambda moment: history.events(
+        lambda moment: query(
             moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
         ),
     )
     found, more = rows[:count], len(rows) > count
-    return await context.listed(
-        found, history.event_json, _offset_of(found[-1]) if more else None, _offset_of
-    )
+    return await context.listed(found, item, _offset_of(found[-1]) if more else None, _offset_of)
 
 
-def _offset_of(row: EventRow) -> str:
+def _offset_of(row: EventRow | MessageRow) -> str:
     return str(row["log_offset"])
 
 

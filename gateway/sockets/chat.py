@@ -7,17 +7,18 @@ it continues there, at any gateway.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 
 from gateway.sockets.sse import event_bytes
 from projections.folds.turns import message_json, turn_json
 from projections.tables.conversations import MessageRow, TurnRow
+from schemas.events.conversations import TurnEnding
 
 _CALLS = frozenset({"tool_call_changed", "tool_call_decided"})
 _ASKS = frozenset({"tool_call_pending_review", "hitl_requested"})
-_ENDED = frozenset({"completed", "failed", "cancelled"})
+_ENDED = frozenset(get_args(TurnEnding))
 # Fields of a channel's message that are of the channel and not of the resource.
 _ENVELOPE = ("type", "cursor")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from ops.bench.websocket import Message, Refused, Socket
@@ -19,6 +19,15 @@ READ, WRITE = "read_file", "write_file"
 def run_id() -> str:
     """The start of the names of one run."""
     return uuid.uuid4().hex[:10]
+
+
+async def paced(items: Iterable[Item], rate: float) -> AsyncIterator[tuple[Item, float]]:
+    """The items at a rate (1/s), each with the moment at which it was due, even if it comes later."""
+    began = time.perf_counter()
+    for number, item in enumerate(items):
+        at = began + number / rate
+        await asyncio.sleep(max(0.0, at - time.perf_counter()))
+        yield item, at
 
 
 def start(execution_id: str, agent: str) -> Message:

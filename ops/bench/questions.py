@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from ops.bench.agent import in_flight, run_id, start, timed
+from ops.bench.agent import in_flight, paced, run_id, start, timed
 from ops.bench.bench import Bench
 from ops.bench.floor import ROUNDS, opened_floor
 from ops.bench.rest import Rest
@@ -137,11 +137,9 @@ async def _crowd(desk: Desk, agent: str, count: int, rate: int) -> dict[str, Any
         for request_id in ids:
             await desk.asked.until(request_id)
     random.Random(count).shuffle(ids)  # noqa: S311 - the order need not be secret
-    began = time.perf_counter()
     due, replies = {}, []
-    for number, request_id in enumerate(ids):
-        due[request_id] = began + number / rate
-        await asyncio.sleep(max(0.0, due[request_id] - time.perf_counter()))
+    async for request_id, at in paced(ids, rate):
+        due[request_id] = at
         replies.append(await desk.reviewer.send(_answer(desk.asked.holds[request_id])))
     for reply in await asyncio.gather(*replies):
         body_of(reply)

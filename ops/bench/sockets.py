@@ -80,11 +80,9 @@ async def _paced(
     Returns:
         (reader, call) → when the proposal was due.
     """
-    began = time.perf_counter()
     due, answers = {}, []
-    for number in range(count):
-        at, which, call_id = began + number / rate, number % len(readers), f"{name}-{number}"
-        await asyncio.sleep(max(0.0, at - time.perf_counter()))
+    async for number, at in agent.paced(range(count), rate):
+        which, call_id = number % len(readers), f"{name}-{number}"
         due[which, call_id] = at
         answers.append(await worker.send(agent.propose(readers[which].execution_id, call_id)))
     for answer in await asyncio.gather(*answers):

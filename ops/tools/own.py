@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import Mapping
 
 from gateway.rpc.serving import serving
 from gateway.rpc.settings import read_rpc_settings
 from host.errors import OperatorError
+from ops.process import STOP_SIGNALS
 from vitals.logs import log_to_stderr
 
 LOG_LEVEL = "WARNING"
@@ -29,7 +29,7 @@ async def serve(environ: Mapping[str, str]) -> None:
         OperatorError: A variable is missing or wrong, or the port is taken.
     """
     stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     settings = {"grpc_port": environ.get("PORT", ""), "grpc_gateway_url": environ.get("PLACET_URL", "")}
     async with serving(read_rpc_settings(settings)):

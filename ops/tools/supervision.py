@@ -12,6 +12,7 @@ from typing import Any
 
 from host.errors import EXIT_FAILED
 from ops.errors import OpsError, UsageError
+from ops.process import STOP_SIGNALS
 from ops.restarts import HEALTHY_AFTER_S, describe_exit, restart_delay_s
 from ops.tools.child import Launch, ToolProcess
 from ops.tools.health import NO_ANSWER, SERVING, watch_health
@@ -19,7 +20,6 @@ from ops.tools.health import NO_ANSWER, SERVING, watch_health
 # With the delays of `ops.restarts`, the last of these starts is about three seconds after the first.
 FAILURES_MAX = 8
 STOP_GRACE_S = 10.0
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class ToolFailedError(OpsError):

@@ -4,13 +4,14 @@ Everything is frozen. Calls and holds are in persistent maps, so that folding on
 execution has few events or thousands.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 from immutables import Map
 from msgspec import Struct
 
 from schemas.authority import Delegation
 from schemas.commands import RequestKind, Scope
+from schemas.events.conversations import TurnEnding
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
 from schemas.requirement import Requirement
 
@@ -28,11 +29,11 @@ CallStatus = Literal[
     "outcome_unknown",
 ]
 HoldStatus = Literal["open", "resolved", "expired", "cancelled"]
-TurnStatus = Literal["waiting", "claimed", "suspended", "completed", "failed", "cancelled"]
+TurnStatus = Literal["waiting", "claimed", "suspended"] | TurnEnding
 Lifecycle = Literal["running", "resumed", "paused", "completed", "failed", "cancelled"]
 
 TERMINAL_CALLS = frozenset({"denied", "cancelled", "expired", "revoked", "succeeded", "failed"})
-ENDED_TURNS = frozenset({"completed", "failed", "cancelled"})
+ENDED_TURNS = frozenset(get_args(TurnEnding))
 CLOSED = frozenset({"completed", "failed", "cancelled"})
 
 

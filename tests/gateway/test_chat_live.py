@@ -34,6 +34,20 @@ async def serving(doors: Doors, name: str, function: Function, **more: Any) -> A
             await asyncio.gather(task, return_exceptions=True)
 
 
+def reading(ran: list[str]) -> Function:
+    """The function of an agent that reads one file through the gate, and notes that it ran."""
+
+    async def work(turn: AsyncTurn) -> str:
+        @turn.run.gated(tool="read_file")
+        async def read_file(path: str) -> str:
+            ran.append(path)
+            return path
+
+        return str(await read_file("a.txt"))
+
+    return work
+
+
 def fresh(word: str) -> str:
     return f"{word}-{uuid4().hex[:10]}"
 
@@ -205,15 +219,7 @@ async def test_turn_of_a_worker_that_stops_is_taken_on_by_the_next_and_nothing_r
 async def test_equal_calls_in_two_turns_are_two_calls(doors: Doors) -> None:
     name, ran = fresh("twice"), list[str]()
 
-    async def work(turn: AsyncTurn) -> str:
-        @turn.run.gated(tool="read_file")
-        async def read_file(path: str) -> str:
-            ran.append(path)
-            return path
-
-        return str(await read_file("a.txt"))
-
-    async with serving(doors, name, work) as client:
+    async with serving(doors, name, reading(ran)) as client:
         first = await answered(client.conversations.chat("one"))
         conversation_id = first[-1].body["conversation_id"]
         await answered(client.conversations.chat("two", conversation_id=conversation_id))
@@ -235,15 +241,7 @@ async def test_turn_waits_for_a_person_where_a_lost_worker_left_a_call_of_unknow
     path = f"/v1/executions/{execution_id}/tool-calls/{named}"
     assert lost.post(f"{path}/result", {"attempt_id": "lost", "outcome": "unknown"}).is_success
 
-    async def work(turn: AsyncTurn) -> str:
-        @turn.run.gated(tool="read_file")
-        async def read_file(path: str) -> str:
-            ran.append(path)
-            return path
-
-        return str(await read_file("a.txt"))
-
-    async with serving(doors, name, work) as client:
+    async with serving(doors, name, reading(ran)) as client:
         stream = asyncio.create_task(answered(client.conversations.follow(execution_id, message_id="m")))
         turn = f"/v1/executions/{execution_id}/turns/m"
         async with asyncio.timeout(30):

@@ -16,7 +16,7 @@ from ops.config import StackConfig, save_config
 from ops.errors import DatabaseUnreachableError, PortTakenError, UsageError
 from ops.options import UpOptions, check_addresses
 from ops.ports import broker_addresses, in_url
-from ops.supervisor import STOP_SIGNALS
+from ops.process import STOP_SIGNALS
 from ops.view_upgrade import check_database
 from placet.cli import run
 from projections.store import bounded, postgres

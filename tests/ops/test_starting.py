@@ -21,9 +21,9 @@ from ops.config import DataDir, StackConfig
 from ops.errors import RoleFailedError, StoppedEarlyError, UsageError
 from ops.kafka.log_files import METADATA
 from ops.options import UpOptions, settle
-from ops.process import PACKAGE_ROOT
+from ops.process import PACKAGE_ROOT, STOP_SIGNALS
 from ops.status import Stack, read_stack
-from ops.supervisor import STOP_SIGNALS, Supervisor
+from ops.supervisor import Supervisor
 from tests.ops.test_child import SAYS_READY
 
 Starting = Callable[[dict[str, str], list[str]], Supervisor]

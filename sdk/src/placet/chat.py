@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
 from placet import asks
 from placet.channel import Channel
 from placet.chat_models import ChatEvent, ChatMessage
-from placet.config import shown_address
-from placet.errors import Unreachable, refusal
+from placet.errors import refusal
 from placet.ids import check_chosen_id, check_id, new_id
 from placet.models import Object, Page
-from placet.transport.bearer import bearer_headers
 from placet.transport.port import ConnectionLost, Patience, TokenSource
-from placet.transport.rest import http_client
-from placet.transport.retry import delays
-from placet.transport.sse import parse_lines, refused
+from placet.transport.retry import Outage
+from placet.transport.sse import sse_events
 
 _ENDS = frozenset({"complete", "error"})
 
@@ -114,44 +108,23 @@ class AsyncConversations:
     async def _events(
         self, method: str, request: Mapping[str, Any], cursor: str | None
     ) -> AsyncGenerator[ChatEvent, None]:
-        clock = asyncio.get_running_loop().time
-        heard_at, heard, pauses = clock(), False, delays(self.patience)
+        outage = Outage(self.patience)
         while True:
+            source = sse_events(
+                self.url, "/agent/chat", self.token, self.patience, cursor, method=method, **request
+            )
             try:
-                async with aclosing(self._connection(method, request, cursor)) as events:
-                    async for event in events:
-                        heard_at, heard, pauses = clock(), True, delays(self.patience)
+                async with aclosing(source) as events:
+                    async for kind, data, last_id in events:
+                        event = _event(kind, json.loads(data), last_id)
+                        outage.heard()
                         cursor = event.cursor or cursor
                         yield event
                         if event.type in _ENDS and event.body.get("code") != "unavailable":
                             return
             except ConnectionLost as lost:
-                patience_s = self.patience.outage_s if heard else self.patience.request_s
-                if clock() - heard_at >= patience_s:
-                    raise Unreachable(str(lost)) from lost
-            await asyncio.sleep(next(pauses))
-
-    async def _connection(
-        self, method: str, request: Mapping[str, Any], cursor: str | None
-    ) -> AsyncGenerator[ChatEvent, None]:
-        headers = {**bearer_headers(self.token), "Accept": "text/event-stream"}
-        if cursor is not None:
-            headers["Last-Event-ID"] = cursor
-        timeout = httpx.Timeout(self.patience.open_s, read=None)
-        try:
-            async with (
-                http_client(self.url, timeout=timeout) as client,
-                client.stream(method, f"{self.url}/agent/chat", headers=headers, **request) as response,
-            ):
-                if not response.is_success:
-                    await response.aread()
-                    raise refused(response)
-                async with aclosing(parse_lines(response.aiter_lines())) as messages:
-                    async for kind, data, last_id in messages:
-                        yield _event(kind, json.loads(data), last_id)
-        except httpx.RequestError as error:
-            what = error or type(error).__name__
-            raise ConnectionLost(f"{shown_address(self.url)} is not reachable ({what})") from error
+                outage.tolerate(lost)
+            await outage.pause()
 
 
 def _event(kind: str, body: Mapping[str, Any], cursor: str) -> ChatEvent:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placet.cli.extras import NotInstalled
 from placet.cli.plugins import new_group
 from placet.cli.session import Settings, console, read_text
-from placet.errors import PlacetError
 
 if TYPE_CHECKING:
     from placet.client import AsyncPlacet
@@ -32,10 +32,6 @@ Wait = Annotated[
         "[default: as long as the question waits]",
     ),
 ]
-
-
-class NotInstalled(PlacetError):
-    """The packages of this agent are missing."""
 
 
 @app.callback()
@@ -94,9 +90,7 @@ def on_openai(
 
         from placet.openai_agent import OpenAIAgent
     except ImportError as error:
-        raise NotInstalled(
-            f"this agent needs more packages ({error}): install placet[openai] (docs/sdk.md, Installing it)"
-        ) from error
+        raise NotInstalled("this agent", "openai", error) from error
     key = os.environ.get(key_variable)
     if not key:
         raise typer.BadParameter(

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from placet.cli.extras import NotInstalled
 from placet.cli.session import Settings
-from placet.errors import PlacetError
 
 LOOPBACK = "127.0.0.1"
 HttpPort = Annotated[
@@ -23,18 +23,12 @@ HttpPort = Annotated[
 HttpHost = Annotated[str, typer.Option(help="The address on which HTTP is served.")]
 
 
-class NotInstalled(PlacetError):
-    """The packages of MCP are missing."""
-
-
 def serve(context: typer.Context, http_port: HttpPort = None, http_host: HttpHost = LOOPBACK) -> None:
     """Serve the tool human_input to an MCP client, over stdio or HTTP."""
     try:
         from placet import mcp_server
     except ImportError as error:
-        raise NotInstalled(
-            f"MCP needs more packages ({error}): install placet[mcp] (docs/sdk.md, Installing it)"
-        ) from error
+        raise NotInstalled("MCP", "mcp", error) from error
     settings = context.find_object(Settings) or Settings()
     asyncio.run(_serve(mcp_server, settings, http_host, http_port))
 

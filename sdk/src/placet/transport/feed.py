@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-import httpx
 from websockets.exceptions import ConnectionClosed
 
-from placet.config import shown_address
-from placet.errors import Unauthenticated, Unreachable, is_passing, refusal
+from placet.errors import Unauthenticated, is_passing, refusal
 from placet.models import Event
 from placet.transport.auto import Mode
-from placet.transport.bearer import bearer_headers
 from placet.transport.port import ConnectionLost, Patience, TokenSource
-from placet.transport.rest import http_client
-from placet.transport.retry import delays
+from placet.transport.retry import Outage
 from placet.transport.socket import NoWebSocket, closed_error, open_socket
-from placet.transport.sse import parse_lines, refused
+from placet.transport.sse import sse_events
 
 # Answers to the stream's own messages, and keep-alives: not passed on to the caller.
 _UNSEEN = frozenset({"pong", "reply", "authenticated", "subscribed"})
@@ -41,16 +36,14 @@ async def feed(
         Unauthenticated: the token is not accepted.
         NotAuthorised: the token is not permitted in the named project.
     """
-    clock = asyncio.get_running_loop().time
-    heard_at, heard, by_sse = clock(), False, mode == "rest"
-    pauses = delays(patience)
+    outage, by_sse = Outage(patience), mode == "rest"
     while True:
         source = (_sse if by_sse else _socket)(url, token, channels, cursor, patience)
         try:
             async with aclosing(source) as messages:
                 snapshots = _Snapshots()
                 async for message in messages:
-                    heard_at, heard, pauses = clock(), True, delays(patience)
+                    outage.heard()
                     event = snapshots.joined(message)
                     if event is None:
                         continue
@@ -62,9 +55,8 @@ async def feed(
             by_sse = True
             continue
         except ConnectionLost as lost:
-            if clock() - heard_at >= (patience.outage_s if heard else patience.request_s):
-                raise Unreachable(str(lost)) from lost
-        await asyncio.sleep(next(pauses))
+            outage.tolerate(lost)
+        await outage.pause()
 
 
 class _Snapshots:
@@ -111,34 +103,17 @@ async def _socket(
 async def _sse(
     url: str, token: TokenSource, channels: Sequence[str], cursor: str | None, patience: Patience
 ) -> AsyncGenerator[Event, None]:
-    headers = {**bearer_headers(token), "Accept": "text/event-stream"}
-    if cursor is not None:
-        headers["Last-Event-ID"] = cursor
-    timeout = httpx.Timeout(patience.open_s, read=None)
-    try:
-        async with (
-            http_client(url, timeout=timeout) as client,
-            client.stream(
-                "GET",
-                f"{url}/v1/events/stream",
-                params={"channels": ",".join(channels)},
-                headers=headers,
-            ) as response,
-        ):
-            if not response.is_success:
-                await response.aread()
-                raise refused(response)
-            async for kind, data, last_id in parse_lines(response.aiter_lines()):
-                message = json.loads(data)
-                if kind == "error":
-                    error = _error(int(message.get("status", 400)), message)
-                    # The token was accepted at first and has expired since: the next try uses a new one.
-                    raise ConnectionLost(str(error)) if isinstance(error, Unauthenticated) else error
-                yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
-    except httpx.RequestError as error:
-        raise ConnectionLost(
-            f"{shown_address(url)} is not reachable ({error or type(error).__name__})"
-        ) from error
+    params = {"channels": ",".join(channels)}
+    async with aclosing(
+        sse_events(url, "/v1/events/stream", token, patience, cursor, params=params)
+    ) as events:
+        async for kind, data, last_id in events:
+            message = json.loads(data)
+            if kind == "error":
+                error = _error(int(message.get("status", 400)), message)
+                # The token was accepted at first and has expired since: the next try uses a new one.
+                raise ConnectionLost(str(error)) if isinstance(error, Unauthenticated) else error
+            yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
 
 
 def _error(status: int, problem: Mapping[str, Any]) -> Exception:

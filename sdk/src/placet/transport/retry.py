@@ -21,6 +21,34 @@ def delays(patience: Patience) -> Iterator[float]:
         whole = min(whole * 2, patience.most_delay_s)
 
 
+class Outage:
+    """How long a stream has brought nothing, and whether that is still tolerated; made where the stream begins."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._clock = asyncio.get_running_loop().time
+        self._heard_at, self._has_heard = self._clock(), False
+        self._pauses = delays(patience)
+
+    def heard(self) -> None:
+        """Note that something came."""
+        self._heard_at, self._has_heard, self._pauses = self._clock(), True, delays(self._patience)
+
+    def tolerate(self, lost: ConnectionLost) -> None:
+        """Go on after a lost connection: at first for `Patience.request_s`, later for `Patience.outage_s`.
+
+        Raises:
+            Unreachable: nothing has come for longer.
+        """
+        patience_s = self._patience.outage_s if self._has_heard else self._patience.request_s
+        if self._clock() - self._heard_at >= patience_s:
+            raise Unreachable(str(lost)) from lost
+
+    async def pause(self) -> None:
+        """Wait before the next connection, longer each time until something comes."""
+        await asyncio.sleep(next(self._pauses))
+
+
 async def send_retrying(send_once: SendOnce, request: Request, patience: Patience) -> Reply:
     """Send a request until it is answered, each time under the same idempotency key.
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 
 from placet.config import shown_address
 from placet.errors import is_passing, refusal
-from placet.transport.port import ConnectionLost
+from placet.transport.bearer import bearer_headers
+from placet.transport.port import ConnectionLost, Patience, TokenSource
+from placet.transport.rest import http_client
 
 
 @dataclass
@@ -40,16 +43,53 @@ class SseParser:
         return (event, data, self._id) if data else None
 
 
-async def parse_lines(lines: AsyncIterator[str]) -> AsyncGenerator[tuple[str, str, str], None]:
-    """The events in a stream of lines."""
+async def sse_events(
+    url: str,
+    path: str,
+    token: TokenSource,
+    patience: Patience,
+    cursor: str | None = None,
+    *,
+    method: str = "GET",
+    **request: Any,
+) -> AsyncGenerator[tuple[str, str, str], None]:
+    """The events of one connection, each as kind, data and id.
+
+    Args:
+        url: the gateway's.
+        path: the stream's.
+        token: the caller's.
+        patience: `open_s` bounds the opening; the stream itself may be silent for any time.
+        cursor: the id of the last event seen.
+        method: of the request.
+        request: its `params` or `json`.
+
+    Raises:
+        ConnectionLost: the connection was not opened or has ended by a fault, or the gateway refuses for now.
+        PlacetError: the gateway refuses the request.
+    """
+    headers = {**bearer_headers(token), "Accept": "text/event-stream"}
+    if cursor is not None:
+        headers["Last-Event-ID"] = cursor
     parser = SseParser()
-    async for line in lines:
-        event = parser.feed(line)
-        if event is not None:
-            yield event
+    try:
+        async with (
+            http_client(url, timeout=httpx.Timeout(patience.open_s, read=None)) as client,
+            client.stream(method, f"{url}{path}", headers=headers, **request) as response,
+        ):
+            if not response.is_success:
+                await response.aread()
+                raise _refused(response)
+            async for line in response.aiter_lines():
+                event = parser.feed(line)
+                if event is not None:
+                    yield event
+    except httpx.RequestError as error:
+        what = error or type(error).__name__
+        raise ConnectionLost(f"{shown_address(url)} is not reachable ({what})") from error
 
 
-def refused(response: httpx.Response) -> Exception:
+def _refused(response: httpx.Response) -> Exception:
     """The error for a stream that was not opened; a temporary one only ends this connection."""
     if is_passing(response.status_code):
         return ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
