@@ -32,6 +32,7 @@ from gateway.shares.rates import Buckets
 from gateway.shutdown import ShutdownResponses
 from gateway.sockets import ws
 from gateway.sockets.bridge import HumanBridge
+from vitals import tracing
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +102,10 @@ def create_app(gateway: Gateway) -> FastAPI:
         )
     app.add_middleware(HeadAsGet)
     app.add_middleware(Observed, metrics=gateway.metrics)
+    if tracing.spans is not None:
+        from gateway.rest.request_spans import RequestSpans  # it imports OpenTelemetry
+
+        app.add_middleware(RequestSpans, spans=tracing.spans)
     app.state.openapi = openapi_document(app)
     # Anyone may request them, as often as they like; so they are serialized once.
     app.state.openapi_text = orjson.dumps(app.state.openapi)
@@ -138,6 +143,8 @@ class Observed:
 async def _problem(request: Request, error: Exception) -> Response:
     if not isinstance(error, Problem):
         raise error
+    if tracing.spans is not None:
+        tracing.spans.note({"placet.refusal_code": error.code})
     return response(error)
 
 

@@ -21,6 +21,7 @@ from gateway.app import create_app
 from gateway.server.http import BoundedHttp
 from gateway.server.websocket import BoundedWebSocket
 from gateway.service.assembly import assemble
+from gateway.service.current_metrics import keep_current
 from gateway.service.gateway import Gateway
 from gateway.service.readiness import own_problems
 from gateway.settings import GatewaySettings, read_settings
@@ -28,6 +29,7 @@ from gateway.shutdown import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from host.errors import EXIT_USAGE, AddressTaken, OperatorError, end_process
 from vitals.heartbeat import READY, STOPPING
+from vitals.tracing import also_by_otlp, sends_metrics
 
 logger = logging.getLogger(__name__)
 
@@ -205,6 +207,9 @@ class GatewayServer(uvicorn.Server):
 
 async def _start(gateway: Gateway, address: str) -> None:
     await gateway.start()
+    if sends_metrics():
+        also_by_otlp(gateway.metrics.registry)
+        gateway.tasks.spawn(keep_current(gateway))
     # The present objects stay alive: the collector need not examine them again and again.
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)

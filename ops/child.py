@@ -20,7 +20,9 @@ STOP_GRACE_S = 10.0
 NOTHING_PRINTED = "nothing was printed"
 NO_WARNING = "it printed no warning and no error"
 # A line of a role's log that tells of no trouble (`vitals.logs`).
-_AT_EASE = re.compile(r"\d{4}-\d\d-\d\d \S+ (DEBUG|INFO) ")
+_AT_EASE = re.compile(
+    r"\d{4}-\d\d-\d\d \S+ (DEBUG|INFO) |\{\"timestamp\":\"[^\"]*\",\"level\":\"(debug|info)\","
+)
 # Where a thread was, in a dump of stacks (`faulthandler`), and the frame that is drawn around a group of errors:
 # neither is a cause.
 _NO_CAUSE = re.compile(

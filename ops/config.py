@@ -22,6 +22,7 @@ from ops.role import ROLES
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.event_signatures import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
+from vitals.logs import FORMATS, TEXT
 
 DEFAULT_DATA_DIR = Path(".placet")
 DEFAULT_PORT = 8000
@@ -112,6 +113,7 @@ class StackConfig:
         grpc_gateway_url: The gateway's address for the gRPC role; empty for `url`.
         log_signatures: `required`, or `off` to count unsigned records too.
         log_level: Level of the roles' logs.
+        log_format: `text`, or `json` for one JSON object a line.
         probe_host: Address on which the roles' probes listen.
         probe_port: The first port of the probes; they take consecutive ports in the order of `PROBED`. 0: any free
             ports.
@@ -145,6 +147,7 @@ class StackConfig:
     grpc_gateway_url: str = ""
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
+    log_format: str = TEXT
     probe_host: str = "127.0.0.1"
     probe_port: int = 0
     oidc: Mapping[str, str] = field(default_factory=dict)
@@ -236,6 +239,7 @@ def load_config(path: Path) -> StackConfig:
     except TypeError as error:
         raise UsageError(f"{path} is not a configuration of this version ({error}): fix it.") from error
     check_log_level(config.log_level)
+    check_log_format(config.log_format)
     return config
 
 
@@ -247,3 +251,13 @@ def check_log_level(level: str) -> None:
     """
     if level not in LOG_LEVELS:
         raise UsageError(f"{level} is not a log level: give one of {', '.join(LOG_LEVELS)}.")
+
+
+def check_log_format(form: str) -> None:
+    """Refuse an unknown form of log lines.
+
+    Raises:
+        UsageError: It is unknown.
+    """
+    if form not in FORMATS:
+        raise UsageError(f"{form} is not a log format: give one of {', '.join(FORMATS)}.")

@@ -21,6 +21,7 @@ from ops.ports import LOOPBACK, broker_addresses, check_listening, free_port, in
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS, checked_address
 from schemas.event_signatures import OFF, REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
+from vitals.logs import TEXT
 
 OIDC_VARIABLES = "PLACET_OIDC_"
 WEBHOOK = "--audit-webhook (PLACET_AUDIT_WEBHOOK)"
@@ -54,6 +55,7 @@ class UpOptions:
     bridge_port: int | None = None
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
+    log_format: str = TEXT
     probe_host: str = LOOPBACK
     probe_port: int = 0
     oidc: Mapping[str, str] = field(default_factory=dict)
@@ -100,6 +102,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         replication_factor=options.replication_factor,
         log_signatures=options.log_signatures,
         log_level=options.log_level,
+        log_format=options.log_format,
         probe_host=options.probe_host,
         probe_port=options.probe_port,
         oidc=dict(options.oidc),

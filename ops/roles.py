@@ -12,12 +12,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from host.errors import SettingsRefused
 from host.outgoing_tls import TlsRefused, outgoing_tls
 from ops.config import StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.file_modes import UMASK
 from ops.role import ROLES
-from vitals.logs import log_to_stderr
+from vitals.logs import JSON, log_to_stderr
+from vitals.tracing import SIGNALS, is_on, told
 
 Run = Callable[[Mapping[str, str]], None]
 
@@ -46,16 +48,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = load_config(parsed.config)
         check_tls()
+        check_telemetry()
     except OpsError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
-    log_to_stderr(config.log_level)
+    log_to_stderr(config.log_level, config.log_format)
     os.umask(UMASK)
     os.nice(ROLES[parsed.role].niceness)
     settings = config.settings_for(parsed.worker_id or parsed.role, parsed.role)
     if parsed.probe_port is not None:
         settings["probe_port"] = str(parsed.probe_port)
-    load_role(parsed.role)(settings)
+    with told(parsed.role, os.environ, json_logs=config.log_format == JSON):
+        load_role(parsed.role)(settings)
     return 0
 
 
@@ -68,6 +72,19 @@ def check_tls() -> None:
     try:
         outgoing_tls()
     except TlsRefused as error:
+        raise UsageError(f"{error}.") from error
+
+
+def check_telemetry() -> None:
+    """Refuse variables of OpenTelemetry that ask for what is not supported.
+
+    Raises:
+        UsageError: They do.
+    """
+    try:
+        for signal in SIGNALS:
+            is_on(os.environ, signal)
+    except SettingsRefused as error:
         raise UsageError(f"{error}.") from error
 
 

@@ -23,6 +23,7 @@ from projections.folds.fold import fold_event
 from projections.folds.rows import place_of
 from projections.folds.standing_rules import USES_OF, use_row
 from projections.folds.text import GIVEN_UP, body_text
+from projections.spans import ProjectorSpans
 from projections.store.port import Batch, Move, Position, Values
 from projections.store.tables import TABLES
 from projections.tables.agents import AGENTS, AgentRow, Counter
@@ -91,10 +92,14 @@ class Batcher:
         self._trees = trees
         # One of each topic for as long as this reads: it remembers which records counted and which were displaced.
         self._signatures_of = cache(signatures.of) if signatures else None
+        # Set by a projector that traces.
+        self.spans: ProjectorSpans | None = None
 
     def batch(self, chunks: Sequence[Chunk]) -> Batch:
         """Returns the batch for these records."""
         gathered = Gathered()
+        if self.spans is not None:
+            self.spans.begin()
         moves = [self._chunk(chunk, gathered) for chunk in chunks]
         rows = self._rows
         trees, tiles = self._trees.rows()
@@ -120,6 +125,8 @@ class Batcher:
         """Note that the last batch is in the database."""
         self._rows.written()
         self._trees.written()
+        if self.spans is not None:
+            self.spans.written()
 
     def _chunk(self, chunk: Chunk, gathered: Gathered) -> Move:
         position = chunk.position
@@ -171,6 +178,8 @@ class Batcher:
             raise UnreadableRecord("malformed", str(error)) from error
         event, text = body_text(event)
         after = fold_event(event, rows)
+        if self.spans is not None:
+            self.spans.folded(event, after.hold)
         if after.execution is not None:
             rows.executions.put(key, after.execution)
         if after.call is not None:

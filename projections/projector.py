@@ -24,10 +24,12 @@ from projections.cache import RowCache
 from projections.log_position import LogPosition, check_begun, find_log_position, first_position
 from projections.meters import UNSEEN, Meters
 from projections.slices import slices
+from projections.spans import ProjectorSpans
 from projections.store.port import Batch, Position, RowStore, ViewReplaced, ViewStore
 from schemas.event_signatures import LogSignatures
 from schemas.record import RawRecord
 from schemas.topics import Topics
+from vitals import tracing
 
 logger = logging.getLogger(__name__)
 
@@ -131,6 +133,8 @@ class Projector:
         log_position = await find_log_position(self.tail, store, self.topics)
         writer = new_writer(store, self.topics, log_position.positions, signatures=self.signatures)
         writer.meters = self.meters
+        if tracing.spans is not None:
+            writer.batcher.spans = ProjectorSpans(tracing.spans, self.topics.executions)
         if self.heads is not None:
             self.heads.begin(store)
             writer.wrote = self.heads.wrote

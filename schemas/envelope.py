@@ -6,7 +6,8 @@ own audit path. One signature costs some 300 µs to make and check; shared by 64
 
 Headers: `placet_envelope` (JSON of the actor), `placet_signature` (`kid.size.index.path.signature`, the last
 two base64url without padding), and, not signed, `placet_dwell_ms`: the time that a gateway measured for a decision.
-It is not part of the body, because another gateway that receives the same decision measures another time.
+It is not part of the body, because another gateway that receives the same decision measures another time. Nor is
+`traceparent` signed, the sender's trace context.
 
 A decider signs in the same way, with a key of its own, the commands that it sends from one partition to another.
 Neither key is trusted for the other's commands.
@@ -47,6 +48,7 @@ from schemas.ids import DECIDER_IDS, TIMER_IDS, is_client_id, split_execution_ke
 from schemas.limits import COUNT_MAX
 from schemas.message import Message
 from schemas.record import Command, Headers, OutRecord, RawRecord, UnreadableRecord, headers_by_name
+from schemas.trace_context import TRACEPARENT, trace_in
 
 VERIFIED_MAX = 4096
 # The commands that a token on a record permits: all that an agent sends itself, and none that a person sends.
@@ -77,7 +79,7 @@ class Draft:
     """A command that is about to be signed.
 
     `dwell_ms` is how long the gateway showed the hold before a decision; None if unknown. `value` is the body's
-    framed bytes, if the caller has encoded them already.
+    framed bytes, if the caller has encoded them already. `trace` is its trace context; empty if it is not traced.
     """
 
     body: Message
@@ -86,6 +88,7 @@ class Draft:
     key: bytes
     dwell_ms: int | None = None
     value: bytes | None = None
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ class Verifier:
             offset=raw.offset,
             at_ms=raw.timestamp_ms,
             by_token=signatory == "" and not isinstance(body, ExpireDue),
+            trace=trace_in(headers),
         )
 
     def _actor(self, raw: RawRecord, headers: Mapping[str, bytes]) -> tuple[Actor, Signatory]:
@@ -220,6 +224,8 @@ def _unsigned(draft: Draft, source: bytes) -> OutRecord:
     headers = (*_labels(draft, source), ("placet_envelope", _envelope_of(draft.actor)))
     if draft.dwell_ms is not None:
         headers = (*headers, ("placet_dwell_ms", b"%d" % draft.dwell_ms))
+    if draft.trace:
+        headers = (*headers, (TRACEPARENT, draft.trace.encode()))
     return OutRecord(draft.key, codec.encode(draft.body) if draft.value is None else draft.value, headers)
 
 

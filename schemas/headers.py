@@ -16,6 +16,7 @@ from schemas.record import (
     UnreadableRecord,
     headers_by_name,
 )
+from schemas.trace_context import TRACEPARENT, trace_in
 
 SOURCE = b"/placet/decider"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,6 +42,8 @@ def event_record(body: Message, meta: EventMeta, key: bytes) -> OutRecord:
         ("placet_tenant", meta.tenant.encode()),
         ("placet_command_offset", b"%d" % meta.command_offset),
     )
+    if meta.trace:
+        headers = (*headers, (TRACEPARENT, meta.trace.encode()))
     return OutRecord(key, codec.encode(body), headers)
 
 
@@ -100,6 +103,7 @@ def _meta(headers: dict[str, bytes]) -> EventMeta:
             command_digest=headers["placet_command_digest"].decode(),
             tenant=headers["placet_tenant"].decode(),
             command_offset=_integer(headers["placet_command_offset"]),
+            trace=trace_in(headers),
         )
     except (KeyError, ValueError) as error:
         raise UnreadableRecord("malformed", f"event headers: {error!r}") from error

@@ -57,7 +57,8 @@ class EventMeta(NamedTuple):
     `version` counts the aggregate's events from 1. `term` is the offset of the claim that the writer held.
     `command_digest` is the digest of the body of the command that caused the event; it distinguishes a repeat from a
     reuse. `command_offset` is that command's offset on its topic (−1: no command caused it); from it a recovering
-    writer derives which commands are still undecided.
+    writer derives which commands are still undecided. `trace` is the trace context in which the command was decided;
+    empty if it was not traced (`schemas.trace_context`).
     """
 
     event_id: str
@@ -68,6 +69,7 @@ class EventMeta(NamedTuple):
     command_digest: str
     tenant: str
     command_offset: int = -1
+    trace: str = ""
 
 
 class Event(NamedTuple):
@@ -89,7 +91,7 @@ class Command(NamedTuple):
     """A command that was read and whose sender is verified.
 
     `at_ms` is the broker's append time; `digest` is the digest of the body. `by_token` is true if the sender produced
-    to the log itself and chose the command id.
+    to the log itself and chose the command id. `trace` is its sender's trace context; empty without one.
     """
 
     body: Message
@@ -101,6 +103,7 @@ class Command(NamedTuple):
     offset: int
     at_ms: int
     by_token: bool = False
+    trace: str = ""
 
 
 class UnreadableRecord(ValueError):

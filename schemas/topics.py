@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 DEFINITION_COMMANDS = "definition-commands"
+DEFINITIONS = "definitions"
 DEFAULT_PARTITIONS = 12
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * 60 * 60 * 1000
@@ -74,7 +75,7 @@ class Topics:
     @property
     def definitions(self) -> str:
         """Published policies and tools, by version."""
-        return f"{self.prefix}.definitions"
+        return f"{self.prefix}.{DEFINITIONS}"
 
     @property
     def snapshots(self) -> str:

@@ -14,6 +14,7 @@ from vitals.heartbeat_sender import HeartbeatSender, heartbeat_sender_of
 from vitals.metrics import role_registry
 from vitals.probe import LOOPBACK, Probe
 from vitals.process_status import ProcessStatus, process_status_of
+from vitals.tracing import also_by_otlp
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ def health_reporting(settings: Mapping[str, str], role: str) -> Iterator[HealthR
     """
     status = process_status_of(settings, role)
     registry = role_registry(status)
+    also_by_otlp(registry)
     sender = heartbeat_sender_of(settings, status)
     probe = Probe(
         status, registry, settings.get("probe_host") or LOOPBACK, int(settings.get("probe_port") or 0)

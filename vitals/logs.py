@@ -13,6 +13,9 @@ from schemas.token_text import without_tokens
 FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 REPEATED_AFTER_S = 10.0
 MESSAGES_KNOWN = 1000
+TEXT = "text"
+JSON = "json"
+FORMATS = (TEXT, JSON)
 
 
 class TokenlessFormatter(logging.Formatter):
@@ -76,9 +79,18 @@ class RepeatedMessageFilter(logging.Filter):
         return True
 
 
-def log_to_stderr(level: str) -> None:
-    """Write every logger's records of a level and above to standard error."""
+def log_to_stderr(level: str, form: str = TEXT) -> None:
+    """Write every logger's records of a level and above to standard error, as text or as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(RepeatedMessageFilter())
-    handler.setFormatter(TokenlessFormatter(FORM))
+    handler.setFormatter(_formatter(form))
     logging.basicConfig(level=level, handlers=[handler])
+
+
+def _formatter(form: str) -> logging.Formatter:
+    if form != JSON:
+        return TokenlessFormatter(FORM)
+    # It imports structlog and OpenTelemetry, which text does without.
+    from vitals.json_logs import JsonFormatter
+
+    return JsonFormatter()

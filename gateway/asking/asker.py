@@ -20,6 +20,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from gateway.asking.outbox import Outbox, QueuedCommand
+from gateway.asking.tracing import traced
 from gateway.live.live import DEFINITIONS_LANE, Live, lane_of
 from gateway.live.outcome import Outcome, Refused, outcome_of
 from gateway.live.waiters import Answered, Wait, Waited, Wanted, reused
@@ -32,6 +33,7 @@ from schemas.ids import derived_id, secret_id
 from schemas.message import Message
 from schemas.refusals import Refusal
 from schemas.topics import DEFINITION_COMMANDS, partition_of
+from vitals import tracing
 
 # A trace takes milliseconds; if it has not arrived by then, it may have been left long ago.
 LOOK_AFTER_S = 0.2
@@ -240,7 +242,8 @@ class Asker:
             wait.answered.append(self._forget(name))
         draft = Draft(ask.body, actor, name.command_id, ask.key, ask.dwell_ms, value)
         left, failed = partial(self._left, wait), partial(self._failed, name)
-        self.outbox.put(QueuedCommand(draft, ask.topic, ask.partitions, left, failed))
+        queued = QueuedCommand(draft, ask.topic, ask.partitions, left, failed)
+        self.outbox.put(queued if tracing.spans is None else traced(tracing.spans, queued))
 
     def _forget(self, name: Waited) -> Answered:
         def forget(_: Outcome | Problem | None) -> None:

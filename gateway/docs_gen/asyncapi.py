@@ -11,6 +11,7 @@ from gateway.docs_gen import log
 from gateway.docs_gen.openapi import VERSION
 from gateway.docs_gen.schemas import Schemas, add, schemas_of, summary_of
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
+from schemas.trace_context import TRACEPARENT
 
 REF = "#/components/schemas/{model}"
 WS = "websocket"
@@ -123,6 +124,8 @@ def _schemas() -> Schemas:
     found: Schemas = {}
     for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES):
         add(found, schemas_of(model, _name(model), name_lists=True))
+    for model in CLIENT_MESSAGES:
+        found[_name(model)]["properties"][TRACEPARENT] = log.TRACE
     for model in log.JSON_MODELS:
         add(found, schemas_of(model, model.__name__, name_lists=True))
     return found

@@ -20,6 +20,7 @@ from schemas.ids import CLIENT_ID
 from schemas.message import Message
 from schemas.registry import builtin
 from schemas.topics import DEFAULT_PARTITIONS, Topics, TopicSpec
+from schemas.trace_context import TRACEPARENT
 from schemas.trust import TrustCheckpoint, TrustPart
 
 AVRO = "application/vnd.apache.avro;version=1.9.0"
@@ -234,6 +235,10 @@ def _message(model: type[Message], headers: Part) -> Part:
 
 _TEXT = {"type": "string"}
 _NUMBER = {"type": "string", "pattern": "^-?[0-9]{1,18}$"}
+TRACE: Part = {
+    "type": "string",
+    "description": "W3C trace context, version 00: a part of the sender's trace; a malformed one is ignored",
+}
 _COMMON: Part = {
     "ce_id": _TEXT,
     "ce_type": _TEXT,
@@ -263,6 +268,7 @@ _COMMAND_HEADERS: Part = {
         "pattern": "^[0-9]{1,16}$",
         "description": "with a DecideHold from a gateway: how long it had shown the hold, in ms; not signed",
     },
+    TRACEPARENT: TRACE,
 }
 _EVENT_HEADERS: Part = {
     **_COMMON,
@@ -273,6 +279,7 @@ _EVENT_HEADERS: Part = {
     "placet_command_digest": _TEXT,
     "placet_command_offset": _NUMBER,
     "placet_tenant": _TEXT,
+    TRACEPARENT: TRACE,
     "placet_signature": {
         "type": "string",
         "description": "the decider's signature of the record at its position, always the last header; absent from a "
@@ -282,7 +289,7 @@ _EVENT_HEADERS: Part = {
 _TRUST_HEADERS: Part = {**_COMMON, "ce_time": {"type": "string", "format": "date-time"}}
 # The log contract says which of the other headers of a command can be left out, and for which sender.
 _COMMAND_REQUIRED = ("ce_id",)
-_EVENT_REQUIRED = tuple(sorted(_EVENT_HEADERS.keys() - {"placet_signature"}))
+_EVENT_REQUIRED = tuple(sorted(_EVENT_HEADERS.keys() - {"placet_signature", TRACEPARENT}))
 
 
 def _headers(properties: Part, required: Sequence[str]) -> Part:

@@ -20,6 +20,7 @@ from gateway.identity.authentication import Authentication
 from gateway.live.cursor import CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Making, Reply
 from gateway.problems import Problem
+from gateway.rest.caller_note import note_caller
 from gateway.rest.list_cursors import cursor_for, mark_in
 from gateway.rest.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, Choice, Number, Seconds
 from gateway.server.unauthenticated import mark_request_authenticated
@@ -359,6 +360,7 @@ async def context_for(request: Request, headers: Mapping[str, str]) -> RequestCo
         # Principals that were not read yet may have removed the roles that the token claims.
         raise still_reading()
     actor = authentication.claims.actor
+    note_caller(actor, request.path_params)
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
         most = gateway.settings.limits.requests_per_s
         detail = (

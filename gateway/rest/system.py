@@ -14,8 +14,9 @@ from gateway.identity.authentication import check_reads, is_owner
 from gateway.rest.documented import open_operation, operation, refusals
 from gateway.rest.parameters import Choice
 from gateway.rest.request_context import RequestContext, answer, choice_in, context_of, listed
+from gateway.service.current_metrics import update_metrics
 from gateway.service.gateway import Gateway
-from gateway.service.readiness import all_problems, installation, own_finding
+from gateway.service.readiness import all_problems, own_finding
 
 router = APIRouter(tags=["system"])
 Context = Annotated[RequestContext, Depends(context_of)]
@@ -71,20 +72,8 @@ async def readyz(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Get the Prometheus metrics. They are those of the installation and name no tenant."""
     gateway: Gateway = request.app.state.gateway
-    found = gateway.metrics
-    if gateway.started:
-        live = gateway.gate.live
-        found.lag.set(gateway.tail.lag(live.read_through))
-        found.waiting.set(len(live.waiters))
-        found.open_holds.set(len(live.cache.holds.pinned))
-        found.unreadable.set(gateway.tail.unreadable)
-        found.forged.set(gateway.tail.forged)
-    found.observe_processes(
-        gateway.heartbeats.processes(),
-        gateway.status.heartbeat(),
-        is_ready=not installation(gateway).problems,
-    )
-    return Response(found.text(), media_type=CONTENT_TYPE_LATEST)
+    update_metrics(gateway)
+    return Response(gateway.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get(

@@ -12,7 +12,9 @@ import grpc
 import httpx
 
 from gateway.rpc.statuses import CODE, status_of, trailing
+from gateway.rpc.tracing import trace_to_continue
 from schemas.refusals import Refusal
+from schemas.trace_context import TRACEPARENT
 
 # The metadata that is passed on, each by the header of the same name.
 KEY = "idempotency-key"
@@ -109,7 +111,14 @@ def _headers(context: Context) -> dict[str, str]:
         if name == KEY and value != value.strip():
             raise refused(Refusal.INVALID, f"{name} must have no spaces around it")
         found[name] = value.strip()
+    if (trace := trace_to_continue(_traceparent(context))) is not None:
+        found[TRACEPARENT] = trace
     return found
+
+
+def _traceparent(context: Context) -> str | None:
+    given = [value for name, value in context.invocation_metadata() or () if name == TRACEPARENT]
+    return given[0] if len(given) == 1 and isinstance(given[0], str) else None
 
 
 def _read(answer: httpx.Response) -> Any:

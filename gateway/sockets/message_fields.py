@@ -10,10 +10,11 @@ from pydantic import BaseModel
 from gateway.problems import ERRORS_MAX, Problem
 from gateway.sockets.protocol import CLIENT_MESSAGES, type_of
 from schemas.refusals import Refusal
+from schemas.trace_context import TRACEPARENT
 
 _MODELS: Mapping[str, type[BaseModel]] = {type_of(model): model for model in CLIENT_MESSAGES}
 _FIELDS: Mapping[str, frozenset[str]] = {
-    kind: frozenset(model.model_fields) for kind, model in _MODELS.items()
+    kind: frozenset((*model.model_fields, TRACEPARENT)) for kind, model in _MODELS.items()
 }
 
 

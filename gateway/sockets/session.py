@@ -37,11 +37,13 @@ from gateway.sockets.message_fields import check_fields, type_of_message
 from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
+from gateway.sockets.tracing import message_span
 from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, body_of, ref_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
+from vitals import tracing
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +81,11 @@ class Session:
         try:
             frame = read()
             ref = ref_of(frame)
-            self._dispatch(frame, ref)
+            if tracing.spans is None:
+                self._take(frame, ref)
+            else:
+                with message_span(tracing.spans, frame, self.actor):
+                    self._take(frame, ref)
         except UnreadFrame as unread:
             self._refuse(unread.ref, unread)
         except Problem as problem:
@@ -135,6 +141,12 @@ class Session:
         for task in self._tasks:
             task.cancel()
 
+    def _take(self, frame: Frame, ref: str | None) -> None:
+        try:
+            self._dispatch(frame, ref)
+        except Problem as problem:
+            self._refuse(ref, problem)
+
     def _dispatch(self, frame: Frame, ref: str | None) -> None:
         kind = type_of_message(frame)
         check_fields(frame, kind)
@@ -163,7 +175,8 @@ class Session:
 
     def _send(self, plan: Plan, ref: str | None) -> None:
         self.in_flight += 1
-        self.gate.asker.ask(plan.ask, lambda outcome: self._answered(plan, ref, outcome), plan.timeout_s)
+        answered = tracing.carried(lambda outcome: self._answered(plan, ref, outcome))
+        self.gate.asker.ask(plan.ask, answered, plan.timeout_s)
 
     def _answered(self, plan: Plan, ref: str | None, outcome: Outcome | Problem | None) -> None:
         # Called from the tail: no exception may escape into it.
@@ -235,7 +248,7 @@ class Session:
         doing = self.gate.work.priced(owner_of(self.actor), work) if priced else work
         task = asyncio.get_running_loop().create_task(doing)
         self._tasks.add(task)
-        task.add_done_callback(lambda done: self._finished(done, work, ref))
+        task.add_done_callback(tracing.carried(lambda done: self._finished(done, work, ref)))
 
     def _finished(self, task: asyncio.Task[None], work: Coroutine[Any, Any, None], ref: str | None) -> None:
         # A task cancelled before its first step closes its own coroutine, but not the inner one.
@@ -256,6 +269,8 @@ class Session:
         self.out.answer(head + reply.body + b"}", self._cursor())
 
     def _refuse(self, ref: str | None, problem: Problem) -> None:
+        if tracing.spans is not None:
+            tracing.spans.note({"placet.refusal_code": problem.code})
         if ref is None:
             self._answer(message_of(problem))
         else:

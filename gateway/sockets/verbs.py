@@ -19,8 +19,10 @@ from gateway.strictjson import parse_object
 from schemas.ids import is_client_id
 from schemas.refusals import Refusal
 from schemas.token import Claims
+from schemas.trace_context import TRACEPARENT
 
 Frame = Mapping[str, Any]
+_BESIDE_BODY = frozenset({"type", "ref", "hold_id", TRACEPARENT})
 Verb = Callable[[Gate, Claims, Frame, str | None], Make]
 
 
@@ -94,7 +96,7 @@ def _id_of(frame: Frame, name: str) -> str:
 
 def _rest_of(frame: Frame) -> dict[str, Any]:
     """Return the body of a message that has the body's fields beside its own (decision, claim)."""
-    return {name: value for name, value in frame.items() if name not in ("type", "ref", "hold_id")}
+    return {name: value for name, value in frame.items() if name not in _BESIDE_BODY}
 
 
 def _start(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:

@@ -18,18 +18,19 @@ from gateway.settings import (
 from host.errors import EXIT_UNREACHABLE
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line, table
 from ops.component import READY, STOPPED
-from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_level
+from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_format, check_log_level
 from ops.daemon import start_detached, stop_stack
 from ops.errors import UsageError
 from ops.file_modes import hide_secrets
 from ops.options import UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
-from ops.roles import check_tls
+from ops.roles import check_telemetry, check_tls
 from ops.status import Stack, as_protocol, read_stack, unnamed_supervisor
 from placet.cli.session import Settings, console
 from projections.audit.head_settings import DEFAULT_EVENTS, DEFAULT_SECONDS
 from schemas.event_signatures import REQUIRED
 from schemas.topics import DEFAULT_PARTITIONS
+from vitals.logs import TEXT
 
 BootstrapServers = Annotated[
     str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="A Kafka cluster; embedded by default.")
@@ -96,6 +97,9 @@ BridgePort = Annotated[
 # Options that may hold a password, and the variable that replaces each.
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--audit-webhook": "PLACET_AUDIT_WEBHOOK"}
 LogSignatures = Annotated[str, typer.Option(help="required, or off to count unsigned records too.")]
+LogFormat = Annotated[
+    str, typer.Option(envvar="PLACET_LOG_FORMAT", help="The form of the roles' logs: text, or json.")
+]
 LogLevel = Annotated[str, typer.Option(help="The roles' log level: DEBUG, INFO, WARNING, ERROR.")]
 GatewayPort = Annotated[int, typer.Option(min=0, max=HIGHEST, help="The gateway's port; 0 picks a free one.")]
 ProbeHost = Annotated[str, typer.Option(help="The address on which the roles' probes listen.")]
@@ -129,6 +133,7 @@ def up(
     bridge_port: BridgePort = None,
     log_signatures: LogSignatures = REQUIRED,
     log_level: LogLevel = "INFO",
+    log_format: LogFormat = TEXT,
     probe_host: ProbeHost = LOOPBACK,
     probe_port: ProbePort = 0,
     detach: Annotated[bool, typer.Option("--detach", help="Return when it is ready.")] = False,
@@ -160,6 +165,7 @@ def up(
         bridge_port=bridge_port,
         log_signatures=log_signatures,
         log_level=log_level.upper(),
+        log_format=log_format,
         probe_host=probe_host,
         probe_port=probe_port,
     )
@@ -186,9 +192,11 @@ def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
 def _checked(options: UpOptions) -> UpOptions:
     check_data_dir(options.directory.root)
     check_log_level(options.log_level)
+    check_log_format(options.log_format)
     check_log_signatures(options.log_signatures)
     _check_notifications(options.notifications)
     check_tls()
+    check_telemetry()
     return replace(options, oidc=oidc_environment(os.environ))
 
 

@@ -124,6 +124,9 @@ class HoldRow(TypedDict):
         Json | None,
         "JSON list of everybody who delegated it, with their roles at that time; null if nobody did.",
     ]
+    trace: Annotated[
+        str | None, "W3C trace context of the decision that opened it; null if it was not traced."
+    ]
 
 
 HOLDS = TableOf(

@@ -26,6 +26,8 @@ from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord
 from services.domain.trust import Evidence, PartKey, count
 from services.processors.attribution import FOLLOWED, OpenCalls
 from services.processors.errors import PartsNotWhole, PositionLost
+from services.processors.spans import record_counted
+from vitals import tracing
 
 logger = logging.getLogger(__name__)
 NOTHING = -1
@@ -162,6 +164,8 @@ class PartitionFold:
         self._at_ms = event.meta.at_ms
         if found is None:
             return
+        if tracing.spans is not None:
+            record_counted(tracing.spans, event, found.kind)
         self._evidence += 1
         evidence = Evidence(
             tenant=event.meta.tenant,

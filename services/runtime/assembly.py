@@ -89,7 +89,14 @@ class Assembly:
             events_tp=events_tp,
             worker_id=self.worker_id,
             counted=self.counted.get(events_tp.partition, NO_CLAIM),
-            rounds=Rounds(ledger, self.verifier, commands_tp.partition, self.partitions, OF_EXECUTIONS),
+            rounds=Rounds(
+                ledger,
+                self.verifier,
+                commands_tp.partition,
+                self.partitions,
+                OF_EXECUTIONS,
+                commands_tp.topic,
+            ),
             adoption=adoption,
             start_commands=lambda offset: feed.start_from(commands_tp, offset),
             fresh_id=self.fresh_id,
@@ -123,7 +130,9 @@ class Assembly:
             events_tp=events_tp,
             worker_id=self.worker_id,
             # It reads commands on the thread that decides definitions, so it needs a verifier (and cache) of its own.
-            rounds=Rounds(ledger, replace(self.verifier), commands_tp.partition, 1, OF_DEFINITIONS),
+            rounds=Rounds(
+                ledger, replace(self.verifier), commands_tp.partition, 1, OF_DEFINITIONS, commands_tp.topic
+            ),
             adoption=None,
             event_signer=self.event_signer,
             trial=self.trial,

@@ -22,6 +22,8 @@ from services.runtime.addressing import check_address
 from services.runtime.claim import log_key
 from services.runtime.effects import Effect
 from services.runtime.ledger import Ledger
+from services.runtime.spans import deciding
+from vitals import tracing
 
 ABANDON_AFTER_DEATHS = 3
 # Giving up a command reads it, and reading it may be what ends writers.
@@ -65,6 +67,7 @@ class Rounds:
         verifier: verifies the sender of a command.
         partition: its number, and `partitions` the count: a command must be in its key's partition.
         of_topic: the types of commands that belong to its topic.
+        topic: that topic's name, for spans.
     """
 
     ledger: Ledger
@@ -72,6 +75,7 @@ class Rounds:
     partition: int
     partitions: int
     of_topic: tuple[type[Message], ...]
+    topic: str = ""
 
     def begin(self) -> Round:
         """An empty round that begins at the ledger's position."""
@@ -103,12 +107,20 @@ class Rounds:
         except UnreadableRecord as error:
             round_.dead_letters.append(DeadLetter(raw, error.reason, error.detail))
             return
+        if tracing.spans is None:
+            self._decide_read(round_, command)
+            return
+        with deciding(tracing.spans, command, self.topic) as traced:
+            traced.told([event.body for event in self._decide_read(round_, traced.command).events])
+
+    def _decide_read(self, round_: Round, command: Command) -> "Decided":
         now_ms = max(command.at_ms, self.ledger.now_ms)
         bodies = self._decide(command, now_ms)
         decided = self._encoded(round_, command, bodies, now_ms)
         if decided.size_bytes > DECISION_MAX_BYTES:
             decided = self._encoded(round_, command, [_too_large(command)], now_ms)
         self._join(round_, decided)
+        return decided
 
     def _decide(self, command: Command, now_ms: int) -> list[Message]:
         """A command's events: none for a repeat, and a refusal if its id was used for another body."""
@@ -182,6 +194,7 @@ class Rounds:
                 command.digest,
                 tenant,
                 command.offset,
+                command.trace,
             )
             decided.add(Event(body, meta, key, self.partition, offset + index))
         return decided

@@ -75,6 +75,7 @@ def _blank(event: Event, hold_id: str, execution: ExecutionRow | None) -> HoldRo
         "must_read": 0,
         "proposed_arguments": None,
         "delegations": None,
+        "trace": None,
     }
 
 
@@ -128,6 +129,7 @@ def _open(previous: HoldRow | None, body: h.HoldOpened, event: Event, before: Be
             "escalate_roles": json_text(body.escalate_roles),
             "remind_at_ms": body.remind_at_ms,
             "on_reject": body.on_reject,
+            "trace": event.meta.trace or None,
         }
     )
     return row

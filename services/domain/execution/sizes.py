@@ -7,8 +7,9 @@ from services.domain.context import Context
 from services.domain.refusals import Events
 from services.domain.state import Execution
 
-# The frame and headers of a record without key (twice), tenant and command id; then a maximum for any short value.
-RECORD_BYTES = 560
+# The frame and headers of a record, a trace context among them, without key (twice), tenant and command id; then a
+# maximum for any short value.
+RECORD_BYTES = 640
 FIELD_BYTES = 12
 
 

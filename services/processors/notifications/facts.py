@@ -101,6 +101,7 @@ class Facts:
             hold=hold,
             source=source,
             detail=detail,
+            trace=event.meta.trace,
         )
 
     def _told(self, key: bytes, body: Message) -> Told | None:

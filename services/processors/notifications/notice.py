@@ -44,7 +44,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """One thing to report. `detail` is the decision, or the delegate of a hold."""
+    """One thing to report.
+
+    `detail` is the decision, or the delegate of a hold; `trace` is the trace context of its fact, empty without one.
+    """
 
     id: str
     type: EventName
@@ -56,6 +59,7 @@ class Notice(msgspec.Struct, frozen=True):
     hold: Hold
     source: Source
     detail: str = ""
+    trace: str = ""
 
 
 def is_asked_for(when: When, notice: Notice) -> bool:

@@ -23,6 +23,8 @@ from services.processors.notifications.meters import UNSEEN, NotifierMeters
 from services.processors.notifications.notice import Notice
 from services.processors.notifications.outbox import Outbox, Queued
 from services.processors.notifications.render import RenderedMessage, digest, digest_id, single
+from services.processors.notifications.spans import notifying
+from vitals import tracing
 
 MINUTE_MS = 60_000
 DIGEST_MAX = 500
@@ -145,12 +147,22 @@ class Sender:
 
     async def _try(self, found: list[Queued], now_ms: int) -> None:
         self.outbox.put_attempt(self.endpoint.key, now_ms, now_ms - MINUTE_MS)
-        failure = await self._send(found)
+        failure = await self._send_traced(found)
         if failure is None:
             self.outbox.done(found)
             self.meters.taken.labels(self.endpoint.key).inc(len(found))
         else:
             await self._failed(found, failure, now_ms)
+
+    async def _send_traced(self, found: Sequence[Queued]) -> Undelivered | None:
+        if tracing.spans is None:
+            return await self._send(found)
+        notices = [queued.notice for queued in found]
+        with notifying(tracing.spans, notices, self.endpoint.key) as span:
+            failure = await self._send(found)
+            if failure is not None:
+                span.set_attribute("error.type", type(failure).__name__)
+            return failure
 
     async def _send(self, found: Sequence[Queued]) -> Undelivered | None:
         try:

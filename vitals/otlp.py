@@ -1,0 +1,70 @@
+"""The sending of spans and metrics by OTLP over HTTP, configured by the variables of OpenTelemetry alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import NoOpTracer, Tracer
+from prometheus_client import CollectorRegistry
+
+from vitals.otlp_metrics import MetricsSender
+
+SCOPE = "placet"
+INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
+INTERVAL_MS = 60_000
+
+
+@dataclass(slots=True)
+class Otlp:
+    """What a process sends by OTLP; None for what it does not."""
+
+    resource: Resource
+    traces: TracerProvider | None
+    metrics: MetricsSender | None
+
+    @classmethod
+    def begun(cls, role: str, environ: Mapping[str, str], *, has_traces: bool, has_metrics: bool) -> Otlp:
+        """Begin to send; addresses, headers, sampling and batches are read from the environment by the SDK."""
+        own = {"placet.role": role, "service.instance.id": f"{role}@{socket.gethostname()}:{os.getpid()}"}
+        if not environ.get("OTEL_SERVICE_NAME"):
+            own["service.name"] = f"placet-{role}"
+        resource = Resource.create(own)
+        traces = None
+        if has_traces:
+            traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+            traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        metrics = None
+        if has_metrics:
+            interval_ms = int(environ.get(INTERVAL) or INTERVAL_MS)
+            metrics = MetricsSender(OTLPMetricExporter(), resource, interval_ms / 1000)
+        return cls(resource, traces, metrics)
+
+    def tracer(self) -> Tracer:
+        """The tracer; its spans go nowhere if no spans are sent."""
+        return NoOpTracer() if self.traces is None else self.traces.get_tracer(SCOPE)
+
+    def send_metrics(self, registry: CollectorRegistry) -> None:
+        """Send the metrics of a registry from now on."""
+        if self.metrics is not None:
+            self.metrics.add(registry)
+
+    def end(self, within_s: float) -> None:
+        """Send what is left, and stop, within a time: a collector that is away must not hold a process back."""
+        ending = threading.Thread(target=self._end, name="placet-otlp-end", daemon=True)
+        ending.start()
+        ending.join(within_s)
+
+    def _end(self) -> None:
+        if self.metrics is not None:
+            self.metrics.stop()
+        if self.traces is not None:
+            self.traces.shutdown()

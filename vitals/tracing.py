@@ -1,0 +1,115 @@
+"""What a process tells of its work: spans and metrics to a collector (OTLP), and the ids in its JSON logs.
+
+A process that tells nothing pays one check of `spans` for each piece of work, and imports neither OpenTelemetry nor
+structlog. It is turned on by the standard variables of OpenTelemetry (`OTEL_EXPORTER_OTLP_ENDPOINT` and others), and
+by JSON logs, which show the ids of the work in hand (docs/operations.md, Traces).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from host.errors import SettingsRefused
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from vitals.spans import Spans
+
+TRUE = "true"
+NONE = "none"
+OTLP = "otlp"
+PROTOCOL = "http/protobuf"
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+SIGNALS = ("TRACES", "METRICS")
+# The longest that the end of a process waits for its last spans and metrics to be sent.
+LAST_WITHIN_S = 2.0
+
+R = TypeVar("R")
+
+# None while nothing is told.
+spans: Spans | None = None
+# The function that also sends a registry of metrics by OTLP; None while that is off.
+_send_metrics: Callable[[CollectorRegistry], None] | None = None
+
+
+def is_on(environ: Mapping[str, str], signal: str) -> bool:
+    """True if the variables of OpenTelemetry ask for a signal to be sent by OTLP.
+
+    Args:
+        environ: the environment.
+        signal: TRACES or METRICS.
+
+    Raises:
+        SettingsRefused: they ask for an exporter or protocol that is not supported.
+    """
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == TRUE:
+        return False
+    exporter = environ.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
+    if exporter not in ("", NONE, OTLP):
+        raise SettingsRefused(f"OTEL_{signal}_EXPORTER must be {OTLP} or {NONE}, not {exporter[:40]}")
+    own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
+    if exporter == NONE or not (exporter or environ.get(own) or environ.get(ENDPOINT)):
+        return False
+    for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if protocol := environ.get(name, "").strip():
+            if protocol != PROTOCOL:
+                raise SettingsRefused(f"{name} must be {PROTOCOL}, not {protocol[:40]}")
+            break
+    return True
+
+
+@contextmanager
+def told(role: str, environ: Mapping[str, str], *, json_logs: bool = False) -> Iterator[None]:
+    """Tell of a process's work within this context, as far as its environment and its logs ask for it.
+
+    Args:
+        role: of the process; its `service.name` is `placet-ROLE` unless `OTEL_SERVICE_NAME` names another.
+        environ: with the variables of OpenTelemetry.
+        json_logs: True if its log lines show the ids of the work in hand.
+
+    Raises:
+        SettingsRefused: see `is_on`.
+    """
+    global spans, _send_metrics
+    on = [signal for signal in SIGNALS if is_on(environ, signal)]
+    if not on and not json_logs:
+        yield
+        return
+    from vitals.spans import Spans
+
+    if not on:
+        spans = Spans.untold()
+        try:
+            yield
+        finally:
+            spans = None
+        return
+    from vitals.otlp import Otlp
+
+    otlp = Otlp.begun(role, environ, has_traces="TRACES" in on, has_metrics="METRICS" in on)
+    spans = Spans(otlp.tracer()) if "TRACES" in on or json_logs else None
+    _send_metrics = otlp.send_metrics if "METRICS" in on else None
+    try:
+        yield
+    finally:
+        spans = _send_metrics = None
+        otlp.end(LAST_WITHIN_S)
+
+
+def sends_metrics() -> bool:
+    """True if the process sends metrics by OTLP."""
+    return _send_metrics is not None
+
+
+def also_by_otlp(registry: CollectorRegistry) -> None:
+    """Send the metrics of a registry by OTLP too, if the process sends metrics."""
+    if _send_metrics is not None:
+        _send_metrics(registry)
+
+
+def carried(answered: Callable[[Any], R]) -> Callable[[Any], R]:
+    """Return a callback that is called as a part of the piece of work in hand, which does not end before it."""
+    return answered if spans is None else spans.carried(answered)
