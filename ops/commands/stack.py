@@ -169,16 +169,16 @@ def up(
         probe_host=probe_host,
         probe_port=probe_port,
     )
-    _up(options, detach=detach, json=json)
-
-
-def _up(options: UpOptions, *, detach: bool, json: bool) -> None:
-    hide_secrets(SECRET_OPTIONS)
-    with errors_as_exit_codes():
-        _start(_checked(options), detach=detach, json=json)
+    _start(options, detach=detach, json=json)
 
 
 def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
+    hide_secrets(SECRET_OPTIONS)
+    with errors_as_exit_codes():
+        _run(_checked(options), detach=detach, json=json)
+
+
+def _run(options: UpOptions, *, detach: bool, json: bool) -> None:
     if detach:
         _announce(start_detached(options), options.directory, json=json)
         return

@@ -22,6 +22,7 @@ COUNTS = st.integers(-1, 10**18 - 1)
 TIMES_MS = st.integers(
     epoch_ms("0001-01-01T00:00:00Z") + 999 * 366 * 86_400_000, epoch_ms("9999-12-31T23:59:59.999Z")
 )
+TRACES = st.just("") | st.from_regex(r"\A00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
 METAS = st.builds(
     EventMeta,
     event_id=TEXT,
@@ -32,6 +33,7 @@ METAS = st.builds(
     command_digest=TEXT,
     tenant=TEXT,
     command_offset=COUNTS,
+    trace=TRACES,
 )
 META = EventMeta("e-1", 1_760_000_000_123, 55, 3, "c-1", "d" * 32, "acme", 17)
 BODY = HoldClaimed(hold_id="h-1", by="ann")

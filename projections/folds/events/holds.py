@@ -1,5 +1,7 @@
 """The effects of events of a hold, and of the request that it can be; decisions have their own module."""
 
+from typing import TypedDict
+
 from projections.folds.acts import TIMER
 from projections.folds.effects import Act, Before, Effect
 from projections.folds.events.calls import forget_release
@@ -14,6 +16,23 @@ from schemas.canonical import as_json
 from schemas.events import holds as h
 from schemas.record import Event
 from schemas.requirement import escalated, requirements_from_text, requirements_to_text, widened
+
+
+class _Undecided(TypedDict):
+    decision: None
+    decision_id: None
+    decided_by: None
+    feedback: None
+    response: None
+
+
+_UNDECIDED: _Undecided = {
+    "decision": None,
+    "decision_id": None,
+    "decided_by": None,
+    "feedback": None,
+    "response": None,
+}
 
 
 def _blank(event: Event, hold_id: str, execution: ExecutionRow | None) -> HoldRow:
@@ -60,11 +79,7 @@ def _blank(event: Event, hold_id: str, execution: ExecutionRow | None) -> HoldRo
         "escalate_roles": "[]",
         "remind_at_ms": None,
         "on_reject": "feedback",
-        "decision": None,
-        "decision_id": None,
-        "decided_by": None,
-        "feedback": None,
-        "response": None,
+        **_UNDECIDED,
         "timed_out": 0,
         "updated_at_ms": event.meta.at_ms,
         "closed_at_ms": None,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from placet import asks
+from placet import asks, tracing
 from placet.errors import (
     PlacetError,
     QuotaExceeded,
@@ -48,6 +48,8 @@ class Channel:
         """
         if request.writes:
             request = keyed(request)
+        if trace := tracing.current():
+            request = replace(request, trace=trace)
         try:
             return answered(await self.transport.send(request))
         except Unavailable as error:

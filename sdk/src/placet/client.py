@@ -8,7 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from placet import asks
+from placet import asks, tracing
 from placet.agents import REGISTERED, asynchronous
 from placet.canonical import check_json
 from placet.channel import Channel
@@ -173,7 +173,8 @@ class AsyncPlacet:
         body = {"call_id": call_id or new_id(), "tool": tool, "arguments": arguments}
         body.update({name: value for name, value in given.items() if value})
         asked_at = asyncio.get_running_loop().time()
-        call = await proposed(self.channel, execution_id, body, wait_s)
+        with tracing.span("placet.propose", tracing.facts_of_call(execution_id, str(body["call_id"]), tool)):
+            call = await proposed(self.channel, execution_id, body, wait_s)
         if attempt_id is not None and call.status == "consumed":
             await self._confirmed(call, attempt_id, asked_at)
         return call

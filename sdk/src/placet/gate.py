@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from placet import asks
+from placet import asks, tracing
 from placet.canonical import call_digest, canonical, parse_strict
 from placet.channel import Channel
 from placet.errors import (
@@ -135,7 +135,9 @@ async def clear(
         arguments = await _fitted(channel, call, proposal, fit)
         attempt = one.consuming(call.call_id)
         try:
-            return await _consume(channel, call, arguments, proposal, attempt, leave)
+            # A person may have decided hours after the span of the proposal had ended.
+            with tracing.continuing(one.trace):
+                return await _consume(channel, call, arguments, proposal, attempt, leave)
         except NotReleased as error:
             call = await _read(channel, call)
             if call.status == "outcome_unknown" and call.raw.get("attempt_id") == attempt.id:
@@ -162,8 +164,10 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
     """The call from the answer, and the answer itself if it is the permission to run."""
     attempt = one.proposing(proposal.call_id)
     body = {**proposal.body(), "attempt_id": attempt.id}
+    facts = tracing.facts_of_call(proposal.execution_id, proposal.call_id, proposal.tool)
     try:
-        call = await proposed(channel, proposal.execution_id, body)
+        with tracing.span("placet.propose", facts) as one.trace:
+            call = await proposed(channel, proposal.execution_id, body)
     except AlreadyConsumed:
         one.drop(proposal.call_id)
         read = asks.get_call(proposal.execution_id, proposal.call_id, None, None)

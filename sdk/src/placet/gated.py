@@ -8,13 +8,13 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from placet import asks
+from placet import asks, tracing
 from placet.binding import Binding
 from placet.bodies import check_has_run, is_coroutine_function
 from placet.channel import Channel
@@ -190,6 +190,11 @@ def _run_blocking(
         return _answer_denied(denied, options)
     if isinstance(passed, Replayed):
         return passed.output
+    with _run_span(passed, one):
+        return _run_cleared(run, one, binding, options, passed)
+
+
+def _run_cleared(run: Run, one: Try, binding: Binding, options: Options, passed: Cleared) -> Any:
     bound, clock = binding.call(passed.arguments), _Stopwatch()
     one.started = True
     signs = _signs_of_life(run, passed, lambda: one.is_over)
@@ -219,6 +224,11 @@ async def _run_async(
         return _answer_denied(denied, options)
     if isinstance(passed, Replayed):
         return passed.output
+    with _run_span(passed, one):
+        return await _await_cleared(run, one, binding, options, passed)
+
+
+async def _await_cleared(run: Run, one: Try, binding: Binding, options: Options, passed: Cleared) -> Any:
     bound = binding.call(passed.arguments)
     one.started = True
     call = partial(binding.function, *bound.args, **bound.kwargs)
@@ -336,6 +346,13 @@ def _answer_denied(denied: Denied, options: Options) -> str:
         # Feedback alone would not name the calls that the rule requires to be undone.
         return str(denied) if denied.rollback else denied.feedback or str(denied)
     raise denied
+
+
+def _run_span(passed: Cleared, one: Try) -> AbstractContextManager[str]:
+    """The span of the run and the report of its end, in the trace of the proposal."""
+    call = passed.call
+    facts = tracing.facts_of_call(call.execution_id, call.call_id, call.tool)
+    return tracing.span("placet.run", facts, one.trace)
 
 
 @contextmanager

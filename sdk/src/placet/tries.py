@@ -74,7 +74,11 @@ class Tries:
 
 
 class Try:
-    """One try. `started` is true once the function has begun; `failure` is its exception, once the log has it."""
+    """One try.
+
+    `started` is true once the function has begun; `failure` is its exception, once the log has it. `trace` is the
+    trace context of its proposal; empty if it is not traced.
+    """
 
     def __init__(self, tries: Tries) -> None:
         self._tries = tries
@@ -83,6 +87,7 @@ class Try:
         self._is_over = False
         self.started = False
         self.failure: BaseException | None = None
+        self.trace = ""
 
     @property
     def is_over(self) -> bool:

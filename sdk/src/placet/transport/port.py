@@ -42,6 +42,7 @@ class Request:
         frame: None if the request exists only in REST.
         yaml: a body in YAML instead of JSON.
         at_root: its path is not below `/v1`.
+        trace: the trace context that it carries; empty for none.
     """
 
     method: str
@@ -53,6 +54,7 @@ class Request:
     yaml: str | None = None
     at_root: bool = False
     ref: str = field(default_factory=new_id)
+    trace: str = ""
 
     @property
     def writes(self) -> bool:
@@ -69,6 +71,8 @@ class Request:
             raise ValueError(f"{self.method} {self.path} is not available on the WebSocket")
         body = self.body if self.frame.body is None else self.frame.body
         message = {"type": self.frame.type, "ref": self.ref, **self.frame.about, "body": body or {}}
+        if self.trace:
+            message["traceparent"] = self.trace
         return _json_text(message)
 
     def body_text(self) -> str | None:

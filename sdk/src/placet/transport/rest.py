@@ -103,6 +103,8 @@ class RestTransport:
         headers = bearer_headers(self._token)
         if request.writes:
             headers["Idempotency-Key"] = request.ref
+        if request.trace:
+            headers["traceparent"] = request.trace
         if request.yaml is not None or request.body is not None:
             headers["Content-Type"] = "application/json" if request.yaml is None else "application/yaml"
         return headers

@@ -1,0 +1,156 @@
+"""The spans of an agent, by OpenTelemetry, and the trace context that its requests carry to the gateway.
+
+They are made if the process has OpenTelemetry's SDK in use, or if the standard variables ask for it
+(`OTEL_EXPORTER_OTLP_ENDPOINT` and others; `pip install placet[otel]`). Otherwise nothing of it is imported, and each
+request pays one check.
+
+A span has ids, names and codes as attributes: never an argument, a question, an answer or a token.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from placet.errors import Refused
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
+
+SDK = "opentelemetry.sdk.trace"
+SCOPE = "placet"
+SERVICE = "placet-agent"
+PROTOCOL = "http/protobuf"
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_log = logging.getLogger(__name__)
+
+_tracer: Tracer | None = None
+_was_asked = False
+
+
+def current() -> str:
+    """The trace context of the current span (the W3C header `traceparent`); empty if nothing is traced."""
+    if _found() is None:
+        return ""
+    from opentelemetry.trace import get_current_span
+
+    return _trace_of(get_current_span())
+
+
+@contextmanager
+def span(name: str, facts: Mapping[str, str], trace: str = "") -> Iterator[str]:
+    """A span around a block, current within it; yields its trace context, empty if nothing is traced.
+
+    Args:
+        name: of the span.
+        facts: its attributes.
+        trace: the trace context that it continues; by default the current span, if there is one.
+    """
+    tracer = _found()
+    if tracer is None:
+        yield ""
+        return
+    from opentelemetry.trace import SpanKind, StatusCode, use_span
+
+    context = _context_of(trace) if trace else None
+    made = tracer.start_span(name, context, SpanKind.CLIENT, facts, record_exception=False)
+    try:
+        with use_span(made, record_exception=False, set_status_on_exception=False):
+            yield _trace_of(made)
+    except BaseException as error:
+        made.set_attribute("error.type", type(error).__name__)
+        if isinstance(error, Refused):
+            made.set_attribute("placet.refusal_code", error.code)
+        made.set_status(StatusCode.ERROR)
+        raise
+    finally:
+        made.end()
+
+
+@contextmanager
+def continuing(trace: str) -> Iterator[None]:
+    """Send the requests of a block as parts of a trace, without a span; does nothing for an empty one."""
+    if not trace:
+        yield
+        return
+    from opentelemetry.context import attach, detach
+
+    token = attach(_context_of(trace))
+    try:
+        yield
+    finally:
+        detach(token)
+
+
+def facts_of_call(execution_id: str, call_id: str, tool: str) -> dict[str, str]:
+    """The attributes of a span about a call."""
+    return {"placet.execution_id": execution_id, "placet.call_id": call_id, "placet.tool": tool}
+
+
+def _found() -> Tracer | None:
+    global _tracer, _was_asked
+    if _tracer is not None:
+        return _tracer
+    if not _was_asked:
+        _was_asked = True
+        if is_asked_for(os.environ):
+            _tracer = _own_tracer()
+    if _tracer is None and SDK in sys.modules:
+        # The program uses OpenTelemetry itself, so its own provider gets the spans.
+        from opentelemetry.trace import get_tracer
+
+        _tracer = get_tracer(SCOPE)
+    return _tracer
+
+
+def is_asked_for(environ: Mapping[str, str]) -> bool:
+    """True if the variables of OpenTelemetry ask for spans by OTLP."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    exporter = environ.get("OTEL_TRACES_EXPORTER", "").strip().lower()
+    return exporter == "otlp" or (not exporter and any(environ.get(name) for name in ENDPOINTS))
+
+
+def _own_tracer() -> Tracer | None:
+    """A tracer by the environment: of the program's provider, if it has set one, else of one of our own."""
+    protocol = next((said for name in PROTOCOLS if (said := os.environ.get(name, "").strip())), PROTOCOL)
+    if protocol != PROTOCOL:
+        _log.warning("nothing is traced: %s is not supported, only %s", protocol[:40], PROTOCOL)
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace import get_tracer, get_tracer_provider
+    except ImportError as error:
+        _log.warning("nothing is traced, since %s is not installed: pip install placet[otel]", error.name)
+        return None
+    if isinstance(get_tracer_provider(), TracerProvider):
+        return get_tracer(SCOPE)
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": SERVICE}
+    provider = TracerProvider(resource=Resource.create(named))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider.get_tracer(SCOPE)
+
+
+def _trace_of(made: Span) -> str:
+    found = made.get_span_context()
+    if not found.is_valid:
+        return ""
+    return f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
+
+
+def _context_of(trace: str) -> Context:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, set_span_in_context
+
+    flags = TraceFlags(int(trace[53:55], 16))
+    context = SpanContext(int(trace[3:35], 16), int(trace[36:52], 16), is_remote=True, trace_flags=flags)
+    return set_span_in_context(NonRecordingSpan(context), Context())

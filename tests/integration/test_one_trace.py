@@ -1,0 +1,201 @@
+"""One trace from an agent's proposal to its effect, as a collector gets it from all processes of a stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.integration.doors import Tenant, fresh, new_tenant
+from tests.integration.site import PAY, READ, Site
+from tests.integration.test_notifications import write
+from tests.processors.notifications.receiver import receiving
+from tests.servers.otlp import Collector, Told, collecting
+from tests.servers.stack import running_stack, wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+SECRET_PAYEE = "GB29-must-not-be-told"
+POLICY = """
+policy: own
+rules:
+  - {id: payments, match: {tools: [send_money]}, then: hold}
+"""
+# The processes that take part in one held call.
+SERVICES = {
+    "placet-agent",
+    "placet-gateway",
+    "placet-decider",
+    "placet-projector",
+    "placet-notifier",
+    "placet-trust",
+}
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A stack that exports to a collector."""
+
+    site: Site
+    collector: Collector
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
+    directory = tmp_path_factory.mktemp("traced")
+    with pytest.MonkeyPatch.context() as patch, collecting() as collector, receiving() as listens:
+        for name, value in {**collector.environ, "PLACET_LOG_FORMAT": "json"}.items():
+            patch.setenv(name, value)
+        file = write(directory, listens.url)
+        arguments = ("--partitions", "2", "--notifications", str(file), "--grpc-port", "0")
+        with running_stack(directory / "data", *arguments) as stack:
+            yield Traced(Site(stack, stack.status()["url"], "", ""), collector)
+
+
+@pytest.fixture(scope="module")
+def tenant(traced: Traced) -> Iterator[Tenant]:
+    with new_tenant(traced.site) as found:
+        found.publish(POLICY, PAY, READ)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def paid(traced: Traced, tenant: Tenant, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The execution of an agent, a process of its own, whose payment was held, approved and made."""
+    execution_id = fresh("run")
+    effects = tmp_path_factory.mktemp("agent") / "effects"
+    command = [
+        sys.executable,
+        "-m",
+        "tests.integration.traced_agent",
+        traced.site.url,
+        execution_id,
+        str(effects),
+    ]
+    environ = {**os.environ, "AGENT_TOKEN": tenant.token("bot", "agent", agent="bot"), "PAYEE": SECRET_PAYEE}
+    agent = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True)
+    try:
+        held = wait_for(
+            lambda: tenant.rita.get("/holds").json()["items"],
+            lambda found: any(hold["execution_id"] == execution_id for hold in found),
+        )
+        hold = next(one for one in held if one["execution_id"] == execution_id)
+        answer = tenant.rita.post(
+            f"/holds/{hold['hold_id']}/decision", {"decision": "approve", "digest": hold["digest"]}
+        )
+        assert answer.status_code == 200, answer.text
+        _, errors = agent.communicate(timeout=60)
+    finally:
+        agent.kill()
+    assert agent.returncode == 0, errors
+    assert effects.read_text().strip() == f"{SECRET_PAYEE} 98.5"
+    return execution_id
+
+
+@pytest.fixture(scope="module")
+def trace(traced: Traced, paid: str) -> list[Told]:
+    """The spans of the trace that the proposal began, once every process has told of its part."""
+    (proposed,) = wait_for(
+        lambda: traced.collector.named("placet.propose", execution_id=paid), lambda found: len(found) == 1
+    )
+
+    def has_ended(spans: list[Told]) -> bool:
+        names = {span.name for span in spans}
+        return {span.service for span in spans} >= SERVICES and "wait for a person" in names
+
+    return wait_for(lambda: traced.collector.of_trace(proposed.trace_id), has_ended)
+
+
+def test_one_trace_goes_from_the_proposal_to_the_effect_over_all_processes(trace: list[Told]) -> None:
+    names = {span.name for span in trace}
+    assert {
+        "placet.propose",
+        "placet.run",
+        "send placet.commands",
+        "decide ProposeToolCall",
+        "decide ConsumeGrant",
+        "decide ReportResult",
+        "process placet.executions",
+        "count trust",
+        "notify",
+    } <= names
+    assert {span.service for span in trace} >= SERVICES
+    assert not any(span.has_failed or span.events for span in trace)
+
+
+def test_each_span_continues_one_of_the_trace(trace: list[Told]) -> None:
+    known = {span.span_id for span in trace}
+    (root,) = [span for span in trace if not span.parent_id]
+    assert root.name == "placet.propose"
+    assert {span.parent_id for span in trace if span is not root} <= known
+    by_id = {span.span_id: span for span in trace}
+    (decided,) = [span for span in trace if span.name == "decide ProposeToolCall"]
+    sent = by_id[decided.parent_id]
+    assert (sent.service, sent.name) == ("placet-gateway", "send placet.commands")
+    message = by_id[sent.parent_id]
+    assert message.service == "placet-gateway"
+    assert by_id[message.parent_id] is root
+    assert decided.attributes["placet.verdict"] == "hold"
+
+
+def test_run_ends_long_after_the_span_of_the_proposal(trace: list[Told]) -> None:
+    (run,) = [span for span in trace if span.name == "placet.run"]
+    (proposed,) = [span for span in trace if span.name == "placet.propose"]
+    assert proposed.ended_ns < run.began_ns
+    assert run.parent_id == proposed.span_id
+
+
+def test_wait_for_a_person_has_its_true_times_and_a_link_to_the_decision(
+    traced: Traced, tenant: Tenant, trace: list[Told], paid: str
+) -> None:
+    (wait,) = [span for span in trace if span.name == "wait for a person"]
+    (hold,) = [
+        one
+        for one in tenant.rita.get("/holds?status=resolved").json()["items"]
+        if one["execution_id"] == paid
+    ]
+    assert wait.service == "placet-projector"
+    assert wait.attributes["placet.hold_id"] == hold["hold_id"]
+    (decision,) = traced.collector.named("decide DecideHold", hold_id=hold["hold_id"])
+    assert decision.trace_id != wait.trace_id
+    assert wait.links == (decision.trace_id,)
+    (decided,) = [span for span in trace if span.name == "decide ProposeToolCall"]
+    assert by_ms(wait.began_ns) <= by_ms(decided.ended_ns) + 1
+    assert by_ms(wait.ended_ns) <= by_ms(decision.ended_ns) + 1
+    assert wait.ended_ns > wait.began_ns
+
+
+def test_neither_spans_nor_logs_have_an_argument(traced: Traced, trace: list[Told]) -> None:
+    assert trace
+    sent = b"".join(traced.collector.raw)
+    assert SECRET_PAYEE.encode() not in sent
+    assert tokens_in(sent.decode(errors="replace")) == []
+    logs = traced.site.stack.data_dir / "logs"
+    for file in logs.glob("*.log"):
+        assert SECRET_PAYEE not in file.read_text("utf-8"), file
+
+
+def test_metrics_are_sent_by_every_role(traced: Traced, paid: str) -> None:
+    roles = SERVICES - {"placet-agent"} | {"placet-grpc"}
+    metrics = wait_for(lambda: traced.collector.metrics, lambda found: found.keys() >= roles)
+    assert "placet_gateway_request_seconds" in metrics["placet-gateway"]
+    assert "placet_role_ready" in metrics["placet-decider"]
+
+
+def test_logs_are_json(traced: Traced, paid: str) -> None:
+    text = (traced.site.stack.data_dir / "logs" / "decider.log").read_text("utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert lines
+    assert all({"timestamp", "level", "logger", "event"} <= line.keys() for line in lines)
+
+
+def by_ms(at_ns: int) -> int:
+    return at_ns // 1_000_000
+
+
+def tokens_in(text: str) -> list[str]:
+    return [word for word in text.split() if word.startswith("eyJ")]
