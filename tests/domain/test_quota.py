@@ -34,6 +34,7 @@ from schemas.limits import (
 from schemas.message import Message
 from schemas.principals import People
 from schemas.record import Event, EventMeta
+from schemas.trace_context import TRACEPARENT_CHARS
 from services.domain.context import Context
 from services.domain.definitions import Definitions, evolve
 from services.domain.execution.decisions import ROLLBACK_MAX
@@ -374,7 +375,7 @@ def test_events_bytes_is_never_less_than_the_record_takes(model: Any, text: str,
     )  # fmt: skip
     ctx = Context(BOT, command_id, 0, 0, lambda name: None, lambda execution, call: None, People().of("acme"))  # type: ignore[arg-type, return-value]
     far = 10**17
-    meta = EventMeta("e" * 36, 2**40, far, far, command_id, "d" * 32, tenant, far)
+    meta = EventMeta("e" * 36, 2**40, far, far, command_id, "d" * 32, tenant, far, "t" * TRACEPARENT_CHARS)
     record = event_record(body, meta, f"{tenant}/{project}/{execution_id}".encode())
 
     assert events_bytes(state, ctx, [body]) >= record.size_bytes()

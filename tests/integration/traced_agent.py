@@ -1,4 +1,7 @@
-"""An agent as a process of its own that pays once: `python -m tests.integration.traced_agent URL EXECUTION EFFECTS`."""
+"""An agent as a process of its own that pays once.
+
+python -m tests.integration.traced_agent URL EXECUTION EFFECTS
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,132 @@
+"""The spans of an agent: none and no import unless asked for, and the context in each request otherwise."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from starlette.responses import JSONResponse
+
+from placet import asks, tracing
+from placet.channel import Channel
+from placet.errors import Refused
+from placet.transport.rest import RestTransport
+from tests.sdk.scripted import QUICK, Asked, Scripted, serving
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.fixture
+def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """A client whose program has set a provider of its own."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "_tracer", provider.get_tracer("test"))
+    yield exporter
+    provider.shutdown()
+
+
+def run(program: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own, with only these variables of OpenTelemetry."""
+    path = {"PYTHONPATH": ":".join(sys.path)}
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={**path, **environ}
+    )
+
+
+ONE_SPAN = """
+import logging, sys
+{before}
+logging.basicConfig(format="%(levelname)s %(message)s")
+from placet import tracing
+for _ in range(2):
+    with tracing.span("placet.propose", {{}}) as trace:
+        pass
+print(bool(trace), [name for name in sys.modules if name.startswith("opentelemetry.sdk")] == [])
+"""
+
+
+def test_client_that_is_not_asked_imports_nothing_of_it() -> None:
+    done = run(ONE_SPAN.format(before=""))
+    assert (done.stdout.strip(), done.stderr) == ("False True", "")
+
+
+def test_client_that_is_asked_without_the_packages_warns_once() -> None:
+    absent = "sys.modules['opentelemetry.exporter'] = None"
+    done = run(ONE_SPAN.format(before=absent), OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
+    assert done.stdout.split()[0] == "False"
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("WARNING nothing is traced")
+    assert "pip install placet[otel]" in line
+
+
+def test_client_that_is_asked_for_another_protocol_warns_once() -> None:
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    done = run(ONE_SPAN.format(before=""), **environ)
+    assert done.stderr.splitlines() == [
+        "WARNING nothing is traced: grpc is not supported, only http/protobuf"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("environ", "asked"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x"}, True),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_TRACES_EXPORTER": "none"}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_SDK_DISABLED": "TRUE"}, False),
+    ],
+)
+def test_standard_variables_ask_for_spans(environ: dict[str, str], asked: bool) -> None:
+    assert tracing.is_asked_for(environ) is asked
+
+
+async def test_request_carries_the_context_of_the_current_span(exported: InMemorySpanExporter) -> None:
+    async def answer(asked: Asked) -> JSONResponse:
+        return JSONResponse({"id": "x"})
+
+    script = Scripted(on_http=answer)
+    async with serving(script):
+        transport = RestTransport(script.url, lambda: "secret", QUICK)
+        channel = Channel(transport, QUICK)
+        await channel.ask(asks.put_tool("pay", {}))
+        with tracing.span("placet.run", {}, TRACE) as trace:
+            await channel.ask(asks.put_tool("pay", {}))
+        with tracing.continuing(TRACE):
+            await channel.ask(asks.put_tool("pay", {}))
+        await transport.close()
+    assert [asked.headers.get("traceparent") for asked in script.asked] == [None, trace, TRACE]
+    assert trace[3:35] == TRACE[3:35]
+    (span,) = exported.get_finished_spans()
+    assert span.parent is not None
+    assert f"{span.parent.span_id:016x}" == TRACE[36:52]
+
+
+def test_message_carries_the_context_beside_its_body() -> None:
+    request = asks.start_execution("run-1", "bot", None, None, None, None)
+    assert "traceparent" not in json.loads(request.frame_text())
+    message = json.loads(replace(request, trace=TRACE).frame_text())
+    assert message["traceparent"] == TRACE
+    assert "traceparent" not in message["body"]
+
+
+def test_refusal_is_told_by_its_code_and_never_by_its_text(exported: InMemorySpanExporter) -> None:
+    with pytest.raises(Refused), tracing.span("placet.propose", {"placet.tool": "send_money"}):
+        raise Refused("quota", 429, "GB29 is too much")
+    (span,) = exported.get_finished_spans()
+    assert span.attributes == {
+        "placet.tool": "send_money",
+        "error.type": "Refused",
+        "placet.refusal_code": "quota",
+    }
+    assert (span.events, span.status.description) == ((), None)
