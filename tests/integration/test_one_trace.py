@@ -6,15 +6,21 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import grpc
 import pytest
 
-from tests.integration.doors import Tenant, fresh, new_tenant
+from ops.role import ALWAYS
+from schemas.human_input.v1 import human_input_pb2 as pb
+from schemas.human_input.v1 import human_input_pb2_grpc as rpc
+from schemas.trace_context import TRACEPARENT
+from tests.integration.doors import Tenant, asked, fresh, new_tenant, socket
 from tests.integration.site import PAY, READ, Site
 from tests.integration.test_notifications import write
-from tests.processors.notifications.receiver import receiving
+from tests.processors.notifications.receiver import Receiver, receiving
 from tests.servers.otlp import Collector, Told, collecting
 from tests.servers.stack import running_stack, wait_for
 
@@ -38,10 +44,11 @@ SERVICES = {
 
 @dataclass(frozen=True)
 class Traced:
-    """A stack that exports to a collector."""
+    """A stack that exports to a collector, and whoever its notifier tells."""
 
     site: Site
     collector: Collector
+    listens: Receiver
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +60,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
         file = write(directory, listens.url)
         arguments = ("--partitions", "2", "--notifications", str(file), "--grpc-port", "0")
         with running_stack(directory / "data", *arguments) as stack:
-            yield Traced(Site(stack, stack.status()["url"], "", ""), collector)
+            yield Traced(Site(stack, stack.status()["url"], "", ""), collector, listens)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +91,8 @@ def paid(traced: Traced, tenant: Tenant, tmp_path_factory: pytest.TempPathFactor
             lambda found: any(hold["execution_id"] == execution_id for hold in found),
         )
         hold = next(one for one in held if one["execution_id"] == execution_id)
+        # A notice about a hold that is closed already would not be sent.
+        wait_for(traced.listens.types, lambda told: ("hold_opened", hold["hold_id"]) in told)
         answer = tenant.rita.post(
             f"/holds/{hold['hold_id']}/decision", {"decision": "approve", "digest": hold["digest"]}
         )
@@ -187,10 +196,88 @@ def test_metrics_are_sent_by_every_role(traced: Traced, paid: str) -> None:
 
 
 def test_logs_are_json(traced: Traced, paid: str) -> None:
-    text = (traced.site.stack.data_dir / "logs" / "decider.log").read_text("utf-8")
-    lines = [json.loads(line) for line in text.splitlines()]
-    assert lines
-    assert all({"timestamp", "level", "logger", "event"} <= line.keys() for line in lines)
+    for role in ALWAYS:
+        text = (traced.site.stack.data_dir / "logs" / f"{role}.log").read_text("utf-8")
+        lines = [json.loads(line) for line in text.splitlines()]
+        assert lines
+        assert all({"timestamp", "level", "logger", "event"} <= line.keys() for line in lines)
+
+
+async def test_request_by_any_door_continues_the_trace_of_its_sender(traced: Traced, tenant: Tenant) -> None:
+    by_rest, by_socket, by_grpc = new_trace(), new_trace(), new_trace()
+    run = fresh("run")
+    body = {"execution_id": run, "agent": "bot"}
+    answer = tenant.bot.post("/executions", body, headers={TRACEPARENT: by_rest})
+    assert answer.status_code == 201, answer.text
+    async with socket(traced.site, tenant.bot.token) as ws:
+        proposal = {"call_id": "c1", "tool": "send_money", "arguments": {"to": "x", "amount": 1}}
+        reply = await asked(ws, "propose", execution_id=run, body=proposal, traceparent=by_socket)
+        assert reply["status"] in (200, 202), reply
+    address = traced.site.stack.status()["grpc_address"]
+    async with grpc.aio.insecure_channel(address) as channel:
+        metadata = (("authorization", f"Bearer {tenant.bot.token}"), (TRACEPARENT, by_grpc))
+        await rpc.HumanInputToolStub(channel).Run(pb.RunRequest(prompt=SECRET_PAYEE), metadata=metadata)
+
+    expected = {
+        by_rest: [("placet-gateway", "POST /v1/executions"), ("placet-decider", "decide StartExecution")],
+        by_socket: [("placet-gateway", "ws propose"), ("placet-decider", "decide ProposeToolCall")],
+        by_grpc: [
+            ("placet-grpc", "grpc Run"),
+            ("placet-gateway", "POST /v1/tools:run"),
+            ("placet-decider", "decide RequestHumanInput"),
+        ],
+    }
+    for parent, parts in expected.items():
+        spans = wait_for(
+            lambda parent=parent: traced.collector.of_trace(parent[3:35]),  # type: ignore[misc]
+            lambda spans, parts=parts: set(parts) <= {(span.service, span.name) for span in spans},  # type: ignore[misc]
+        )
+        (first,) = [span for span in spans if (span.service, span.name) == parts[0]]
+        assert first.parent_id == parent[36:52]
+        assert first.attributes.get("placet.tenant", tenant.name) == tenant.name
+
+
+@pytest.mark.parametrize("header", ["", "nonsense", f"00-{'0' * 32}-{'0' * 16}-01", "x" * 3000])
+def test_malformed_context_changes_no_answer(traced: Traced, tenant: Tenant, header: str) -> None:
+    run = fresh("run")
+    body = {"execution_id": run, "agent": "bot"}
+    answer = tenant.bot.post("/executions", body, headers={TRACEPARENT: header})
+    assert answer.status_code == 201, answer.text
+    (decided,) = wait_for(
+        lambda: traced.collector.named("decide StartExecution", execution_id=run),
+        lambda found: len(found) == 1,
+    )
+    assert decided.parent_id
+
+
+async def test_malformed_context_of_a_message_changes_no_answer(traced: Traced, tenant: Tenant) -> None:
+    async with socket(traced.site, tenant.bot.token) as ws:
+        for said in ("nonsense", 7, None, ["x"]):
+            body = {"execution_id": fresh("run"), "agent": "bot"}
+            reply = await asked(ws, "start_execution", body=body, traceparent=said)
+            assert reply["status"] == 201, reply
+
+
+def test_refusal_is_told_by_its_code(traced: Traced, tenant: Tenant) -> None:
+    parent = new_trace()
+    _, call = tenant.held()
+    body = {"decision": "approve", "digest": "0" * 64}
+    answer = tenant.rita.post(f"/holds/{call['hold_id']}/decision", body, headers={TRACEPARENT: parent})
+    assert answer.status_code == 409, answer.text
+    code = answer.json()["code"]
+    spans = wait_for(
+        lambda: traced.collector.of_trace(parent[3:35]),
+        lambda found: any(span.name.startswith("POST") for span in found),
+    )
+    (request,) = [span for span in spans if span.name.startswith("POST")]
+    assert request.name == "POST /v1/holds/{hold_id}/decision"
+    assert request.attributes["placet.refusal_code"] == code
+    assert request.attributes["placet.hold_id"] == call["hold_id"]
+    assert request.attributes["http.response.status_code"] == 409
+
+
+def new_trace() -> str:
+    return f"00-{uuid.uuid4().hex}-{uuid.uuid4().hex[:16]}-01"
 
 
 def by_ms(at_ns: int) -> int:
