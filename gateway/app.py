@@ -32,6 +32,7 @@ from gateway.shares.rates import Buckets
 from gateway.shutdown import ShutdownResponses
 from gateway.sockets import ws
 from gateway.sockets.bridge import HumanBridge
+from schemas.trace_context import TRACEPARENT
 from vitals import tracing
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,14 @@ logger = logging.getLogger(__name__)
 TITLE = "Placet"
 # Permissions in a browser for pages of the origins given with --origin.
 CORS_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
-CORS_HEADERS = ("Authorization", "Content-Type", IDEMPOTENCY_KEY.name, LAST_EVENT_ID.name, PROJECT.name)
+CORS_HEADERS = (
+    "Authorization",
+    "Content-Type",
+    IDEMPOTENCY_KEY.name,
+    LAST_EVENT_ID.name,
+    PROJECT.name,
+    TRACEPARENT,
+)
 CORS_EXPOSED = ("Retry-After", "WWW-Authenticate")
 CORS_MAX_AGE_S = 600
 SECURITY_HEADERS = (

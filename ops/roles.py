@@ -19,7 +19,7 @@ from ops.errors import OpsError, UsageError
 from ops.file_modes import UMASK
 from ops.role import ROLES
 from vitals.logs import JSON, log_to_stderr
-from vitals.tracing import SIGNALS, is_on, told
+from vitals.tracing import SIGNALS, is_on, telemetry
 
 Run = Callable[[Mapping[str, str]], None]
 
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = config.settings_for(parsed.worker_id or parsed.role, parsed.role)
     if parsed.probe_port is not None:
         settings["probe_port"] = str(parsed.probe_port)
-    with told(parsed.role, os.environ, json_logs=config.log_format == JSON):
+    with telemetry(parsed.role, os.environ, json_logs=config.log_format == JSON):
         load_role(parsed.role)(settings)
     return 0
 

@@ -12,11 +12,11 @@ from schemas.message import Message
 from schemas.topics import DEFINITION_COMMANDS, DEFINITIONS
 
 KAFKA = "kafka"
-# What a reader that was away missed for longer than this is not told any more.
-TOLD_WITHIN_MS = 10 * 60 * 1000
+# A reader that was away for longer than this makes no spans for what it missed.
+RECENT_MS = 10 * 60 * 1000
 
-# The fields of a body that are told; each is an id or a name.
-TOLD = ("call_id", "hold_id", "request_id", "turn_id", "tool", "decision", "kind", "cause", "outcome")
+# The fields of a body that are attributes; each is an id or a name.
+NAMED = ("call_id", "hold_id", "request_id", "turn_id", "tool", "decision", "kind", "cause", "outcome")
 
 
 def facts_of(topic: str, key: bytes, body: Message, tenant: str) -> dict[str, str | int]:
@@ -38,7 +38,7 @@ def facts_of(topic: str, key: bytes, body: Message, tenant: str) -> dict[str, st
         return facts
     facts.update({"placet.tenant": tenant, "placet.project": project, "placet.execution_id": execution_id})
     values = body.__dict__
-    for name in TOLD:
+    for name in NAMED:
         if (value := values.get(name)) and isinstance(value, str):
             facts[f"placet.{name}"] = value
     return facts
@@ -54,8 +54,8 @@ def outcome_of(body: Message) -> dict[str, str | int]:
 
 
 def is_recent(at_ms: int) -> bool:
-    """True if an event is told of by whoever reads it now; a reader that begins anew does not tell of the past."""
-    return time.time_ns() // 1_000_000 - at_ms <= TOLD_WITHIN_MS
+    """True if an event is new enough for a span; a reader that begins anew makes none for the past."""
+    return time.time_ns() // 1_000_000 - at_ms <= RECENT_MS
 
 
 def of_record(topic: str, partition: int, offset: int, operation: str) -> dict[str, str | int]:

@@ -12,6 +12,8 @@ from schemas.token_text import without_tokens
 
 FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 REPEATED_AFTER_S = 10.0
+TELEMETRY = "opentelemetry."
+REPEATING = ("aiokafka", TELEMETRY)
 MESSAGES_KNOWN = 1000
 TEXT = "text"
 JSON = "json"
@@ -39,14 +41,15 @@ class _LastWritten:
 
 
 class RepeatedMessageFilter(logging.Filter):
-    """Suppresses repeated messages of Kafka clients for a while, and then adds the number of repetitions.
+    """Suppresses repeated messages of clients for a while, and then adds the number of repetitions.
 
-    A role has many clients, and each tries many times a second to reach a broker that is down: together thousands of
-    lines that hide all others.
+    A role has many Kafka clients, and each tries many times a second to reach a broker that is down: together
+    thousands of lines that hide all others. The exporters of spans and metrics do the same while a collector is down,
+    each time with other numbers in the message.
     """
 
     def __init__(self, interval_s: float = REPEATED_AFTER_S) -> None:
-        super().__init__("aiokafka")
+        super().__init__()
         self._interval_s = interval_s
         self._last_written: OrderedDict[tuple[str, str, int], _LastWritten] = OrderedDict()
         # Needed because a handler filters before it takes its own lock.
@@ -60,13 +63,14 @@ class RepeatedMessageFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns True if a record is written; a written record gets the number of suppressed ones like it."""
         # Messages below a warning can be as long as a request, and are not repeated in floods.
-        if record.levelno < logging.WARNING or not super().filter(record):
+        if record.levelno < logging.WARNING or not record.name.startswith(REPEATING):
             return True
         with self._lock:
             return self._is_written(record)
 
     def _is_written(self, record: logging.LogRecord) -> bool:
-        key = (record.name, str(record.msg), hash(repr(record.args)))
+        told = "" if record.name.startswith(TELEMETRY) else repr(record.args)
+        key = (record.name, str(record.msg), hash(told))
         last = self._last_written.get(key)
         if last is not None and 0 <= record.created - last.at < self._interval_s:
             last.suppressed += 1

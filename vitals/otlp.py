@@ -19,8 +19,6 @@ from prometheus_client import CollectorRegistry
 from vitals.otlp_metrics import MetricsSender
 
 SCOPE = "placet"
-INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
-INTERVAL_MS = 60_000
 
 
 @dataclass(slots=True)
@@ -32,8 +30,17 @@ class Otlp:
     metrics: MetricsSender | None
 
     @classmethod
-    def begun(cls, role: str, environ: Mapping[str, str], *, has_traces: bool, has_metrics: bool) -> Otlp:
-        """Begin to send; addresses, headers, sampling and batches are read from the environment by the SDK."""
+    def begun(
+        cls, role: str, environ: Mapping[str, str], *, has_traces: bool, metrics_every_s: float | None
+    ) -> Otlp:
+        """Begin to send; addresses, headers, sampling and batches are read from the environment by the SDK.
+
+        Args:
+            role: of the process.
+            environ: its environment.
+            has_traces: True if it sends spans.
+            metrics_every_s: the time between two readings of its metrics; None if it sends none.
+        """
         own = {"placet.role": role, "service.instance.id": f"{role}@{socket.gethostname()}:{os.getpid()}"}
         if not environ.get("OTEL_SERVICE_NAME"):
             own["service.name"] = f"placet-{role}"
@@ -43,9 +50,8 @@ class Otlp:
             traces = TracerProvider(resource=resource, shutdown_on_exit=False)
             traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         metrics = None
-        if has_metrics:
-            interval_ms = int(environ.get(INTERVAL) or INTERVAL_MS)
-            metrics = MetricsSender(OTLPMetricExporter(), resource, interval_ms / 1000)
+        if metrics_every_s is not None:
+            metrics = MetricsSender(OTLPMetricExporter(), resource, metrics_every_s)
         return cls(resource, traces, metrics)
 
     def tracer(self) -> Tracer:

@@ -1,7 +1,7 @@
 """Spans, and the ids in log lines, of the pieces of work of a process.
 
-A span has ids, names and codes as attributes: never an argument, a question, an answer or a token. An exception is
-told by its type alone, because its text can quote any of them.
+The attributes of a span are ids, names and codes: never an argument, a question, an answer or a token. Of an
+exception only the type is one, because its text can quote any of them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Spans:
         self._tracer = tracer
 
     @classmethod
-    def untold(cls) -> Spans:
+    def unsent(cls) -> Spans:
         """Spans that are not sent: log lines still show the trace that a caller began."""
         return cls(NoOpTracer())
 

@@ -1,8 +1,8 @@
-"""What a process tells of its work: spans and metrics to a collector (OTLP), and the ids in its JSON logs.
+"""The telemetry of a process: spans and metrics sent to a collector (OTLP), and the ids in its JSON logs.
 
-A process that tells nothing pays one check of `spans` for each piece of work, and imports neither OpenTelemetry nor
-structlog. It is turned on by the standard variables of OpenTelemetry (`OTEL_EXPORTER_OTLP_ENDPOINT` and others), and
-by JSON logs, which show the ids of the work in hand (docs/operations.md, Traces).
+While it is off, a piece of work costs one check of `spans`, and neither OpenTelemetry nor structlog is imported. The
+standard variables of OpenTelemetry (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) turn it on, and so do JSON logs, which
+show the ids of the work in hand (docs/operations.md, Traces).
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ NONE = "none"
 OTLP = "otlp"
 PROTOCOL = "http/protobuf"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-SIGNALS = ("TRACES", "METRICS")
+TRACES = "TRACES"
+METRICS = "METRICS"
+SIGNALS = (TRACES, METRICS)
+INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
+INTERVAL_MS = 60_000
 # The longest that the end of a process waits for its last spans and metrics to be sent.
 LAST_WITHIN_S = 2.0
 
 R = TypeVar("R")
 
-# None while nothing is told.
+# None while telemetry is off.
 spans: Spans | None = None
 # The function that also sends a registry of metrics by OTLP; None while that is off.
 _send_metrics: Callable[[CollectorRegistry], None] | None = None
@@ -58,12 +62,15 @@ def is_on(environ: Mapping[str, str], signal: str) -> bool:
             if protocol != PROTOCOL:
                 raise SettingsRefused(f"{name} must be {PROTOCOL}, not {protocol[:40]}")
             break
+    interval = environ.get(INTERVAL, "")
+    if signal == METRICS and interval and not (interval.isdecimal() and int(interval)):
+        raise SettingsRefused(f"{INTERVAL} must be milliseconds, not {interval[:40]}")
     return True
 
 
 @contextmanager
-def told(role: str, environ: Mapping[str, str], *, json_logs: bool = False) -> Iterator[None]:
-    """Tell of a process's work within this context, as far as its environment and its logs ask for it.
+def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False) -> Iterator[None]:
+    """Within this context the process has the telemetry that its environment and its logs ask for.
 
     Args:
         role: of the process; its `service.name` is `placet-ROLE` unless `OTEL_SERVICE_NAME` names another.
@@ -81,7 +88,7 @@ def told(role: str, environ: Mapping[str, str], *, json_logs: bool = False) -> I
     from vitals.spans import Spans
 
     if not on:
-        spans = Spans.untold()
+        spans = Spans.unsent()
         try:
             yield
         finally:
@@ -89,9 +96,10 @@ def told(role: str, environ: Mapping[str, str], *, json_logs: bool = False) -> I
         return
     from vitals.otlp import Otlp
 
-    otlp = Otlp.begun(role, environ, has_traces="TRACES" in on, has_metrics="METRICS" in on)
-    spans = Spans(otlp.tracer()) if "TRACES" in on or json_logs else None
-    _send_metrics = otlp.send_metrics if "METRICS" in on else None
+    every_s = int(environ.get(INTERVAL) or INTERVAL_MS) / 1000 if METRICS in on else None
+    otlp = Otlp.begun(role, environ, has_traces=TRACES in on, metrics_every_s=every_s)
+    spans = Spans(otlp.tracer()) if TRACES in on or json_logs else None
+    _send_metrics = otlp.send_metrics if METRICS in on else None
     try:
         yield
     finally:

@@ -109,6 +109,9 @@ NaN, a number out of range, an integer beyond ±(2^53 − 1) or a lone surrogate
 The answer to such a message has its `ref` if that can be determined; a message with two is answered with an `error`
 without one.
 
+Every message can have a `traceparent` beside its `type`, a W3C trace context of version 00: what it leads to is then
+a part of your trace ([operations.md](operations.md#traces)). A malformed one is ignored.
+
 Message types are additive: ignore types and fields that you do not know. Every message of a subscription has a
 `cursor`; answers (`authenticated`, `reply`, `pong`, `error`) have one if it covers no more than what was sent to your
 subscriptions.

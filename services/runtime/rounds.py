@@ -111,7 +111,7 @@ class Rounds:
             self._decide_read(round_, command)
             return
         with deciding(tracing.spans, command, self.topic) as traced:
-            traced.told([event.body for event in self._decide_read(round_, traced.command).events])
+            traced.note([event.body for event in self._decide_read(round_, traced.command).events])
 
     def _decide_read(self, round_: Round, command: Command) -> "Decided":
         now_ms = max(command.at_ms, self.ledger.now_ms)

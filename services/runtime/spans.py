@@ -28,7 +28,7 @@ class Traced:
     command: Command
     span: Span | None
 
-    def told(self, events: Sequence[Message]) -> None:
+    def note(self, events: Sequence[Message]) -> None:
         """Add what was decided to the span."""
         if self.span is None:
             return

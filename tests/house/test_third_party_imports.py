@@ -30,6 +30,18 @@ IMPORTERS = {
     "sqlglot": ("services/domain/policy/*.py",),
     "psycopg": ("projections/*", "gateway/vault/postgres.py"),
     "agentdojo": ("ops/demo/*",),
+    "opentelemetry": (
+        "vitals/*.py",
+        "gateway/asking/tracing.py",
+        "gateway/rest/request_spans.py",
+        "gateway/rpc/tracing.py",
+        "gateway/sockets/tracing.py",
+        "projections/spans.py",
+        "services/*/spans.py",
+        "services/processors/notifications/spans.py",
+        "sdk/src/placet/tracing.py",
+    ),
+    "structlog": ("vitals/json_logs.py",),
     "grpc": ("gateway/rpc/*.py", "ops/tools/health.py", "schemas/human_input/v1/*_grpc.py"),
 }
 # The pure core: no clock, chance, process or network of its own.

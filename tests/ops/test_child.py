@@ -68,6 +68,10 @@ def test_last_words_are_of_this_run_and_not_of_an_earlier_one(directory: DataDir
         assert child.last_words() == said
 
 
+JSON_AT_EASE = '{"timestamp":"2026-01-01T10:00:00.123+00:00","level":"info","logger":"x","event":"ready"}'
+JSON_WARNING = JSON_AT_EASE.replace("info", "warning")
+
+
 def test_last_words_are_the_last_that_tell_of_trouble(directory: DataDir) -> None:
     at, said = "2026-01-01 10:00:00,123", "Authenticated as decider via SCRAM-SHA-512"
     at_ease, warning = f"{at} INFO aiokafka.conn {said}", f"{at} WARNING log.kafka.client Kafka is away"
@@ -78,6 +82,8 @@ def test_last_words_are_the_last_that_tell_of_trouble(directory: DataDir) -> Non
             ((at_ease,), "it printed no warning and no error"),
             ((warning, at_ease), warning),
             (("Traceback (most recent call last):", "KeyError: 'x'", at_ease), "KeyError: 'x'"),
+            ((JSON_AT_EASE,), "it printed no warning and no error"),
+            ((JSON_WARNING, JSON_AT_EASE), JSON_WARNING),
         ):
             directory.log("decider").write_text("".join(f"{line}\n" for line in lines))
             assert child.last_words() == words

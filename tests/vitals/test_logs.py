@@ -53,6 +53,12 @@ def test_client_that_says_the_same_many_times_is_heard_once_in_a_while_with_the_
     assert log.lines == [first, other, f"{first} (and 2399 times more since it was last logged)", other]
 
 
+def test_exporter_whose_collector_is_away_is_heard_once_in_a_while_whatever_it_counts(log: _Log) -> None:
+    for number in range(50):
+        log.say("Transient error %s, retrying in %fs.", NODE, number / 7, name="opentelemetry.exporter.otlp")
+    assert len(log.lines) == 1
+
+
 def test_roles_own_sentences_are_all_written(log: _Log) -> None:
     for _ in range(3):
         log.say("a partition is lost", name="services.runtime.writer")

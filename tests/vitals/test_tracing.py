@@ -1,4 +1,4 @@
-"""What a process tells of its work: nothing unless it is asked to, and then ids, names and codes only."""
+"""The telemetry of a process: none unless it is asked for, and then ids, names and codes only."""
 
 from __future__ import annotations
 
@@ -73,11 +73,13 @@ def test_signals_are_on_by_the_standard_variables(
         {"OTEL_TRACES_EXPORTER": "console"},
         {**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
         {**ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"},
+        {**ENDPOINT, "OTEL_METRIC_EXPORT_INTERVAL": "1m"},
+        {**ENDPOINT, "OTEL_METRIC_EXPORT_INTERVAL": "0"},
     ],
 )
 def test_unsupported_exporter_is_refused_by_its_variable(environ: dict[str, str]) -> None:
     (name,) = environ.keys() - ENDPOINT.keys()
-    with pytest.raises(SettingsRefused, match=name), tracing.told("decider", environ):
+    with pytest.raises(SettingsRefused, match=name), tracing.telemetry("decider", environ):
         pass
 
 
@@ -86,10 +88,10 @@ def test_role_that_tells_nothing_imports_nothing_of_it(role: str) -> None:
     program = (
         "import importlib, os, sys\n"
         "from vitals.logs import log_to_stderr\n"
-        "from vitals.tracing import told\n"
+        "from vitals.tracing import telemetry\n"
         f"importlib.import_module({role!r})\n"
         "log_to_stderr('INFO')\n"
-        "with told('decider', {}):\n"
+        "with telemetry('decider', {}):\n"
         "    print([name for name in sys.modules if name.startswith(('opentelemetry.sdk', 'structlog'))])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -102,7 +104,7 @@ def test_process_tells_a_collector_its_last_span_before_it_ends() -> None:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environ.items():
                 patch.setenv(name, value)
-            with tracing.told("decider", environ):
+            with tracing.telemetry("decider", environ):
                 assert tracing.spans is not None
                 with tracing.spans.span("last", SpanKind.SERVER, TRACE, {"placet.tenant": "acme"}):
                     pass
@@ -187,8 +189,8 @@ def test_json_line_has_the_ids_of_the_work_in_hand(spans: Spans) -> None:
 
 
 def test_json_line_without_a_collector_shows_the_callers_trace() -> None:
-    untold = Spans.untold()
-    with untold.span("request", parent=TRACE):
+    unsent = Spans.unsent()
+    with unsent.span("request", parent=TRACE):
         assert written("x")["trace_id"] == TRACE[3:35]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from placet import asks
+from placet import asks, tracing
 from placet.channel import Channel
 from placet.errors import DigestMismatch, HITLPending, NotReleased, why_unanswered
 from placet.ids import attempt_id as new_attempt_id
@@ -51,7 +51,8 @@ class AsyncRequests:
             **more,
         }
         body = {name: value for name, value in given.items() if value is not None}
-        return await self.channel.one(HumanRequest, asks.ask_person(body))
+        with tracing.span("placet.ask", _facts(body)):
+            return await self.channel.one(HumanRequest, asks.ask_person(body))
 
     async def get(
         self, request_id: str, *, execution_id: str | None = None, wait_s: float | None = None
@@ -118,3 +119,9 @@ class AsyncRequests:
         except ForgedSecret as error:
             raise DigestMismatch("digest_mismatch", 0, str(error)) from error
         return dict(found)
+
+
+def _facts(body: Mapping[str, Any]) -> dict[str, str]:
+    """The attributes of a span about a question: its ids and its kind."""
+    named = ("execution_id", "request_id", "kind")
+    return {f"placet.{name}": body[name] for name in named if isinstance(body.get(name), str)}
