@@ -42,7 +42,9 @@ class RequestSpans:
             try:
                 await self.app(scope, receive, traced)
             except BaseException as error:
-                failed(span, type(error).__name__)
+                # That of a stream has ended.
+                if span.is_recording():
+                    failed(span, type(error).__name__)
                 raise
             finally:
                 if span.is_recording():

@@ -223,3 +223,20 @@ def test_role_with_a_log_level_that_is_none_is_one_sentence_and_exit_2(site: Sit
     done = role("decider", elsewhere(site, tmp_path, log_level="LOUD"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "LOUD is not a log level" in done.stderr
+
+
+def test_up_with_a_log_format_that_is_none_is_one_sentence_and_exit_2(tmp_path: Path) -> None:
+    done = up(tmp_path, "--log-format", "xml")
+    assert (done.returncode, done.stderr) == (2, "xml is not a log format: give one of text, json.\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_TRACES_EXPORTER", "console")],
+)
+def test_up_with_telemetry_that_is_not_supported_is_one_sentence_and_exit_2(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    done = up(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{NOWHERE}", **{name: value})
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith(f"{name} must be ")

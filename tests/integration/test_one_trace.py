@@ -178,16 +178,6 @@ def test_wait_for_a_person_has_its_true_times_and_a_link_to_the_decision(
     assert wait.ended_ns > wait.began_ns
 
 
-def test_neither_spans_nor_logs_have_an_argument(traced: Traced, trace: list[Told]) -> None:
-    assert trace
-    sent = b"".join(traced.collector.raw)
-    assert SECRET_PAYEE.encode() not in sent
-    assert tokens_in(sent.decode(errors="replace")) == []
-    logs = traced.site.stack.data_dir / "logs"
-    for file in logs.glob("*.log"):
-        assert SECRET_PAYEE not in file.read_text("utf-8"), file
-
-
 def test_metrics_are_sent_by_every_role(traced: Traced, paid: str) -> None:
     roles = SERVICES - {"placet-agent"} | {"placet-grpc"}
     metrics = wait_for(lambda: traced.collector.metrics, lambda found: found.keys() >= roles)
@@ -274,6 +264,17 @@ def test_refusal_is_told_by_its_code(traced: Traced, tenant: Tenant) -> None:
     assert request.attributes["placet.refusal_code"] == code
     assert request.attributes["placet.hold_id"] == call["hold_id"]
     assert request.attributes["http.response.status_code"] == 409
+
+
+def test_neither_spans_nor_logs_have_an_argument_or_a_question(traced: Traced, trace: list[Told]) -> None:
+    assert traced.collector.named("grpc Run")
+    assert trace
+    sent = b"".join(traced.collector.raw)
+    assert SECRET_PAYEE.encode() not in sent
+    assert tokens_in(sent.decode(errors="replace")) == []
+    logs = traced.site.stack.data_dir / "logs"
+    for file in logs.glob("*.log"):
+        assert SECRET_PAYEE not in file.read_text("utf-8"), file
 
 
 def new_trace() -> str:

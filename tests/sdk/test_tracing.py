@@ -14,11 +14,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from starlette.responses import JSONResponse
 
-from placet import asks, tracing
+from placet import Placet, asks, tracing
 from placet.channel import Channel
 from placet.errors import Refused
 from placet.transport.rest import RestTransport
+from tests.sdk.desk import Desk
+from tests.sdk.runs import running
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
+from tests.sdk.threaded import serving_thread
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -130,3 +133,67 @@ def test_refusal_is_told_by_its_code_and_never_by_its_text(exported: InMemorySpa
         "placet.refusal_code": "quota",
     }
     assert (span.events, span.status.description) == ((), None)
+
+
+async def test_gated_coroutine_runs_in_the_trace_of_its_proposal(exported: InMemorySpanExporter) -> None:
+    desk = Desk()
+    script = desk.scripted()
+    within: list[str] = []
+    async with running(desk, script) as run:
+
+        @run.gated
+        async def send_money(recipient: str) -> str:
+            within.append(tracing.current())
+            return "paid"
+
+        assert await send_money("GB29") == "paid"
+    check_spans(exported, script, within)
+
+
+def test_gated_function_runs_in_the_trace_of_its_proposal(exported: InMemorySpanExporter) -> None:
+    within: list[str] = []
+    desk = Desk()
+    script = desk.scripted()
+    with (
+        serving_thread(script) as served,
+        Placet(served.url, token="t", agent="billing-bot", patience=QUICK) as client,
+        client.execution(id="run") as run,
+    ):
+
+        @run.gated
+        def send_money(recipient: str) -> str:
+            within.append(tracing.current())
+            return "paid"
+
+        assert send_money("GB29") == "paid"
+    check_spans(exported, script, within)
+
+
+async def test_gated_function_that_fails_fails_its_span_without_a_text(exported: InMemorySpanExporter) -> None:
+    async with running(Desk()) as run:
+
+        @run.gated
+        async def send_money(recipient: str) -> None:
+            raise StopAsyncIteration("GB29 is closed")
+
+        with pytest.raises((StopAsyncIteration, RuntimeError)):
+            await send_money("GB29")
+    (span,) = [one for one in exported.get_finished_spans() if one.name == "placet.run"]
+    assert (span.attributes or {})["error.type"] in ("StopAsyncIteration", "RuntimeError")
+    assert "GB29" not in span.to_json()
+
+
+def check_spans(exported: InMemorySpanExporter, script: Scripted, within: list[str]) -> None:
+    """The run is a child of the proposal, and each message carries the context in which it was sent."""
+    spans = {span.name: span for span in exported.get_finished_spans()}
+    proposed, ran = spans["placet.propose"], spans["placet.run"]
+    assert proposed.context is not None
+    assert ran.context is not None
+    assert ran.parent is not None
+    assert ran.parent.span_id == proposed.context.span_id
+    (current,) = within
+    assert current[36:52] == f"{ran.context.span_id:016x}"
+    (proposal,), (result,) = script.frames("propose"), script.frames("result")
+    assert proposal["traceparent"][36:52] == f"{proposed.context.span_id:016x}"
+    assert result["traceparent"] == current
+    assert all("traceparent" not in frame for frame in script.frames("start_execution"))

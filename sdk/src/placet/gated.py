@@ -352,7 +352,7 @@ def _run_span(passed: Cleared, one: Try) -> AbstractContextManager[str]:
     """The span of the run and the report of its end, in the trace of the proposal."""
     call = passed.call
     facts = tracing.facts_of_call(call.execution_id, call.call_id, call.tool)
-    return tracing.span("placet.run", facts, one.trace)
+    return tracing.span("placet.run", facts, one.trace, is_request=False)
 
 
 @contextmanager

@@ -36,7 +36,8 @@ _was_asked = False
 
 def current() -> str:
     """The trace context of the current span (the W3C header `traceparent`); empty if nothing is traced."""
-    if _found() is None:
+    # Not `_found`, which loads OpenTelemetry where it is asked for: a command of the terminal makes no span.
+    if _tracer is None and SDK not in sys.modules:
         return ""
     from opentelemetry.trace import get_current_span
 
@@ -44,13 +45,16 @@ def current() -> str:
 
 
 @contextmanager
-def span(name: str, facts: Mapping[str, str], trace: str = "") -> Iterator[str]:
+def span(
+    name: str, facts: Mapping[str, str], trace: str = "", *, is_request: bool = True
+) -> Iterator[str]:
     """A span around a block, current within it; yields its trace context, empty if nothing is traced.
 
     Args:
         name: of the span.
         facts: its attributes.
         trace: the trace context that it continues; by default the current span, if there is one.
+        is_request: False if it is work of this process and not a request to the gateway.
     """
     tracer = _found()
     if tracer is None:
@@ -59,7 +63,8 @@ def span(name: str, facts: Mapping[str, str], trace: str = "") -> Iterator[str]:
     from opentelemetry.trace import SpanKind, StatusCode, use_span
 
     context = _context_of(trace) if trace else None
-    made = tracer.start_span(name, context, SpanKind.CLIENT, facts, record_exception=False)
+    kind = SpanKind.CLIENT if is_request else SpanKind.INTERNAL
+    made = tracer.start_span(name, context, kind, facts, record_exception=False)
     try:
         with use_span(made, record_exception=False, set_status_on_exception=False):
             yield _trace_of(made)
