@@ -169,7 +169,9 @@ def test_gated_function_runs_in_the_trace_of_its_proposal(exported: InMemorySpan
     check_spans(exported, script, within)
 
 
-async def test_gated_function_that_fails_fails_its_span_without_a_text(exported: InMemorySpanExporter) -> None:
+async def test_gated_function_that_fails_fails_its_span_without_a_text(
+    exported: InMemorySpanExporter,
+) -> None:
     async with running(Desk()) as run:
 
         @run.gated

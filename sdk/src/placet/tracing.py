@@ -45,9 +45,7 @@ def current() -> str:
 
 
 @contextmanager
-def span(
-    name: str, facts: Mapping[str, str], trace: str = "", *, is_request: bool = True
-) -> Iterator[str]:
+def span(name: str, facts: Mapping[str, str], trace: str = "", *, is_request: bool = True) -> Iterator[str]:
     """A span around a block, current within it; yields its trace context, empty if nothing is traced.
 
     Args:
