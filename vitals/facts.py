@@ -44,13 +44,13 @@ def facts_of(topic: str, key: bytes, body: Message, tenant: str) -> dict[str, st
     return facts
 
 
-def outcome_of(body: Message) -> dict[str, str | int]:
+def outcome_of(body: Message) -> dict[str, str | int] | None:
     """The attributes that an event adds to the decision that led to it: the verdict, or the code of a refusal."""
     if isinstance(body, PolicyVerdictIssued):
         return {"placet.verdict": body.effect}
     if isinstance(body, CommandRefused | DecisionRefused):
         return {"placet.refusal_code": str(body.code)}
-    return {}
+    return None
 
 
 def is_recent(at_ms: int) -> bool:

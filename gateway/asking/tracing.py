@@ -1,7 +1,8 @@
-"""The span of a command on its way into the log; its trace context is the command's header `traceparent`."""
+"""The trace context of a command, and the span of its way into the log."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,34 @@ if TYPE_CHECKING:
 
 
 def traced(spans: Spans, queued: QueuedCommand) -> QueuedCommand:
-    """Return a command with a span from now until it is in the log; unchanged outside any traced request."""
-    from opentelemetry.trace import SpanKind
+    """Return a command in the trace of its request; unchanged outside any traced request.
 
-    from vitals.spans import current_trace, failed, trace_of
+    The decision continues the request's span. The span of the command's way is recorded once it is in the log: then
+    this process waits for the decision anyway, and the client does not wait for the span.
+    """
+    from vitals.spans import current_trace
 
-    if not current_trace():
+    if not (trace := current_trace()):
         # A command that the gateway sends of its own accord, or again without its request.
         return queued
+    began_ns = time.time_ns()
+
+    def left() -> None:
+        queued.left()
+        _record(spans, queued, trace, began_ns)
+
+    def lost(reason: str) -> None:
+        queued.failed(reason)
+        _record(spans, queued, trace, began_ns, {"error.type": "unavailable"})
+
+    return queued._replace(draft=replace(queued.draft, trace=trace), left=left, failed=lost)
+
+
+def _record(
+    spans: Spans, queued: QueuedCommand, trace: str, began_ns: int, more: dict[str, str | int] | None = None
+) -> None:
+    from opentelemetry.trace import SpanKind
+
     draft, topic = queued.draft, queued.topic
     facts = {
         **facts_of(topic, draft.key, draft.body, draft.actor.tenant),
@@ -29,16 +50,6 @@ def traced(spans: Spans, queued: QueuedCommand) -> QueuedCommand:
         "messaging.operation.name": "send",
         "messaging.destination.name": topic,
         "messaging.message.id": draft.command_id,
+        **(more or {}),
     }
-    span = spans.begun(f"send {topic}", SpanKind.PRODUCER, facts=facts)
-
-    def left() -> None:
-        span.end()
-        queued.left()
-
-    def lost(reason: str) -> None:
-        failed(span, "unavailable")
-        span.end()
-        queued.failed(reason)
-
-    return queued._replace(draft=replace(draft, trace=trace_of(span)), left=left, failed=lost)
+    spans.record(f"send {topic}", SpanKind.PRODUCER, trace, facts, (began_ns, time.time_ns()))

@@ -33,7 +33,8 @@ class Traced:
         if self.span is None:
             return
         for body in events:
-            self.span.set_attributes(outcome_of(body))
+            if outcome := outcome_of(body):
+                self.span.set_attributes(outcome)
 
 
 @contextmanager

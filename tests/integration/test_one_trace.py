@@ -143,11 +143,13 @@ def test_each_span_continues_one_of_the_trace(trace: list[Told]) -> None:
     assert {span.parent_id for span in trace if span is not root} <= known
     by_id = {span.span_id: span for span in trace}
     (decided,) = [span for span in trace if span.name == "decide ProposeToolCall"]
-    sent = by_id[decided.parent_id]
-    assert (sent.service, sent.name) == ("placet-gateway", "send placet.commands")
-    message = by_id[sent.parent_id]
-    assert message.service == "placet-gateway"
+    message = by_id[decided.parent_id]
+    assert (message.service, message.name) == ("placet-gateway", "ws propose")
     assert by_id[message.parent_id] is root
+    (sent,) = [
+        span for span in trace if span.name == "send placet.commands" and span.parent_id == message.span_id
+    ]
+    assert message.began_ns <= sent.began_ns < sent.ended_ns
     assert decided.attributes["placet.verdict"] == "hold"
 
 
