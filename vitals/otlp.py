@@ -13,20 +13,40 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import NoOpTracer, Tracer
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from prometheus_client import CollectorRegistry
 
 from vitals.otlp_metrics import MetricsSender
+from vitals.spans import Spans
 
 SCOPE = "placet"
+
+
+class ChosenIds(RandomIdGenerator):
+    """The ids of spans: random, except that of a thread's next span if it was chosen before."""
+
+    def __init__(self) -> None:
+        self._next = threading.local()
+
+    def choose(self, span_id: int) -> None:
+        """Give this thread's next span an id."""
+        self._next.span_id = span_id
+
+    def generate_span_id(self) -> int:
+        """Return the id of the next span."""
+        chosen: int = getattr(self._next, "span_id", 0)
+        if not chosen:
+            return super().generate_span_id()
+        self._next.span_id = 0
+        return chosen
 
 
 @dataclass(slots=True)
 class Otlp:
     """What a process sends by OTLP; None for what it does not."""
 
-    resource: Resource
     traces: TracerProvider | None
+    ids: ChosenIds
     metrics: MetricsSender | None
 
     @classmethod
@@ -45,18 +65,20 @@ class Otlp:
         if not environ.get("OTEL_SERVICE_NAME"):
             own["service.name"] = f"placet-{role}"
         resource = Resource.create(own)
-        traces = None
+        traces, ids = None, ChosenIds()
         if has_traces:
-            traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+            traces = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=ids)
             traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         metrics = None
         if metrics_every_s is not None:
             metrics = MetricsSender(OTLPMetricExporter(), resource, metrics_every_s)
-        return cls(resource, traces, metrics)
+        return cls(traces, ids, metrics)
 
-    def tracer(self) -> Tracer:
-        """The tracer; its spans go nowhere if no spans are sent."""
-        return NoOpTracer() if self.traces is None else self.traces.get_tracer(SCOPE)
+    def spans(self) -> Spans:
+        """What makes the spans; they go nowhere if no spans are sent."""
+        if self.traces is None:
+            return Spans.unsent()
+        return Spans(self.traces.get_tracer(SCOPE), self.ids.choose)
 
     def send_metrics(self, registry: CollectorRegistry) -> None:
         """Send the metrics of a registry from now on."""

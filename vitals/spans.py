@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import (
+    INVALID_SPAN,
     Link,
     NonRecordingSpan,
     NoOpTracer,
@@ -63,8 +64,20 @@ _ids: ContextVar[Facts] = ContextVar("placet_ids", default=NO_FACTS)
 class Spans:
     """Makes spans with one tracer."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: Tracer, choose_id: Callable[[int], None] | None = None) -> None:
+        """Make spans.
+
+        Args:
+            tracer: makes them.
+            choose_id: gives this thread's next span an id, for `record`; None if no span is sent.
+        """
         self._tracer = tracer
+        self._choose_id = choose_id
+
+    @property
+    def are_sent(self) -> bool:
+        """True if spans are sent, so that others may continue them."""
+        return self._choose_id is not None
 
     @classmethod
     def unsent(cls) -> Spans:
@@ -132,6 +145,13 @@ class Spans:
         return self._tracer.start_span(name, context, kind, facts, record_exception=False)
 
     @contextmanager
+    def continuing(self, trace: str, facts: Facts = NO_FACTS) -> Iterator[None]:
+        """Within a block log lines have the ids in `facts`, and those of a trace context unless it is empty."""
+        span = NonRecordingSpan(span_context_of(trace)) if trace else INVALID_SPAN
+        with self.within(span, facts):
+            yield
+
+    @contextmanager
     def within(self, span: Span, facts: Facts = NO_FACTS) -> Iterator[None]:
         """Make a span current within a block, with its ids in the block's log lines."""
         token, ids = attach(set_span_in_context(span)), _ids.set(_with(facts))
@@ -149,6 +169,7 @@ class Spans:
         facts: Facts,
         between_ns: tuple[int, int],
         link: str = "",
+        span_id: str = "",
     ) -> None:
         """Record a span that is over.
 
@@ -159,7 +180,10 @@ class Spans:
             facts: its attributes.
             between_ns: when it began and ended, in ns since the epoch.
             link: the trace context of another trace that it has to do with; empty for none.
+            span_id: its id, in hex, that others know already; by default a new one.
         """
+        if span_id and self._choose_id is not None:
+            self._choose_id(int(span_id, 16))
         began_ns, ended_ns = between_ns
         links = [Link(span_context_of(link))] if link else None
         context = context_of(parent) if parent else None

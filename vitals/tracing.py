@@ -85,9 +85,9 @@ def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False)
     if not on and not json_logs:
         yield
         return
-    from vitals.spans import Spans
-
     if not on:
+        from vitals.spans import Spans
+
         spans = Spans.unsent()
         try:
             yield
@@ -98,7 +98,7 @@ def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False)
 
     every_s = int(environ.get(INTERVAL) or INTERVAL_MS) / 1000 if METRICS in on else None
     otlp = Otlp.begun(role, environ, has_traces=TRACES in on, metrics_every_s=every_s)
-    spans = Spans(otlp.tracer()) if TRACES in on or json_logs else None
+    spans = otlp.spans() if TRACES in on or json_logs else None
     _send_metrics = otlp.send_metrics if METRICS in on else None
     try:
         yield

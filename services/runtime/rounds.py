@@ -22,7 +22,7 @@ from services.runtime.addressing import check_address
 from services.runtime.claim import log_key
 from services.runtime.effects import Effect
 from services.runtime.ledger import Ledger
-from services.runtime.spans import deciding
+from services.runtime.spans import TracedDecision, logged, new_span_id, now_ns, within_decision
 from vitals import tracing
 
 ABANDON_AFTER_DEATHS = 3
@@ -45,7 +45,8 @@ class DeadLetter:
 class Round:
     """A batch that is being built. `base` is the offset at which it must land.
 
-    `touched` are the aggregates with events in it, and `effects` their effects elsewhere once it is acknowledged.
+    `touched` are the aggregates with events in it, and `effects` their effects elsewhere once it is acknowledged;
+    `traced` are the decisions whose spans are recorded then.
     """
 
     base: int
@@ -56,6 +57,7 @@ class Round:
     through: int = -1
     touched: set[bytes] = field(default_factory=set)
     effects: list[Effect] = field(default_factory=list)
+    traced: list[TracedDecision] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -110,8 +112,17 @@ class Rounds:
         if tracing.spans is None:
             self._decide_read(round_, command)
             return
-        with deciding(tracing.spans, command, self.topic) as traced:
-            traced.note([event.body for event in self._decide_read(round_, traced.command).events])
+        with logged(tracing.spans, command, self.topic):
+            if command.trace and tracing.spans.are_sent:
+                self._decide_traced(round_, command)
+            else:
+                self._decide_read(round_, command)
+
+    def _decide_traced(self, round_: Round, command: Command) -> None:
+        span_id, began_ns = new_span_id(), now_ns()
+        decided = self._decide_read(round_, within_decision(command, span_id))
+        bodies = [event.body for event in decided.events]
+        round_.traced.append(TracedDecision(command, span_id, began_ns, now_ns(), bodies))
 
     def _decide_read(self, round_: Round, command: Command) -> "Decided":
         now_ms = max(command.at_ms, self.ledger.now_ms)

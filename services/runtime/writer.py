@@ -33,7 +33,9 @@ from services.runtime.ledger import Ledger
 from services.runtime.log_time import LogTime
 from services.runtime.meters import UNSEEN, Meters
 from services.runtime.rounds import BURY_AFTER_DEATHS, Round, Rounds
+from services.runtime.spans import record_decisions
 from services.runtime.trial import Trial
+from vitals import tracing
 
 ALIVE_EVERY_S = 60.0
 ALIVE_EVERY_RECORDS = 1_000
@@ -327,6 +329,8 @@ class PartitionWriter:
             self.deadlines.look(round_.touched)
         if self.forwarder is not None and round_.effects:
             self.forwarder.take(round_.effects)
+        if round_.traced and tracing.spans is not None:
+            record_decisions(tracing.spans, self.commands_tp.topic, round_.traced)
 
     def _begin(self) -> Round:
         round_ = self.rounds.begin()
