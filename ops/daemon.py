@@ -20,7 +20,7 @@ from ops.config import DataDir
 from ops.errors import OpsError, UsageError
 from ops.file_modes import keep_private
 from ops.files import is_full, unusable
-from ops.options import UpOptions
+from ops.options import Limits, UpOptions
 from ops.status import Stack, read_stack, unnamed_supervisor
 
 POLL_S = 0.1
@@ -102,7 +102,8 @@ def from_json(text: str) -> UpOptions:
     """The options that `to_json` wrote."""
     values: dict[str, Any] = json.loads(text)
     paths = {name: Path(values[name]) for name in PATHS if values[name]}
-    return UpOptions(**(values | paths | {"gateway_origins": tuple(values["gateway_origins"])}))
+    values |= {"gateway_origins": tuple(values["gateway_origins"]), "limits": Limits(*values["limits"])}
+    return UpOptions(**(values | paths))
 
 
 def main(tells: int, options: UpOptions) -> int:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from gateway.identity.oidc_settings import PREFIX, read_oidc
 from gateway.settings import (
@@ -27,6 +28,14 @@ OIDC_VARIABLES = "PLACET_OIDC_"
 WEBHOOK = "--audit-webhook (PLACET_AUDIT_WEBHOOK)"
 
 
+class Limits(NamedTuple):
+    """What the gateway takes from each subject, agent and tenant. See StackConfig for each."""
+
+    requests_per_s: int = DEFAULT_REQUESTS_PER_S
+    agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
+    tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
+
+
 @dataclass(frozen=True)
 class UpOptions:
     """The options as given; port 0 and None leave the choice to the stack. See StackConfig for each."""
@@ -42,9 +51,7 @@ class UpOptions:
     topic_prefix: str = "placet"
     gateway_policy: Path | None = None
     gateway_origins: tuple[str, ...] = ()
-    gateway_requests_per_s: int = DEFAULT_REQUESTS_PER_S
-    gateway_agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
-    gateway_tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
+    limits: Limits = Limits()
     audit_heads_dir: Path | None = None
     audit_webhook: str = ""
     audit_head_events: int = DEFAULT_EVENTS
@@ -86,9 +93,9 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         kafka_settings=_kafka_settings(options),
         gateway_policy=_absolute(options.gateway_policy),
         gateway_origins=" ".join(options.gateway_origins),
-        gateway_requests_per_s=options.gateway_requests_per_s,
-        gateway_agent_proposals_per_minute=options.gateway_agent_proposals_per_minute,
-        gateway_tenant_proposals_per_minute=options.gateway_tenant_proposals_per_minute,
+        gateway_requests_per_s=options.limits.requests_per_s,
+        gateway_agent_proposals_per_minute=options.limits.agent_proposals_per_minute,
+        gateway_tenant_proposals_per_minute=options.limits.tenant_proposals_per_minute,
         audit_heads_dir=_absolute(options.audit_heads_dir),
         audit_webhook=_webhook(options.audit_webhook),
         audit_head_events=options.audit_head_events,

@@ -26,18 +26,16 @@ def call_span(context: Context, request: Message) -> AbstractContextManager[Any]
     return tracing.spans.span(f"grpc {method}", SpanKind.SERVER, _said(context), facts)
 
 
-def trace_to_continue(said: str | None) -> str | None:
-    """Return the trace context for the gateway: the current span's, else the one that the client sent, if any."""
+def trace_to_continue(context: Context) -> str:
+    """Return the trace context for the gateway: the current span's, else the client's; empty without one."""
     if tracing.spans is not None:
         from vitals.spans import current_trace
 
         if trace := current_trace():
             return trace
-    return said if said is not None and is_traceparent(said) else None
+    return _said(context)
 
 
 def _said(context: Context) -> str:
-    for name, value in context.invocation_metadata() or ():
-        if name == TRACEPARENT and isinstance(value, str) and is_traceparent(value):
-            return value
-    return ""
+    said = [value for name, value in context.invocation_metadata() or () if name == TRACEPARENT]
+    return said[0] if len(said) == 1 and isinstance(said[0], str) and is_traceparent(said[0]) else ""

@@ -111,14 +111,9 @@ def _headers(context: Context) -> dict[str, str]:
         if name == KEY and value != value.strip():
             raise refused(Refusal.INVALID, f"{name} must have no spaces around it")
         found[name] = value.strip()
-    if (trace := trace_to_continue(_traceparent(context))) is not None:
+    if trace := trace_to_continue(context):
         found[TRACEPARENT] = trace
     return found
-
-
-def _traceparent(context: Context) -> str | None:
-    given = [value for name, value in context.invocation_metadata() or () if name == TRACEPARENT]
-    return given[0] if len(given) == 1 and isinstance(given[0], str) else None
 
 
 def _read(answer: httpx.Response) -> Any:

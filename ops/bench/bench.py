@@ -17,7 +17,7 @@ from ops.bench.site import AGENT, PROJECT, TENANT, Site, site_of
 from ops.config import DataDir
 from ops.daemon import start_detached, stop_stack
 from ops.errors import OpsError
-from ops.options import UpOptions
+from ops.options import Limits, UpOptions
 from ops.process import PACKAGE_ROOT
 from placet import Placet, Published
 
@@ -102,10 +102,4 @@ def _check(published: Published) -> None:
 
 
 def _options(root: Path) -> UpOptions:
-    return UpOptions(
-        root,
-        port=0,
-        gateway_requests_per_s=UNLIMITED,
-        gateway_agent_proposals_per_minute=UNLIMITED,
-        gateway_tenant_proposals_per_minute=UNLIMITED,
-    )
+    return UpOptions(root, port=0, limits=Limits(UNLIMITED, UNLIMITED, UNLIMITED))

@@ -22,7 +22,7 @@ from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_format
 from ops.daemon import start_detached, stop_stack
 from ops.errors import UsageError
 from ops.file_modes import hide_secrets
-from ops.options import UpOptions, check_data_dir, check_log_signatures, oidc_environment
+from ops.options import Limits, UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.roles import check_telemetry, check_tls
 from ops.status import Stack, as_protocol, read_stack, unnamed_supervisor
@@ -152,9 +152,7 @@ def up(
         topic_prefix=topic_prefix,
         gateway_policy=gateway_policy,
         gateway_origins=tuple(origin or ()),
-        gateway_requests_per_s=requests_per_second,
-        gateway_agent_proposals_per_minute=agent_proposals_per_minute,
-        gateway_tenant_proposals_per_minute=tenant_proposals_per_minute,
+        limits=Limits(requests_per_second, agent_proposals_per_minute, tenant_proposals_per_minute),
         audit_heads_dir=audit_heads_dir,
         audit_webhook=audit_webhook,
         audit_head_events=audit_head_events,
