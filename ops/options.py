@@ -51,7 +51,7 @@ class UpOptions:
     topic_prefix: str = "placet"
     gateway_policy: Path | None = None
     gateway_origins: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = Limits()  # noqa: RUF009 - it is immutable
     audit_heads_dir: Path | None = None
     audit_webhook: str = ""
     audit_head_events: int = DEFAULT_EVENTS

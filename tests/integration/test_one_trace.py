@@ -119,6 +119,16 @@ def trace(traced: Traced, paid: str) -> list[Told]:
     return wait_for(lambda: traced.collector.of_trace(proposed.trace_id), has_ended)
 
 
+@pytest.fixture(scope="module")
+def by_grpc(traced: Traced, tenant: Tenant) -> str:
+    """The trace in which a question was asked by gRPC."""
+    trace = new_trace()
+    metadata = (("authorization", f"Bearer {tenant.bot.token}"), (TRACEPARENT, trace))
+    with grpc.insecure_channel(traced.site.stack.status()["grpc_address"]) as channel:
+        rpc.HumanInputToolStub(channel).Run(pb.RunRequest(prompt=SECRET_PAYEE), metadata=metadata)
+    return trace
+
+
 def test_one_trace_goes_from_the_proposal_to_the_effect_over_all_processes(trace: list[Told]) -> None:
     names = {span.name for span in trace}
     assert {
@@ -195,8 +205,10 @@ def test_logs_are_json(traced: Traced, paid: str) -> None:
         assert all({"timestamp", "level", "logger", "event"} <= line.keys() for line in lines)
 
 
-async def test_request_by_any_door_continues_the_trace_of_its_sender(traced: Traced, tenant: Tenant) -> None:
-    by_rest, by_socket, by_grpc = new_trace(), new_trace(), new_trace()
+async def test_request_by_any_door_continues_the_trace_of_its_sender(
+    traced: Traced, tenant: Tenant, by_grpc: str
+) -> None:
+    by_rest, by_socket = new_trace(), new_trace()
     run = fresh("run")
     body = {"execution_id": run, "agent": "bot"}
     answer = tenant.bot.post("/executions", body, headers={TRACEPARENT: by_rest})
@@ -205,10 +217,6 @@ async def test_request_by_any_door_continues_the_trace_of_its_sender(traced: Tra
         proposal = {"call_id": "c1", "tool": "send_money", "arguments": {"to": "x", "amount": 1}}
         reply = await asked(ws, "propose", execution_id=run, body=proposal, traceparent=by_socket)
         assert reply["status"] in (200, 202), reply
-    address = traced.site.stack.status()["grpc_address"]
-    async with grpc.aio.insecure_channel(address) as channel:
-        metadata = (("authorization", f"Bearer {tenant.bot.token}"), (TRACEPARENT, by_grpc))
-        await rpc.HumanInputToolStub(channel).Run(pb.RunRequest(prompt=SECRET_PAYEE), metadata=metadata)
 
     expected = {
         by_rest: [("placet-gateway", "POST /v1/executions"), ("placet-decider", "decide StartExecution")],
@@ -268,8 +276,13 @@ def test_refusal_is_told_by_its_code(traced: Traced, tenant: Tenant) -> None:
     assert request.attributes["http.response.status_code"] == 409
 
 
-def test_neither_spans_nor_logs_have_an_argument_or_a_question(traced: Traced, trace: list[Told]) -> None:
-    assert traced.collector.named("grpc Run")
+def test_neither_spans_nor_logs_have_an_argument_or_a_question(
+    traced: Traced, trace: list[Told], by_grpc: str
+) -> None:
+    wait_for(
+        lambda: traced.collector.of_trace(by_grpc[3:35]),
+        lambda spans: {"grpc Run", "decide RequestHumanInput"} <= {span.name for span in spans},
+    )
     assert trace
     sent = b"".join(traced.collector.raw)
     assert SECRET_PAYEE.encode() not in sent
