@@ -43,11 +43,11 @@ class ProjectorSpans:
         self._began_ns = time.time_ns()
 
     def folded(self, event: Event, hold: HoldRow | None) -> None:
-        """Note an event, and its hold as it is after it."""
-        trace = event.meta.trace
-        if not trace or not is_recent(event.meta.at_ms):
+        """Note an event, and its hold as it is after it; a hold can expire in no trace at all."""
+        if not is_recent(event.meta.at_ms):
             return
-        self._firsts.setdefault(trace, event)
+        if event.meta.trace:
+            self._firsts.setdefault(event.meta.trace, event)
         if (
             hold is not None
             and isinstance(event.body, _CLOSING)
@@ -72,7 +72,7 @@ class ProjectorSpans:
             self._record_wait(event, hold)
 
     def _record_wait(self, event: Event, hold: HoldRow) -> None:
-        """The wait belongs to the trace that opened the hold, with a link to the one that closed it."""
+        """The wait belongs to the trace that opened the hold, with a link to the one that closed it, if any."""
         from opentelemetry.trace import SpanKind
 
         facts = facts_of(self.topic, event.key, event.body, event.meta.tenant)

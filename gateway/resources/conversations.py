@@ -13,6 +13,7 @@ class Turn(Resource):
     """A message to an agent, and how far its answer is; the turn's id is the message's.
 
     `waiting` for a worker, `claimed` by one, `suspended` until the hold `hold_id` is no longer open, or over.
+    `traceparent` is the trace context of the message, which a worker continues; null if it was not traced.
     """
 
     conversation_id: str
@@ -31,6 +32,7 @@ class Turn(Resource):
     opened_at: datetime
     updated_at: datetime
     ended_at: datetime | None
+    traceparent: str | None
     cursor: str | None = None
 
 

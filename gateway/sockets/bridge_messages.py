@@ -25,6 +25,7 @@ from gateway.bodies import Body, Prompt, read_body
 from gateway.problems import Problem, message_of
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
 from schemas.refusals import Refusal
+from schemas.trace_context import TRACEPARENT
 
 HOLDS = "holds"
 AGENT_ROLES = ["agent"]
@@ -87,14 +88,16 @@ class BridgeMessages:
             raise Problem(
                 Refusal.INVALID, f"type: a bridge accepts {', '.join(('authenticate', *MODELS, 'ping'))}"
             )
-        read = read_body(model, message)
+        read = read_body(model, {name: value for name, value in message.items() if name != TRACEPARENT})
+        trace = {TRACEPARENT: message[TRACEPARENT]} if TRACEPARENT in message else {}
         ref = str(uuid.uuid4())
         self._sent[ref] = Pending("publish" if isinstance(read, Publish) else "answer", read.task_id)
         try:
-            return {"ref": ref, **(_request(read) if isinstance(read, Publish) else self._decision(read))}
+            sent = _request(read) if isinstance(read, Publish) else self._decision(read)
         except Problem:
             del self._sent[ref]
             raise
+        return {"ref": ref, **trace, **sent}
 
     def to_client(self, message: Json) -> Iterator[Json]:
         """The messages for the client that a message of `placet.v1` leads to."""

@@ -69,6 +69,7 @@ _TURN = resource_of(
     "opened_at_ms",
     "updated_at_ms",
     "ended_at_ms",
+    ("traceparent", "trace"),
 )
 _MESSAGE = resource_of(
     MESSAGES,

@@ -47,6 +47,9 @@ class TurnRow(TypedDict):
     log_offset: Annotated[
         int, "Offset of the message; the turns of a conversation are worked on in this order."
     ]
+    trace: Annotated[
+        str | None, "W3C trace context in which the message was decided; null if it was not traced."
+    ]
 
 
 TURNS = TableOf(

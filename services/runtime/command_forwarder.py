@@ -34,7 +34,7 @@ from schemas.topics import Topics, partition_of
 from services.domain.execution.deadlines import is_reserving
 from services.domain.memory.standing_rules import StandingRules
 from services.domain.state import Call
-from services.runtime.effects import Answer, Effect, Reserving, RuleChange
+from services.runtime.effects import Answer, Caused, Effect, Reserving, RuleChange
 from services.runtime.executions_partition import ExecutionsPartition
 
 RETRY_S = 1.0
@@ -57,12 +57,16 @@ class Published(NamedTuple):
 
 
 class Job(NamedTuple):
-    """Something to send at a time of a monotonic clock; `order` makes jobs comparable."""
+    """Something to send at a time of a monotonic clock; `order` makes jobs comparable.
+
+    `trace` is the trace context that its command continues; empty without one, as after a change of the writer.
+    """
 
     at_s: float
     order: int
     attempt: int
     what: "Question | RuleChange"
+    trace: str
 
 
 class Question(NamedTuple):
@@ -100,23 +104,27 @@ class CommandForwarder:
     _jobs: list[Job] = field(default_factory=list)
     _known: set[str] = field(default_factory=set)
     _order: int = 0
-    _answers: list[Answer] = field(default_factory=list)
+    _answers: list[tuple[Answer, str]] = field(default_factory=list)
 
     def start(self) -> None:
         """Queue what earlier writers left to do. Their answers are not sent again: the calls that wait ask again."""
         executions = self.executions
-        self.take([*map(Reserving, sorted(executions.reserving)), *executions.rule_changes.every.values()])
+        left: list[Effect] = [
+            *map(Reserving, sorted(executions.reserving)),
+            *executions.rule_changes.every.values(),
+        ]
+        self.take(Caused(effect, "") for effect in left)
 
-    def take(self, effects: Iterable[Effect]) -> None:
+    def take(self, effects: Iterable[Caused]) -> None:
         """Queue what an acknowledged batch asks for."""
         now_s = self.monotonic_s()
-        for effect in effects:
+        for effect, trace in effects:
             if isinstance(effect, Answer):
-                self._answers.append(effect)
+                self._answers.append((effect, trace))
             elif isinstance(effect, RuleChange):
-                self._put(effect, 1, now_s)
+                self._put(effect, 1, now_s, trace)
             else:
-                self._ask(effect.key, now_s)
+                self._ask(effect.key, now_s, trace)
 
     def wait_ms(self) -> int:
         """The time until something must be sent, at most a minute."""
@@ -130,7 +138,7 @@ class CommandForwarder:
         Args:
             term: the term of the writer, whose last batch was acknowledged.
         """
-        drafts = [self._settlement(answer) for answer in self._answers]
+        drafts = [self._settlement(*answer) for answer in self._answers]
         self._answers = []
         now_s = self.monotonic_s()
         while self._jobs and self._jobs[0].at_s <= now_s and len(drafts) < AT_ONCE:
@@ -138,21 +146,21 @@ class CommandForwarder:
             draft = self._draft(job, term)
             if draft is not None:
                 drafts.append(draft)
-                self._put(job.what, job.attempt + 1, now_s + _pause_s(job))
+                self._put(job.what, job.attempt + 1, now_s + _pause_s(job), job.trace)
         if drafts:
             targets = [target for target, _ in drafts]
             records = self.signer.sign([draft for _, draft in drafts])
             await asyncio.gather(*map(self.send, targets, records))
 
-    def _ask(self, key: bytes, now_s: float) -> None:
+    def _ask(self, key: bytes, now_s: float, trace: str) -> None:
         for question in self._questions(key):
             if question.reservation_id not in self._known:
                 self._known.add(question.reservation_id)
-                self._put(question, 1, now_s)
+                self._put(question, 1, now_s, trace)
 
-    def _put(self, what: Question | RuleChange, attempt: int, at_s: float) -> None:
+    def _put(self, what: Question | RuleChange, attempt: int, at_s: float, trace: str) -> None:
         self._order += 1
-        heapq.heappush(self._jobs, Job(at_s, self._order, attempt, what))
+        heapq.heappush(self._jobs, Job(at_s, self._order, attempt, what, trace))
 
     def _questions(self, key: bytes) -> Iterator[Question]:
         for call in self._reserving(key).values():
@@ -168,17 +176,15 @@ class CommandForwarder:
     def _draft(self, job: Job, term: int) -> tuple[TopicPartition, Draft] | None:
         """The command of a job; None if nothing is left to do."""
         if isinstance(job.what, Question):
-            return self._reservation(job.what, job.attempt, term)
+            return self._reservation(job.what, job, term)
         change = job.what
         if self.published.answered(change.key, change.change_id) or change.is_done(self.published.standing()):
             return None
         if job.attempt > 1:
             logger.warning("the definitions do not show %s of rule %s yet", change.kind, change.rule_id)
-        return self._rule_change(change)
+        return self._rule_change(change, job.trace)
 
-    def _reservation(
-        self, question: Question, attempt: int, term: int
-    ) -> tuple[TopicPartition, Draft] | None:
+    def _reservation(self, question: Question, job: Job, term: int) -> tuple[TopicPartition, Draft] | None:
         call = self._reserving(question.key).get(question.call_id)
         asked = call.reservation if call is not None and is_reserving(call) else None
         if call is None or asked is None or asked.reservation_id != question.reservation_id:
@@ -193,11 +199,12 @@ class CommandForwarder:
             revision=call.revision,
             digest=call.digest,
         )
-        command_id = DECIDER_IDS + derived_id("reserve", asked.reservation_id, term, attempt)
+        command_id = DECIDER_IDS + derived_id("reserve", asked.reservation_id, term, job.attempt)
         key = rule_uses_key(tenant, project, asked.rule_id)
-        return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key)
+        actor = decider_actor(tenant, project)
+        return self._to(key), Draft(body, actor, command_id, key, trace=job.trace)
 
-    def _settlement(self, answer: Answer) -> tuple[TopicPartition, Draft]:
+    def _settlement(self, answer: Answer, trace: str) -> tuple[TopicPartition, Draft]:
         found = split_rule_uses_key(answer.key)
         if found is None:
             raise ValueError(f"not the key of a rule's uses: {answer.key!r}")
@@ -213,9 +220,9 @@ class CommandForwarder:
         )
         key = execution_key(tenant, project, use.execution_id)
         command_id = DECIDER_IDS + derived_id("settle", answer.command_id)
-        return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key)
+        return self._to(key), Draft(body, decider_actor(tenant, project), command_id, key, trace=trace)
 
-    def _rule_change(self, change: RuleChange) -> tuple[TopicPartition, Draft]:
+    def _rule_change(self, change: RuleChange, trace: str) -> tuple[TopicPartition, Draft]:
         body: MakeRule | SuspendRule
         if change.kind == "make":
             body = MakeRule(rule_id=change.rule_id, document=change.text)
@@ -223,7 +230,7 @@ class CommandForwarder:
             body = SuspendRule(rule_id=change.rule_id, reason=CONTRADICTED, evidence=change.text)
         actor = decider_actor(change.tenant, change.project)
         target = TopicPartition(self.topics.definition_commands, 0)
-        return target, Draft(body, actor, change.change_id, change.key)
+        return target, Draft(body, actor, change.change_id, change.key, trace=trace)
 
     def _to(self, key: bytes) -> TopicPartition:
         return TopicPartition(self.topics.commands, partition_of(key, self.partitions))

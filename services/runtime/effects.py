@@ -4,7 +4,7 @@ They are not lost with a writer, since they also follow from the fold: the next 
 (`CommandForwarder.start`, `Deadlines.start`).
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -51,6 +51,13 @@ class Answer(Struct, frozen=True):
     reservation_id: str
     command_id: str
     use: Use
+
+
+class Caused(NamedTuple):
+    """An effect, and the trace context of the event that it follows from; empty if that is not traced."""
+
+    effect: "Effect"
+    trace: str
 
 
 Effect = RuleChange | Reserving | Answer

@@ -20,7 +20,7 @@ from schemas.record import Command, Event, EventMeta, OutRecord, RawRecord, Unre
 from schemas.refusals import Refusal
 from services.runtime.addressing import check_address
 from services.runtime.claim import log_key
-from services.runtime.effects import Effect
+from services.runtime.effects import Caused
 from services.runtime.ledger import Ledger
 from services.runtime.spans import TracedDecision, logged, new_span_id, now_ns, within_decision
 from vitals import tracing
@@ -56,7 +56,7 @@ class Round:
     commands: int = 0
     through: int = -1
     touched: set[bytes] = field(default_factory=set)
-    effects: list[Effect] = field(default_factory=list)
+    effects: list[Caused] = field(default_factory=list)
     traced: list[TracedDecision] = field(default_factory=list)
 
 
@@ -213,7 +213,7 @@ class Rounds:
     def _join(self, round_: Round, decided: "Decided") -> None:
         for event in decided.events:
             if effects := self.ledger.apply(event):
-                round_.effects += effects
+                round_.effects += (Caused(effect, event.meta.trace) for effect in effects)
             round_.touched.add(event.key)
         round_.records += decided.records
         round_.size_bytes += decided.size_bytes + SIGNATURE_MAX_BYTES * len(decided.records)

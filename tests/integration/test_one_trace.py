@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -12,12 +13,16 @@ from dataclasses import dataclass
 
 import grpc
 import pytest
+import websockets
+from opentelemetry.sdk.trace import TracerProvider
 
 from ops.role import ALWAYS
+from placet import AsyncPlacet, AsyncTurn
+from placet import tracing as client_tracing
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
 from schemas.trace_context import TRACEPARENT
-from tests.integration.doors import Tenant, asked, fresh, new_tenant, socket
+from tests.integration.doors import Tenant, asked, fresh, new_tenant, received, socket
 from tests.integration.site import PAY, READ, Site
 from tests.integration.test_notifications import write
 from tests.processors.notifications.receiver import Receiver, receiving
@@ -30,6 +35,7 @@ POLICY = """
 policy: own
 rules:
   - {id: payments, match: {tools: [send_money]}, then: hold}
+  - {id: files, match: {tools: [read_file]}, then: hold, hold: {timeout_seconds: 1}}
 """
 # The processes that take part in one held call.
 SERVICES = {
@@ -208,7 +214,7 @@ def test_logs_are_json(traced: Traced, paid: str) -> None:
 async def test_request_by_any_door_continues_the_trace_of_its_sender(
     traced: Traced, tenant: Tenant, by_grpc: str
 ) -> None:
-    by_rest, by_socket = new_trace(), new_trace()
+    by_rest, by_socket, by_bridge = new_trace(), new_trace(), new_trace()
     run = fresh("run")
     body = {"execution_id": run, "agent": "bot"}
     answer = tenant.bot.post("/executions", body, headers={TRACEPARENT: by_rest})
@@ -217,10 +223,17 @@ async def test_request_by_any_door_continues_the_trace_of_its_sender(
         proposal = {"call_id": "c1", "tool": "send_money", "arguments": {"to": "x", "amount": 1}}
         reply = await asked(ws, "propose", execution_id=run, body=proposal, traceparent=by_socket)
         assert reply["status"] in (200, 202), reply
+    bridge = traced.site.url.replace("http", "ws", 1) + "/human-bridge"
+    headers = {"Authorization": f"Bearer {tenant.bot.token}"}
+    async with websockets.connect(bridge, additional_headers=headers) as ws:
+        assert (await received(ws))["type"] == "authenticated"
+        await ws.send(json.dumps({"type": "publish", "prompt": SECRET_PAYEE, TRACEPARENT: by_bridge}))
+        assert (await received(ws))["type"] == "published"
 
     expected = {
         by_rest: [("placet-gateway", "POST /v1/executions"), ("placet-decider", "decide StartExecution")],
         by_socket: [("placet-gateway", "ws propose"), ("placet-decider", "decide ProposeToolCall")],
+        by_bridge: [("placet-gateway", "ws request"), ("placet-decider", "decide RequestHumanInput")],
         by_grpc: [
             ("placet-grpc", "grpc Run"),
             ("placet-gateway", "POST /v1/tools:run"),
@@ -235,6 +248,47 @@ async def test_request_by_any_door_continues_the_trace_of_its_sender(
         (first,) = [span for span in spans if (span.service, span.name) == parts[0]]
         assert first.parent_id == parent[36:52]
         assert first.attributes.get("placet.tenant", tenant.name) == tenant.name
+
+
+def test_wait_that_ended_by_its_deadline_is_told_without_a_link(traced: Traced, tenant: Tenant) -> None:
+    run, parent = fresh("run"), new_trace()
+    tenant.execution(run)
+    body = {"call_id": "c1", "tool": "read_file", "arguments": {"path": "a"}}
+    answer = tenant.bot.post(f"/executions/{run}/tool-calls?wait=0", body, headers={TRACEPARENT: parent})
+    hold_id = answer.json()["hold_id"]
+    (wait,) = wait_for(
+        lambda: traced.collector.named("wait for a person", hold_id=hold_id), lambda found: len(found) == 1
+    )
+    assert (wait.trace_id, wait.links) == (parent[3:35], ())
+    assert wait.attributes["placet.hold_status"] == "expired"
+
+
+async def test_turn_of_a_conversation_is_worked_on_in_the_trace_of_its_message(
+    traced: Traced, tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    monkeypatch.setattr(client_tracing, "_tracer", provider.get_tracer("test"))
+    parent = new_trace()
+    seen: list[str] = []
+
+    async def answer(turn: AsyncTurn) -> str:
+        seen.append(client_tracing.current())
+        return "done"
+
+    token = tenant.token("bot", "agent", agent="bot")
+    async with AsyncPlacet(traced.site.url, token=token, agent="bot") as client:
+        working = asyncio.create_task(client.serve({"bot": answer}))
+        with client_tracing.continuing(parent):
+            events = [event.type async for event in client.conversations.chat("hello")]
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+    assert events[-1] == "complete"
+    assert [trace[:35] for trace in seen] == [parent[:35]]
+    wanted = {"POST /agent/chat", "decide SendMessage", "decide EndTurn"}
+    wait_for(
+        lambda: {span.name for span in traced.collector.of_trace(parent[3:35])},
+        lambda names: names >= wanted,
+    )
 
 
 @pytest.mark.parametrize("header", ["", "nonsense", f"00-{'0' * 32}-{'0' * 16}-01", "x" * 3000])

@@ -15,13 +15,14 @@ from schemas import codec
 from schemas import commands as k
 from schemas.actor import decider_actor
 from schemas.envelope import Draft
-from schemas.ids import definition_key, rule_uses_key
+from schemas.ids import definition_key, execution_key, rule_uses_key
 from schemas.message import Message
 from schemas.record import Event, OutRecord
 from schemas.topics import Topics, partition_of
 from services.runtime import snapshots
 from services.runtime.clock import wall_ms
 from tests.runtime.lab import PAYMENT_SCHEMA, PROJECT, TENANT, Lab, body_of, said, types
+from tests.schemas.test_trace_context import TRACE
 
 PARTITIONS = 12
 DEADLINE_S = 20.0
@@ -162,6 +163,26 @@ async def test_rule_with_some_uses_gives_exactly_those(many: Lab) -> None:
     assert ends.count("ToolCallReleased") == 5
     numbers = [said(e).number for e in await every_fact(many) if e.type == "RuleUseReserved"]
     assert numbers == [1, 2, 3, 4, 5]
+
+
+async def test_use_of_a_rule_belongs_to_the_trace_of_its_call(many: Lab) -> None:
+    await many.start_worker("one")
+    await publish(many)
+    rule_id = await ruled(many, uses=5)
+    run = many.execution_on(7)
+    await many.ask(run, k.StartExecution(agent="bot"))
+    command = k.ProposeToolCall(call_id="traced", tool="send_money", arguments='{"amount":5}')
+    draft = Draft(command, many.agent, "traced", execution_key(TENANT, PROJECT, run), trace=TRACE)
+    (record,) = many.signer.sign([draft])
+    await many.log.send(many.commands_tp(run), record)
+
+    assert await outcome(many, run, "traced") == "ToolCallReleased"
+    facts = await every_fact(many)
+    assert [e.key for e in facts if e.type == "RuleUseReserved" and e.meta.trace == TRACE] == [
+        rule_uses_key(TENANT, PROJECT, rule_id)
+    ]
+    (released,) = [e for e in facts if e.type == "ToolCallReleased" and e.key == many.key_of(run)]
+    assert released.meta.trace == TRACE
 
 
 @pytest.mark.parametrize("lands", [False, True], ids=["before", "after"])

@@ -30,6 +30,7 @@ def _open(body: v.MessageSent, event: Event, before: Before) -> TurnRow:
         "updated_at_ms": event.meta.at_ms,
         "ended_at_ms": None,
         "log_offset": event.offset,
+        "trace": event.meta.trace or None,
     }
 
 

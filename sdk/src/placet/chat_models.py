@@ -39,7 +39,12 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class ClaimedTurn:
-    """A turn that a worker has taken on; `replies` is the number of replies that earlier attempts posted."""
+    """A turn that a worker has taken on.
+
+    Attributes:
+        replies: the number of replies that earlier attempts posted.
+        traceparent: the trace context of its message; None if that was not traced.
+    """
 
     conversation_id: str
     turn_id: str
@@ -52,4 +57,5 @@ class ClaimedTurn:
     lease_until: datetime | None = None
     lease_seconds: float = 30.0
     cursor: str = ""
+    traceparent: str | None = None
     raw: Object = field(default_factory=dict, repr=False, compare=False)

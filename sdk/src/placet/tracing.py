@@ -78,8 +78,8 @@ def span(name: str, facts: Mapping[str, str], trace: str = "", *, is_request: bo
 
 @contextmanager
 def continuing(trace: str) -> Iterator[None]:
-    """Send the requests of a block as parts of a trace, without a span; does nothing for an empty one."""
-    if not trace:
+    """Send the requests of a block as parts of a trace, without a span; does nothing if nothing is traced."""
+    if not trace or _found() is None:
         yield
         return
     from opentelemetry.context import attach, detach

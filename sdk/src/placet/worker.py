@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
-from placet import asks
+from placet import asks, tracing
 from placet.channel import Channel
 from placet.chat_models import ClaimedTurn
 from placet.errors import (
@@ -117,6 +117,11 @@ class Worker:
         return parse(ClaimedTurn, {**found, **more})
 
     async def _work(self, agent: str, claimed: ClaimedTurn) -> None:
+        # Without a span of its own: it can wait for a person for hours.
+        with tracing.continuing(claimed.traceparent or ""):
+            await self._attempt(agent, claimed)
+
+    async def _attempt(self, agent: str, claimed: ClaimedTurn) -> None:
         turn = AsyncTurn(self._channel, agent, claimed, self._wait_s)
         running = asyncio.create_task(self._run(agent, turn))
         renewing = asyncio.create_task(self._renew(turn, running))

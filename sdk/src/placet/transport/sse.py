@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from placet import tracing
 from placet.config import shown_address
 from placet.errors import is_passing, refusal
 from placet.transport.bearer import bearer_headers
@@ -71,6 +72,8 @@ async def sse_events(
     headers = {**bearer_headers(token), "Accept": "text/event-stream"}
     if cursor is not None:
         headers["Last-Event-ID"] = cursor
+    if trace := tracing.current():
+        headers["traceparent"] = trace
     parser = SseParser()
     try:
         async with (
