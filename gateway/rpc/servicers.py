@@ -63,7 +63,10 @@ class HumanInput(rpc.HumanInputServicer):
     ) -> pb.ProvideHumanInputResponse:
         """Answer a task, with a person's token."""
         async with _refusing(context, request):
-            found = await self._upstream.ask(context, "GET", f"/v1/requests/{_id(request.task_id)}")
+            asked = f"holds/{_id(request.hold_id)}" if request.hold_id else f"requests/{_id(request.task_id)}"
+            found = await self._upstream.ask(context, "GET", f"/v1/{asked}")
+            if found["request_id"] != request.task_id:
+                raise refused(Refusal.NOT_FOUND, "the hold is not one of this task")
             decision = {"decision": "respond", "value": request.response}
             await self._upstream.ask(context, "POST", f"/v1/holds/{found['hold_id']}/decision", decision)
         return pb.ProvideHumanInputResponse()

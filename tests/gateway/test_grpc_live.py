@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import grpc
 import pytest
@@ -74,6 +75,31 @@ async def healthy(stubs: Stubs, service: str, wanted: str, within_s: float = 20.
         async for answer in stubs.health.Watch(request):
             if health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status) == wanted:
                 return
+
+
+async def test_task_whose_id_two_agents_chose_is_answered_by_its_hold(
+    stubs: Stubs, doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    task_id = f"task-{uuid4().hex[:12]}"
+    rival = doors.caller("rival", "agent", agent="rival")
+    mine, theirs = (
+        asker.post("/v1/requests", {"request_id": task_id, "question": "?"}).json()["hold_id"]
+        for asker in (bot, rival)
+    )
+    for hold_id, wanted in (
+        ("", (Code.ALREADY_EXISTS, "id_reused")),
+        ("another", (Code.NOT_FOUND, "not_found")),
+    ):
+        answer = pb.ProvideHumanInputRequest(task_id=task_id, response="yes", hold_id=hold_id)
+        code, _, refusal = await refused(stubs.tasks.ProvideHumanInput(answer, metadata=by(anna)))
+        assert (code, refusal) == wanted
+    wrong = pb.ProvideHumanInputRequest(task_id="other", response="yes", hold_id=mine)
+    code, detail, _ = await refused(stubs.tasks.ProvideHumanInput(wrong, metadata=by(anna)))
+    assert (code, detail) == (Code.NOT_FOUND, "not_found: the hold is not one of this task")
+    answer = pb.ProvideHumanInputRequest(task_id=task_id, response="yes", hold_id=mine)
+    await stubs.tasks.ProvideHumanInput(answer, metadata=by(anna))
+    assert bot.get(f"/v1/human-input/{task_id}?wait=5").json() == {"response": "yes"}
+    assert anna.get(f"/v1/holds/{theirs}").json()["status"] == "open"
 
 
 async def test_prompt_is_asked_at_once_watched_and_answered(stubs: Stubs, bot: Caller, anna: Caller) -> None:

@@ -35,12 +35,14 @@ class RunToolResponse(_message.Message):
     def __init__(self, result: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
 
 class ProvideHumanInputRequest(_message.Message):
-    __slots__ = ("task_id", "response")
+    __slots__ = ("task_id", "response", "hold_id")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     response: str
-    def __init__(self, task_id: _Optional[str] = ..., response: _Optional[str] = ...) -> None: ...
+    hold_id: str
+    def __init__(self, task_id: _Optional[str] = ..., response: _Optional[str] = ..., hold_id: _Optional[str] = ...) -> None: ...
 
 class ProvideHumanInputResponse(_message.Message):
     __slots__ = ()
