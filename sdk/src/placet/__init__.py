@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from placet.registering import Registered
+    from placet.stopping import TurnStopped
     from placet.sync import Placet, Turn
     from placet.transport.port import Patience
     from placet.turn import AsyncTurn
@@ -132,6 +133,7 @@ __all__ = [
     "ToolCall",
     "ToolFailed",
     "Turn",
+    "TurnStopped",
     "Unanswered",
     "Unauthenticated",
     "Unavailable",
@@ -202,6 +204,7 @@ _WHERE = {
     "ToolCall": "placet.models",
     "ToolFailed": "placet.errors",
     "Turn": "placet.sync",
+    "TurnStopped": "placet.stopping",
     "Unanswered": "placet.errors",
     "Unauthenticated": "placet.errors",
     "Unavailable": "placet.errors",
