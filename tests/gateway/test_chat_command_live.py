@@ -78,18 +78,20 @@ def worker(doors: Doors, name: str, directory: Path) -> Iterator[subprocess.Pope
 
 def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_path: Path) -> None:
     with worker(doors, name, tmp_path) as process:
-        said = run(doors, name, "chat", "hello", "--agent", name, "--conversation", f"c-{name}")
+        said = run(doors, name, "chat", "hello", "--agent", name)
         assert (said.returncode, said.stdout) == (0, "One moment.\nHELLO of hello\n"), said.stderr
-        assert said.stderr == f"conversation c-{name}\n"
-        more = run(doors, name, "chat", "bye", "--conversation", f"c-{name}", "--json")
+        told, conversation = said.stderr.split()
+        assert told == "conversation"
+        more = run(doors, name, "chat", "bye", "--conversation", conversation, "--json")
         events = [json.loads(line) for line in more.stdout.splitlines()]
+        assert more.stderr == ""
         assert [event["event"] for event in events] == ["message", "message", "complete"]
         assert events[1]["data"]["text"] == "BYE of hello"
-        failed = run(doors, name, "chat", "fail", "--conversation", f"c-{name}")
+        failed = run(doors, name, "chat", "fail", "--conversation", conversation)
         assert (failed.returncode, failed.stdout) == (1, "")
         assert "ValueError: no such invoice" in failed.stderr
         for wrong, told in (("number", "returned a int, which is no text"), ("much", "invalid: reply")):
-            found = run(doors, name, "chat", wrong, "--conversation", f"c-{name}")
+            found = run(doors, name, "chat", wrong, "--conversation", conversation)
             assert (found.returncode, told in found.stderr) == (1, True), found.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 130

@@ -40,7 +40,7 @@ def chat(
         raise typer.BadParameter("name the agent, or a conversation", param_hint="--agent")
     conversation_id = conversation or new_id()
     with connect(context) as placet:
-        if not as_json:
+        if conversation is None and not as_json:
             console(stderr=True).print(f"conversation {conversation_id}")
         while True:
             text = message if message is not None else typer.prompt("you", err=True)
