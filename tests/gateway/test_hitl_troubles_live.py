@@ -41,6 +41,11 @@ def objects(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def viewed(person: Caller, execution_id: str, event: str, times: int = 1) -> None:
+    """Wait until the views have so many events of a type: what the pages' commands list is read from them."""
+    wait_for(lambda: event_types(person, execution_id).count(event), lambda found: found >= times)
+
+
 def sent(bot: Caller, text: str = "hello") -> tuple[str, str]:
     """A conversation with one message, and the message."""
     conversation = bot.execution()
@@ -106,6 +111,7 @@ async def test_failed_turn(doors: Doors, anna: Caller, agent: str, page_blocks: 
     async with serving(doors, agent, failing) as client:
         events = [event async for event in client.conversations.chat("hello")]
     conversation = events[-1].body["conversation_id"]
+    await asyncio.to_thread(viewed, anna, conversation, "TurnEnded")
     (event,) = objects(await asyncio.to_thread(shown, block, anna, CONVERSATION=conversation))
     assert (event["data"]["outcome"], event["data"]["error"]) == ("failed", "RuntimeError: no such plan")
 
@@ -113,6 +119,7 @@ async def test_failed_turn(doors: Doors, anna: Caller, agent: str, page_blocks: 
 def test_nobody_is_asked(own: Caller, anna: Caller, page_blocks: list[Block]) -> None:
     (block,) = page_blocks
     request = asked(own)
+    viewed(anna, request["execution_id"], "HoldOpened")
     inbox, hold = objects(shown(block, anna, REQUEST=request["request_id"]))
     assert request["hold_id"] in json.dumps(inbox)
     assert hold["status"] == "open"
@@ -123,6 +130,7 @@ def test_refused_answer(own: Caller, anna: Caller, agent: str, page_blocks: list
     request = asked(own, kind="decision", options=["a", "b"])
     word = {"request_id": request["request_id"], "response": "c"}
     assert anna.post("/agent/hitl/respond", word).status_code == 422
+    viewed(anna, request["execution_id"], "DecisionRefused")
     (event,) = objects(shown(block, anna, CONVERSATION=request["execution_id"]))
     assert (event["data"]["code"], event["data"]["by"]) == ("unknown_option", "anna")
 
@@ -144,6 +152,7 @@ async def test_question_anew(doors: Doors, anna: Caller, agent: str, page_blocks
             if event.type == "hitl_requested":
                 break
     conversation = first.body["execution_id"]
+    await asyncio.to_thread(viewed, anna, conversation, "HumanInputRequested", 2)
     found = objects(await asyncio.to_thread(shown, block, anna, CONVERSATION=conversation))
     assert len({event["data"]["request_id"] for event in found}) == 2
 
@@ -152,7 +161,7 @@ def test_expired_question(own: Caller, anna: Caller, page_blocks: list[Block]) -
     (block,) = page_blocks
     request = asked(own, timeout_seconds=0.2)
     conversation = request["execution_id"]
-    wait_for(lambda: event_types(anna, conversation), lambda types: "HoldExpired" in types)
+    viewed(anna, conversation, "HoldExpired")
     (event,) = objects(shown(block, anna, CONVERSATION=conversation))
     assert event["data"]["hold_id"] == request["hold_id"]
 
@@ -166,6 +175,7 @@ def test_unknown_outcome(own: Caller, anna: Caller, page_blocks: list[Block]) ->
     assert own.post(f"{calls}/consume", {"digest": call["digest"], **attempt}).status_code == 200
     result = own.post(f"{calls}/result", {**attempt, "outcome": "unknown", "error": "its process was lost"})
     assert result.status_code == 200, result.text
+    viewed(anna, conversation, "HoldOpened")
     inbox, event = objects(shown(block, anna, CONVERSATION=conversation))
     assert "outcome_unknown" in json.dumps(inbox)
     assert event["data"]["call_id"] == call["call_id"]
