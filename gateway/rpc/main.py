@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 from collections.abc import Mapping
 
@@ -25,8 +24,6 @@ def run(settings: Mapping[str, str]) -> None:
     Raises:
         SystemExit: with one sentence for the operator, if it cannot start.
     """
-    # It would log every request of every second.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         with health_reporting(settings, ROLE) as health:
             asyncio.run(_serve(settings, health))

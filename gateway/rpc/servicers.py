@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import grpc
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -55,7 +55,7 @@ class HumanInput(rpc.HumanInputServicer):
         async with _refusing(context, request):
             result = await _run(self._upstream, context, _arguments(request), request.name)
         response = pb.RunToolResponse()
-        ParseDict({"result": result}, response)
+        response.result.struct_value.update(result)
         return response
 
     async def ProvideHumanInput(

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import aiohttp
 import grpc
-import httpx
+import orjson
+from yarl import URL
 
 from gateway.rpc.statuses import CODE, status_of, trailing
 from gateway.rpc.tracing import trace_to_continue
@@ -44,19 +46,22 @@ class Upstream:
     """Sends requests to a gateway. Close it at the end."""
 
     def __init__(self, url: str) -> None:
-        limits = httpx.Limits(max_connections=CONNECTIONS_MAX, max_keepalive_connections=CONNECTIONS_MAX)
-        # No proxy of the environment: the gateway belongs to the same installation.
-        self._client = httpx.AsyncClient(base_url=url, limits=limits, trust_env=False)
+        self._url = url
+        # By default no proxy of the environment is used: the gateway belongs to the same installation.
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX), cookie_jar=aiohttp.DummyCookieJar()
+        )
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._session.close()
 
     async def is_ready(self) -> bool:
         """Return True if the installation can decide: Kafka answers, and every role that it needs works."""
         try:
-            return (await self._client.get("/readyz", timeout=DEFAULT_S)).status_code == httpx.codes.OK
-        except httpx.HTTPError:
+            async with self._request("GET", "/readyz", DEFAULT_S) as answer:
+                return bool(answer.ok)
+        except (aiohttp.ClientError, TimeoutError):
             return False
 
     async def ask(
@@ -79,16 +84,23 @@ class Upstream:
         Raises:
             Refused: the gateway refused it, or did not answer in time.
         """
+        headers, content = _headers(context), None
+        if body is not None:
+            headers["content-type"], content = "application/json", orjson.dumps(body)
         try:
-            answer = await self._client.request(
-                method, path, json=body, headers=_headers(context), timeout=DEFAULT_S + wait_s
-            )
-        except httpx.LocalProtocolError as error:
-            raise refused(Refusal.INVALID, f"the metadata cannot be a header: {error}") from error
-        except httpx.HTTPError as error:
+            async with self._request(
+                method, path, DEFAULT_S + wait_s, headers=headers, data=content
+            ) as answer:
+                return _read(answer.status, await answer.read())
+        except (aiohttp.ClientError, TimeoutError) as error:
             detail = f"unavailable: the gateway does not answer ({type(error).__name__})"
             raise Refused(grpc.StatusCode.UNAVAILABLE, detail, ((CODE, "unavailable"),)) from error
-        return _read(answer)
+
+    def _request(self, method: str, path: str, within_s: float, **more: Any) -> Any:
+        timeout = aiohttp.ClientTimeout(total=within_s)
+        # The path is quoted already, and sent as it is: `..` in an id is not another path.
+        url = URL(f"{self._url}{path}", encoded=True)
+        return self._session.request(method, url, timeout=timeout, allow_redirects=False, **more)
 
 
 def refused(code: Refusal, detail: str) -> Refused:
@@ -116,13 +128,13 @@ def _headers(context: Context) -> dict[str, str]:
     return found
 
 
-def _read(answer: httpx.Response) -> Any:
+def _read(http_status: int, content: bytes) -> Any:
     try:
-        read = answer.json()
+        read = orjson.loads(content)
     except ValueError:
         read = {}
-    if answer.is_success:
+    if http_status < 300:
         return read
     code, detail = str(read.get("code", "")), str(read.get("detail", ""))
-    status = status_of(code, answer.status_code)
-    raise Refused(status, f"{code}: {detail}" if code else f"HTTP {answer.status_code}", trailing(read))
+    status = status_of(code, http_status)
+    raise Refused(status, f"{code}: {detail}" if code else f"HTTP {http_status}", trailing(read))

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,13 @@ class Bench:
 
 
 @contextmanager
-def opened_bench(tell: Callable[[str], None], *, is_quick: bool) -> Iterator[Bench]:
+def opened_bench(tell: Callable[[str], None], *, is_quick: bool, **options: Any) -> Iterator[Bench]:
     """A fresh stack with two tools and the default policy; stopped and removed at the end.
+
+    Args:
+        tell: hears how far it is.
+        is_quick: with small counts.
+        options: of the stack, as `UpOptions` names them.
 
     Raises:
         OpsError: it could not be started, or takes no definitions.
@@ -68,7 +73,7 @@ def opened_bench(tell: Callable[[str], None], *, is_quick: bool) -> Iterator[Ben
     root = Path(tempfile.mkdtemp(prefix="placet-bench-"))
     tell("starting a stack")
     try:
-        start_detached(_options(root))
+        start_detached(replace(_options(root), **options))
         try:
             site = site_of(DataDir(root), partial(_token, DataDir(root)))
             publish(site)

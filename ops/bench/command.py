@@ -135,8 +135,13 @@ def _results(names: tuple[str, ...], *, is_quick: bool, show: bool) -> Iterator[
     for number, name in enumerate(names, 1):
         load_average = os.getloadavg()[0]
         title = f"{name} ({number} of {len(names)})"
-        with progress_shown(title, show=show) as report, opened_bench(report, is_quick=is_quick) as opened:
-            measure: Measure = import_module(f"ops.bench.{name}").measure
+        module = import_module(f"ops.bench.{name}")
+        measure: Measure = module.measure
+        options: Mapping[str, Any] = getattr(module, "STACK", {})
+        with (
+            progress_shown(title, show=show) as report,
+            opened_bench(report, is_quick=is_quick, **options) as opened,
+        ):
             result = measure(opened)
         yield result, load_average
 

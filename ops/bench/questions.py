@@ -10,7 +10,10 @@ import random
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+import grpc
+from google.protobuf.json_format import ParseDict
 
 from ops.bench.agent import in_flight, paced, run_id, start, timed
 from ops.bench.bench import Bench
@@ -19,7 +22,11 @@ from ops.bench.rest import Rest
 from ops.bench.result import Figure, Result, Target, percentile
 from ops.bench.site import Site
 from ops.bench.websocket import Message, Socket, body_of, opened_socket
+from schemas.human_input.v1.human_input_pb2 import RunToolRequest
+from schemas.human_input.v1.human_input_pb2_grpc import HumanInputStub
 
+# The stack also serves gRPC.
+STACK = {"grpc_port": 0}
 WITHIN_S = 120.0
 # An execution has at most 200 open questions.
 OF_ONE_EXECUTION = 150
@@ -54,12 +61,27 @@ class Seen:
         return self.at[request_id]
 
 
+class RpcTool(NamedTuple):
+    """A generated client, and the metadata of its calls."""
+
+    stub: Any
+    metadata: tuple[tuple[str, str], ...]
+
+    async def run(self) -> None:
+        """Ask by gRPC, and wait for the task id."""
+        answer = await self.stub.RunTool(ParseDict(PROMPT, RunToolRequest()), metadata=self.metadata)
+        if not answer.result.struct_value["task_id"]:
+            raise RuntimeError("RunTool gave no task id")
+
+
 @dataclass(slots=True)
 class Desk:
-    """An agent and a reviewer, each at a socket."""
+    """An agent and a reviewer, each at a socket; the agent also asks by REST and gRPC."""
 
     agent: Socket
     reviewer: Socket
+    rest: Rest
+    rpc: RpcTool
     asked: Seen
     answered: Seen
 
@@ -94,12 +116,14 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
         )
         rest = Rest(site.url, site.agent_token)
         opened.push_async_callback(rest.close)
-        desk = Desk(agent, reviewer, asked, answered)
+        channel = await opened.enter_async_context(grpc.aio.insecure_channel(site.grpc_address))
+        calls = RpcTool(HumanInputStub(channel), (("authorization", f"Bearer {site.agent_token}"),))
+        desk = Desk(agent, reviewer, rest, calls, asked, answered)
         await reviewer.tell({"type": "subscribe", "channels": ["holds"]})
         await _open(desk, name, site.agent)
-        times: dict[str, list[float]] = {"hops": [], "ask": [], "answer": [], "tool": []}
+        times: dict[str, list[float]] = {"hops": [], "ask": [], "answer": [], "tool": [], "rpc": []}
         for turn in range(-1, ROUNDS):
-            found = await _turn(desk, floor, rest, name, turn, job["one"] // ROUNDS)
+            found = await _turn(desk, floor, name, turn, job["one"] // ROUNDS)
             if turn >= 0:
                 for part, measured in found.items():
                     times[part] += measured
@@ -107,16 +131,21 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
     return {f"{part}_p50": percentile(found, 50) for part, found in times.items()} | crowd
 
 
-async def _turn(
-    desk: Desk, floor: Any, rest: Rest, name: str, turn: int, count: int
-) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {"hops": await floor.hops(count), "ask": [], "answer": [], "tool": []}
+async def _turn(desk: Desk, floor: Any, name: str, turn: int, count: int) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {
+        "hops": await floor.hops(count),
+        "ask": [],
+        "answer": [],
+        "tool": [],
+        "rpc": [],
+    }
     for number in range(count):
         request_id = f"{name}-{turn}-{number}"
         found["ask"].append(await desk.ask(name, request_id))
         found["answer"].append(await desk.answer(request_id))
     for _ in range(count):
-        found["tool"].append(await timed(rest.post("/v1/tools:run", PROMPT)))
+        found["tool"].append(await timed(desk.rest.post("/v1/tools:run", PROMPT)))
+        found["rpc"].append(await timed(desk.rpc.run()))
     return found
 
 
@@ -189,6 +218,7 @@ def measure(bench: Bench) -> Result:
             Figure("request → on a reviewer's socket, p50", found["ask_p50"], "ms", hops, Target(2)),
             Figure("answer → at the agent, p50", found["answer_p50"], "ms", hops, Target(2)),
             Figure("tools:run over REST, p50", found["tool_p50"], "ms", hops, Target(2)),
+            Figure("RunTool over gRPC, p50", found["rpc_p50"], "ms", hops, Target(2)),
             Figure(f"{count:,} open, {rate} answers/s: due → at the asker, p50", found["crowd_p50"], "ms"),
             Figure(
                 f"{count:,} open, {rate} answers/s: due → at the asker, p99",

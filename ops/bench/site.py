@@ -12,6 +12,7 @@ from ops.config import DataDir
 from ops.files import read_json
 from ops.kafka.acl import INSTALLATION
 from ops.kafka.security import client_settings
+from ops.role import GRPC
 from ops.status import read_stack
 
 TENANT = PROJECT = "default"
@@ -47,6 +48,16 @@ class Site:
     def security(self) -> dict[str, Any]:
         """How the owner signs in at the stack's broker."""
         return client_settings(settings_file(self.kafka_settings, INSTALLATION))
+
+    @property
+    def grpc_address(self) -> str:
+        """Where the stack serves gRPC.
+
+        Raises:
+            StopIteration: it does not.
+        """
+        parts = read_stack(self.directory).components
+        return next(part.address for part in parts if part.name == GRPC.name and part.address)
 
     def pids(self) -> dict[str, int]:
         """Process ids of the broker, decider, projector and gateway that run now."""

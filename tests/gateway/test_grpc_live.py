@@ -192,10 +192,13 @@ async def test_call_that_may_not_be_made_is_refused_as_by_rest(
         ),
         (stubs.tasks.GetHumanInput(get, metadata=by(mailer)), Code.NOT_FOUND, "not_found"),
         (stubs.tasks.ProvideHumanInput(provide, metadata=by(bot)), Code.PERMISSION_DENIED, "not_authorised"),
-        (
-            stubs.tasks.GetHumanInput(pb.GetHumanInputRequest(task_id="../holds"), metadata=by(bot)),
-            Code.NOT_FOUND,
-            "not_found",
+        *(
+            (
+                stubs.tasks.GetHumanInput(pb.GetHumanInputRequest(task_id=other), metadata=by(bot)),
+                Code.NOT_FOUND,
+                "not_found",
+            )
+            for other in ("../holds", "..", ".", "%2e%2e", "a?b")
         ),
     )
     for call, status, own in calls:

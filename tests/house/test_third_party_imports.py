@@ -30,6 +30,7 @@ IMPORTERS = {
     "sqlglot": ("services/domain/policy/*.py",),
     "psycopg": ("projections/*", "gateway/vault/postgres.py"),
     "agentdojo": ("ops/demo/*",),
+    "aiohttp": ("gateway/rpc/upstream.py",),
     "opentelemetry": (
         "vitals/*.py",
         "gateway/asking/tracing.py",
@@ -42,7 +43,12 @@ IMPORTERS = {
         "sdk/src/placet/tracing.py",
     ),
     "structlog": ("vitals/json_logs.py",),
-    "grpc": ("gateway/rpc/*.py", "ops/tools/health.py", "schemas/human_input/v1/*_grpc.py"),
+    "grpc": (
+        "gateway/rpc/*.py",
+        "ops/bench/questions.py",
+        "ops/tools/health.py",
+        "schemas/human_input/v1/*_grpc.py",
+    ),
 }
 # The pure core: no clock, chance, process or network of its own.
 IMPURE = {"asyncio", "time", "random", "secrets", "socket", "uuid", "os", "threading"}
