@@ -33,6 +33,7 @@ NAMES = (
     "sockets",
     "questions",
     "chats",
+    "tracing",
     "audit",
 )
 ROUNDS = 5

@@ -33,6 +33,7 @@ IMPORTERS = {
     "aiohttp": ("gateway/rpc/upstream.py",),
     "opentelemetry": (
         "vitals/*.py",
+        "ops/bench/collector.py",
         "gateway/asking/tracing.py",
         "gateway/rest/request_spans.py",
         "gateway/rpc/tracing.py",
