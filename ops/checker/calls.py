@@ -151,6 +151,9 @@ class RunFacts:
     active_at_ms: int = 0
     # The turns that have not ended, in the order of their messages.
     open_turns: list[str] = field(default_factory=list)
+    # The hold for which one of them waits, and the command that ended it: that command resumes the turn as well.
+    waits_for: str = ""
+    resumed_by: str = ""
 
 
 class Runs:

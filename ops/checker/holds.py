@@ -8,6 +8,7 @@ from ops.checker.agreed import REVIEWERS, disagreement
 from ops.checker.calls import CallSeen, Handed, HoldSeen, Opened, RunSeen, Voter
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt
+from ops.checker.turns import hold_ended
 from schemas.canonical import parse_strict
 
 
@@ -22,7 +23,10 @@ def hold_event(run: RunSeen, fact: Fact) -> None:
         return
     if hold.state != "open" and fact.type != "RollbackStarted":
         run.say("I4", fact, f"{fact.type} of a hold that is {hold.state}", fact.body.hold_id)
+    was_open = hold.state == "open"
     _STEPS[fact.type](run, hold, fact)
+    if was_open and hold.state != "open":
+        hold_ended(run, fact)
 
 
 def _opened(run: RunSeen, fact: Fact) -> None:

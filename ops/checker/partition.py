@@ -12,7 +12,7 @@ from ops.checker.holds import HOLD_EVENTS, check_consumed, hold_event
 from ops.checker.published import Published
 from ops.checker.rules import is_uses_key
 from ops.checker.scratch import Shelf
-from ops.checker.turns import PERMITTED_TURNS, turn_event
+from ops.checker.turns import PERMITTED_TURNS, check_resumption, turn_event
 from ops.checker.violations import Violation
 
 CLOSING = {"ExecutionCompleted": "completed", "ExecutionFailed": "failed", "ExecutionCancelled": "cancelled"}
@@ -168,6 +168,7 @@ class PartitionSeen:
         )
 
     def _event_of(self, run: RunSeen, fact: Fact) -> None:
+        check_resumption(run, fact)
         if run.facts.state in CLOSED and fact.type in NOT_AFTER_THE_END:
             self._say("I4", fact, f"{fact.type} in an execution that is {run.facts.state}")
         if run.facts.state == "paused" and fact.type == "GrantConsumed":

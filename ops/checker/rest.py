@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ops.checker.calls import CallSeen, HoldSeen, RunSeen
 from ops.checker.partition import CLOSED
+from ops.checker.turn_seen import TurnSeen
 from ops.checker.violations import Violation
 
 # How much later than its moment something may be ended: nudges are repeated every few seconds.
@@ -24,6 +25,9 @@ def check_rest(runs: Iterable[tuple[str, RunSeen]], now_ms: int, report: Callabl
         for call_id, call in run.calls.items():
             if problem := _unsettled(run, call_id, call, now_ms):
                 report(Violation("I12", f"{key}/{call_id}", problem, (call.state, f"now {now_ms}")))
+        for turn_id, turn in run.turns.items():
+            if problem := _unanswered(run, turn, now_ms):
+                report(Violation("I12", f"{key}/{turn_id}", problem, (turn.state, f"now {now_ms}")))
         for hold_id, hold in run.holds.items():
             if problem := _leaked(run, hold, now_ms):
                 report(
@@ -60,4 +64,17 @@ def _leaked(run: RunSeen, hold: HoldSeen, now_ms: int) -> str:
         return f"a hold is open for a call that is {call.state}"
     if run.facts.state in CLOSED and hold.opened.cause != "outcome_unknown":
         return f"a hold is open in an execution that is {run.facts.state}"
+    return ""
+
+
+def _unanswered(run: RunSeen, turn: TurnSeen, now_ms: int) -> str:
+    if turn.state not in ("waiting", "claimed", "suspended"):
+        return ""
+    if run.facts.state in CLOSED:
+        return f"a turn is open in an execution that is {run.facts.state}"
+    if turn.state == "claimed" and turn.lease_until_ms <= now_ms - GRACE_MS:
+        return "an attempt at a turn outlived its lease"
+    hold = run.holds.get(turn.hold_id)
+    if turn.state == "suspended" and (hold is None or hold.state != "open"):
+        return "a turn waits for a hold that is not open"
     return ""

@@ -18,6 +18,7 @@ PERMITTED_TURNS: dict[str, frozenset[str]] = {
     "TurnResumed": frozenset({"suspended"}),
     "TurnEnded": frozenset({"waiting", "claimed", "suspended"}),
 }
+TIMER = "placet:timer"
 
 
 def turn_event(run: RunSeen, fact: Fact) -> None:
@@ -27,6 +28,25 @@ def turn_event(run: RunSeen, fact: Fact) -> None:
     if turn.state not in PERMITTED_TURNS[fact.type]:
         run.say("I4", fact, f"{fact.type} of a turn that is {turn.state!r}", name)
     _STEPS[fact.type](run, turn, fact)
+
+
+def check_resumption(run: RunSeen, fact: Fact) -> None:
+    """Look whether the command that ended the hold for which a turn waits has resumed that turn.
+
+    Args:
+        run: the execution, before the fact.
+        fact: the next one about it.
+    """
+    if run.facts.resumed_by in ("", fact.command_id):
+        return
+    run.say("I4", fact, "a hold ended without resuming the turn that waits for it", run.facts.waits_for)
+    run.facts.waits_for = run.facts.resumed_by = ""
+
+
+def hold_ended(run: RunSeen, fact: Fact) -> None:
+    """Take the end of a hold, for the turn that waits for it."""
+    if fact.body.hold_id == run.facts.waits_for:
+        run.facts.resumed_by = fact.command_id
 
 
 def _sent(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
@@ -62,7 +82,10 @@ def _yielded(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
     if lapsed and fact.at_ms < turn.lease_until_ms:
         run.say("I5", fact, "a turn's lease ended early", turn.lease_until_ms, fact.at_ms)
     turn.state = "suspended" if fact.body.cause == "waiting" else "waiting"
-    turn.hold_id = fact.body.hold_id
+    turn.hold_id = run.facts.waits_for = fact.body.hold_id
+    hold = run.holds.get(turn.hold_id)
+    if hold is not None and hold.state != "open":
+        run.facts.resumed_by = fact.command_id
 
 
 def _resumed(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
@@ -70,12 +93,17 @@ def _resumed(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
     if hold is None or hold.state == "open" or fact.body.hold_id != turn.hold_id:
         run.say("I4", fact, "a turn resumed before the hold that it waits for had ended", turn.hold_id)
     turn.state, turn.hold_id = "waiting", ""
+    run.facts.waits_for = run.facts.resumed_by = ""
 
 
 def _ended(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
-    if fact.body.outcome == "completed":
+    given_up = fact.body.outcome == "failed" and fact.body.by == TIMER
+    if fact.body.outcome != "cancelled" and not given_up:
+        if turn.state != "claimed":
+            run.say("I3", fact, f"an attempt ended a turn that is {turn.state}", fact.body.turn_id)
         _check_attempt(run, turn, fact)
     turn.state = fact.body.outcome
+    run.facts.waits_for = run.facts.resumed_by = ""
     if fact.body.turn_id in run.facts.open_turns:
         run.facts.open_turns.remove(fact.body.turn_id)
 

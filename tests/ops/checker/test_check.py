@@ -16,7 +16,7 @@ from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
 from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up
 from tests.ops.checker.wrongs_of_people import Wrong
-from tests.ops.checker.wrongs_of_turns import answered
+from tests.ops.checker.wrongs_of_turns import answered, suspended, working
 
 
 def violations_of(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None) -> list[Violation]:
@@ -292,6 +292,16 @@ def test_check_what_waits_for_nobody_at_rest_is_told(part: str) -> None:
 
     assert {found.invariant for found in violations_of(story, at_rest_ms=START_MS + 10 * HOLD_MS)} == {"I12"}
     assert violations_of(story, at_rest_ms=START_MS) == []
+
+
+@pytest.mark.parametrize("part", [working, suspended])
+def test_check_turn_that_is_not_taken_up_again_at_rest_is_told(part: Wrong) -> None:
+    story = Story()
+    part(story)
+    if part is suspended:
+        story.says(story.decision(), story.release(), story.consumed(), story.succeeded())
+
+    assert {found.invariant for found in violations_of(story, at_rest_ms=START_MS + 10 * HOLD_MS)} == {"I12"}
 
 
 def test_check_view_that_doubled_skipped_or_invented_is_told() -> None:

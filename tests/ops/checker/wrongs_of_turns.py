@@ -48,14 +48,23 @@ def working(story: Story) -> None:
     claimed(story)
 
 
+def suspended(story: Story) -> None:
+    """A turn that waits for the hold of a call."""
+    story.held()
+    working(story)
+    yielded(story, "waiting", "h")
+
+
 def answered(story: Story) -> None:
     """A turn as it should be: lost once, suspended once, and ended."""
-    working(story)
-    posted(story, 1)
+    suspended(story)
+    story.says(story.decision(), story.release(), v.TurnResumed(turn_id="m", hold_id="h"))
+    claimed(story, "b")
+    posted(story, 1, "b")
     story.now_ms += LEASE_MS
     yielded(story, "lease")
-    claimed(story, "b")
-    posted(story, 2, "b")
+    claimed(story, "c")
+    posted(story, 2, "c")
     ended(story)
 
 
@@ -126,6 +135,25 @@ def resumed_while_its_hold_is_open(story: Story) -> None:
     story.says(v.TurnResumed(turn_id="m", hold_id="h"))
 
 
+def hold_ended_without_resuming(story: Story) -> None:
+    suspended(story)
+    story.says(story.decision(), story.release())
+    sent(story, "n")
+
+
+def given_back_for_a_hold_that_had_ended(story: Story) -> None:
+    story.released()
+    working(story)
+    yielded(story, "waiting", "h")
+    story.says(story.consumed())
+
+
+def completed_after_it_was_given_back(story: Story) -> None:
+    working(story)
+    yielded(story)
+    ended(story)
+
+
 def message_after_the_end(story: Story) -> None:
     story.starts()
     story.says(x.ExecutionCompleted(result="null", by="bot"))
@@ -155,6 +183,9 @@ OF_TURNS: list[tuple[Wrong, str]] = [
     (ended_before_it_was_claimed, "I3"),
     (turn_ended_twice, "I4"),
     (resumed_while_its_hold_is_open, "I4"),
+    (hold_ended_without_resuming, "I4"),
+    (given_back_for_a_hold_that_had_ended, "I4"),
+    (completed_after_it_was_given_back, "I3"),
     (message_after_the_end, "I4"),
     (execution_ended_before_its_turn, "I4"),
     (ended_by_itself_without_an_idle_time, "I5"),
