@@ -16,6 +16,7 @@ from schemas.message import Message
 from schemas.record import Event
 from tests.simulation.definitions import PAIRED, PROJECT, TENANT, TOOLS, UNPUBLISHED
 from tests.simulation.gateway import Gateway, Seen
+from tests.simulation.turns_seen import ConversationSeen
 
 PATIENCE_S = 70.0
 IMPATIENCE_S = 5.0
@@ -56,8 +57,13 @@ class Agent:
     def key(self) -> bytes:
         return execution_key(TENANT, PROJECT, self.execution_id)
 
+    @property
+    def conversation(self) -> ConversationSeen:
+        """The run's messages and turns, as its gateway has seen them."""
+        return self.gateway.conversations[self.key]
+
     async def run(self) -> None:
-        await self._ask(k.StartExecution(agent="bot", request="work"))
+        await self.ask(k.StartExecution(agent="bot", request="work"))
         names = [f"c{i}" for i in range(self.payments or self.rng.randint(1, 4))]
         if self.rng.random() < 0.5:
             await asyncio.gather(*(self._call(name) for name in names))
@@ -69,9 +75,9 @@ class Agent:
     async def _end(self) -> None:
         endings: list[Message | None] = [k.CompleteExecution(), k.FailExecution(error="tired"), None]
         if (ending := self.rng.choice(endings)) is not None:
-            await self._ask(ending)
+            await self.ask(ending)
             if self.rng.random() < 0.3:
-                await self._ask(k.StartExecution(agent="bot", request="once more"))
+                await self.ask(k.StartExecution(agent="bot", request="once more"))
 
     async def _call(self, call_id: str) -> None:
         usual = (*TOOLS, UNPUBLISHED, PAIRED, PAIRED, PAIRED, "send_money", "move_stock")
@@ -82,20 +88,20 @@ class Agent:
             if await self._run_at_once(proposal):
                 return
         else:
-            await self._ask(proposal, call_id=call_id)
+            await self.ask(proposal, call_id=call_id)
         if self.rng.random() < 0.15:
             await self._misbehave(call_id, proposal)
         for _ in range(self.rng.randint(1, 3)):
             if not await self._until_released(call_id):
                 return
-            if await self._attempt(call_id):
+            if await self.attempt(call_id):
                 return
 
     async def _run_at_once(self, proposal: k.ProposeToolCall) -> bool:
         """Propose with the attempt that would run it: whether the call is done with."""
         attempt_id, call_id = derived_id("prompt", self.hurry.random()), proposal.call_id
         named = proposal.model_copy(update={"attempt_id": attempt_id})
-        trace = await self._ask(named, call_id=call_id, attempt_id=attempt_id)
+        trace = await self.ask(named, call_id=call_id, attempt_id=attempt_id)
         released = self.gateway.seen(self.key, call_id).events.get("ToolCallReleased")
         if released is None or not any(_is_grant(event, attempt_id) for event in trace):
             return False
@@ -123,7 +129,7 @@ class Agent:
         await self.gateway.until(lambda: seen.last != "GrantConsumed", PATIENCE_S)
         return seen.last in (*left, "ToolCallReleased")
 
-    async def _attempt(self, call_id: str) -> bool:
+    async def attempt(self, call_id: str) -> bool:
         """One process that tries to run the call: whether it is done with it. It may die at any point."""
         released = self.gateway.seen(self.key, call_id).events.get("ToolCallReleased")
         if released is None:
@@ -138,7 +144,7 @@ class Agent:
         if not self.payments and self.races.random() < 0.08:
             attempt_id, trace = await self._race(command)
         else:
-            trace = await self._ask(command, call_id=call_id, digest=digest, attempt_id=attempt_id)
+            trace = await self.ask(command, call_id=call_id, digest=digest, attempt_id=attempt_id)
         if not any(_is_grant(event, attempt_id) for event in trace):
             return self.rng.random() < 0.3
         if self.rng.random() < 0.1:
@@ -197,31 +203,32 @@ class Agent:
         report = k.ReportResult(call_id=call_id, attempt_id=attempt_id, outcome=outcome)
         if not self.payments and self.lies.random() < 0.08:
             lie = report.model_copy(update={"outcome": "failed", "error": "never ran"})
-            await self._ask(lie, RIVAL, call_id=call_id)
-        await self._ask(report, call_id=call_id, attempt_id=attempt_id)
+            await self.ask(lie, RIVAL, call_id=call_id)
+        await self.ask(report, call_id=call_id, attempt_id=attempt_id)
 
     async def _misbehave(self, call_id: str, proposal: k.ProposeToolCall) -> None:
         """What an agent must not get away with."""
         choice = self.rng.randrange(5)
         if choice == 0:
-            await self._ask(proposal.model_copy(update={"arguments": '{"amount":1000000}'}), call_id=call_id)
+            await self.ask(proposal.model_copy(update={"arguments": '{"amount":1000000}'}), call_id=call_id)
         elif choice == 1:
-            await self._ask(
+            await self.ask(
                 k.ConsumeGrant(call_id=call_id, digest="0" * 64, attempt_id="early"), call_id=call_id
             )
         elif choice == 2:
             await self._decide_itself(call_id)
         else:
             bodies: list[Message] = [proposal.model_copy(update={"call_id": "stolen"}), k.CompleteExecution()]
-            await self._ask(self.rng.choice(bodies), actor=STRANGER)
+            await self.ask(self.rng.choice(bodies), actor=STRANGER)
 
     async def _decide_itself(self, call_id: str) -> None:
         opened = self.gateway.seen(self.key, call_id).events.get("HoldOpened")
         if opened is not None:
             hold: Any = opened.body
-            await self._ask(k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest))
+            await self.ask(k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest))
 
-    async def _ask(self, body: Message, actor: Actor = AGENT, **noted: Any) -> list[Event]:
+    async def ask(self, body: Message, actor: Actor = AGENT, **noted: Any) -> list[Event]:
+        """Ask something of its run, under a command id of its own."""
         self.asked += 1
         command_id = derived_id("ask", self.execution_id, self.asked, self.rng.random())
         return await self.gateway.ask(self.execution_id, self.key, body, actor, command_id, **noted)

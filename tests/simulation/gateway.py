@@ -20,6 +20,7 @@ from schemas.term import TermRule
 from schemas.topics import partition_of
 from tests.simulation.history import History
 from tests.simulation.process import ProcessLog
+from tests.simulation.turns_seen import ConversationSeen
 
 RETRY_S = 4.0
 TRIES = 6
@@ -53,6 +54,8 @@ class Gateway:
     counted: list[tuple[int, int]] = field(default_factory=list)
     calls: dict[tuple[bytes, str], Seen] = field(default_factory=dict)
     holds: dict[str, Event] = field(default_factory=dict)
+    # Only those that were named before they began.
+    conversations: dict[bytes, ConversationSeen] = field(default_factory=dict)
     old_digests: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     _traces: dict[tuple[bytes, str, str], list[Event]] = field(default_factory=dict)
@@ -157,6 +160,8 @@ class Gateway:
             seen.last = event.type
         if event.type == "RuleAsked":
             self.rules.append(body.rule_id)
+        if (conversation := self.conversations.get(event.key)) is not None:
+            conversation.take(event)
         self._take_hold(event, body)
 
     def _take_hold(self, event: Event, body: Any) -> None:

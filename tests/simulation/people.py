@@ -88,6 +88,9 @@ class Reviewer:
         kind = self.rng.choice(("approve", "approve", "approve", "edit", "reject", "respond"))
         if shared and kind == "respond":
             kind = "approve"
+        if hold.request_id and kind != "reject":
+            # A question takes nothing but its answer.
+            kind = "respond"
         edited = canonical({"amount": self.rng.randint(1, 99)}) if kind == "edit" else None
         value = '"so be it"' if kind == "respond" else None
         scope, remember = ("once", None)

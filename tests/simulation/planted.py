@@ -31,6 +31,7 @@ from services.runtime.executions_partition import ExecutionsPartition
 from services.runtime.rounds import Round, Rounds
 from services.runtime.rule_changes import PendingRuleChanges
 from services.runtime.writer import PartitionWriter
+from tests.simulation import planted_turns
 
 Patch = pytest.MonkeyPatch
 FULL_BATCH_RECORDS = 6
@@ -321,7 +322,7 @@ BUGS = {
         PlantedBug(ignore_terms, ("I3", "I6", "I7", "I8")),
         PlantedBug(release_on_timeout, ("I5",)),
         PlantedBug(take_another_tenants_key, ("I9",)),
-        PlantedBug(run_a_consumed_call_again, ("I1", "I2"), 11),
+        PlantedBug(run_a_consumed_call_again, ("I1", "I2"), 10),
         PlantedBug(consume_at_once_unasked, ("I1", "I2")),
         PlantedBug(take_a_result_from_who_reads_off_the_attempt, ("I2",), 1),
         PlantedBug(retry_an_unknown_outcome, ("I1", "I5")),
@@ -329,23 +330,32 @@ BUGS = {
         PlantedBug(decide_by_a_clock_that_is_behind, ("I5",)),
         PlantedBug(release_what_was_approved_late, ("I5",)),
         PlantedBug(lose_what_a_full_batch_did_not_take, ("I3", "I6", "I12"), 1),
-        PlantedBug(let_an_editor_approve_the_edit, ("I10",), 2),
-        PlantedBug(count_accounts_instead_of_people, ("I10",)),
+        PlantedBug(let_an_editor_approve_the_edit, ("I10",), 30),
+        PlantedBug(count_accounts_instead_of_people, ("I10",), 7),
         PlantedBug(give_authority_by_an_account_that_was_taken_away, ("I10",), 58),
         PlantedBug(believe_the_roles_of_a_token, ("I10",), 9),
         PlantedBug(never_look_at_the_time, ("I12",), 1),
-        PlantedBug(run_what_changed_after_the_release, ("I1",), 10),
+        PlantedBug(run_what_changed_after_the_release, ("I1",), 16),
         PlantedBug(take_a_rivals_claim_for_a_death, ("I3",)),
         PlantedBug(never_give_a_command_up, ("I12",)),
         PlantedBug(ignore_the_limit_of_a_rule, ("I2",), 1),
-        PlantedBug(give_a_use_for_every_question, ("I2",), 14),
+        PlantedBug(give_a_use_for_every_question, ("I2",), 54),
         PlantedBug(release_without_waiting_for_a_use, ("I2",), 1),
-        PlantedBug(use_a_rule_that_rests, ("I5",), 5),
+        PlantedBug(use_a_rule_that_rests, ("I5",), 34),
         PlantedBug(judge_by_the_policy_of_another_project, ("I9",)),
         PlantedBug(take_the_tool_of_another_project, ("I1",), 2),
-        PlantedBug(count_the_people_of_another_project, ("I10",), 2),
-        PlantedBug(look_at_the_names_of_arguments_only, ("I1",), 5),
+        PlantedBug(count_the_people_of_another_project, ("I10",), 7),
+        PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
         PlantedBug(remember_what_the_last_voter_asks_for, ("I10",), 7),
         PlantedBug(let_makers_activate_their_rule, ("I10",), 1),
+        PlantedBug(planted_turns.leave_a_turn_suspended, ("I4", "I12"), 5),
+        PlantedBug(planted_turns.wait_for_an_answer_that_has_come, ("I4", "I12"), 23),
+        PlantedBug(planted_turns.take_a_resumed_turn_for_a_suspended_one, ("I12",), 2),
+        PlantedBug(planted_turns.let_two_attempts_at_a_turn, ("I4",), 2),
+        PlantedBug(planted_turns.take_turns_on_in_any_order, ("I4",), 2),
+        PlantedBug(planted_turns.believe_who_names_the_attempt, ("I3",), 11),
+        PlantedBug(planted_turns.post_a_reply_under_any_number, ("I6",), 2),
+        PlantedBug(planted_turns.never_end_a_lease, ("I5", "I12"), 2),
+        PlantedBug(planted_turns.leave_turns_open_at_the_end, ("I4",), 11),
     )
 }

@@ -54,6 +54,18 @@ HAPPENS = (
     "RuleContradicted",
     "RuleUseReserved",
     "RuleUseRefused",
+    "MessageSent",
+    "TurnClaimed",
+    "TurnRenewed",
+    "ReplyPosted",
+    "TurnResumed",
+    "turn_waiting",
+    "turn_stopped",
+    "turn_lease",
+    "turn_completed",
+    "turn_failed",
+    "turn_cancelled",
+    "turn_given_up",
 )
 
 # Three processes that die by chance at the same command look like poison; in twenty worlds that is rare.

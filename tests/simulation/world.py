@@ -23,10 +23,11 @@ from schemas.actor import Actor
 from schemas.envelope import Signer, Verifier
 from schemas.record import RawRecord
 from schemas.topics import Topics
-from services.domain.execution import calls, verdicts
+from services.domain.execution import calls, turns, verdicts
 from services.runtime import command_forwarder, executions_partition, snapshots, writer
 from tests.simulation import loop
 from tests.simulation.agents import Agent
+from tests.simulation.conversations import Conversation
 from tests.simulation.definitions import SHARED
 from tests.simulation.faults import Faults
 from tests.simulation.gateway import Gateway
@@ -38,12 +39,15 @@ from tests.simulation.process import Process, ProcessLog
 from tests.simulation.replay import check_replay, is_under_way
 from tests.simulation.services import Service
 from tests.simulation.stewards import Steward
+from tests.simulation.turns_seen import check_answered, how_a_turn_went_on
 from tests.simulation.workers import Machine
 
 START_MS = 1_780_000_000_000
 HARM_S = 60.0
 # After the last fault: batches still on their way, holds, grants and runs come to their ends.
 SETTLE_S = 240.0
+# From then on workers of conversations take no detours, so that every turn can end.
+CALM_AFTER_S = 30.0
 # How long a gateway may take to see what stands in the log.
 LOOK_S = 1.0
 LOOKS_MAX = 5
@@ -111,6 +115,9 @@ class World:
         runs += [asyncio.create_task(service.run()) for service in self._services()]
         people = [asyncio.create_task(self._reviewer(actor).run()) for actor in REVIEWERS]
         people += [asyncio.create_task(steward.run()) for steward in self._stewards()]
+        conversations, calm = self._conversations(), asyncio.Event()
+        keys += [each.key for each in conversations]
+        runs += [asyncio.create_task(task) for each in conversations for task in each.tasks(calm)]
         steering = [asyncio.create_task(operator.run(keys))]
         if self.is_poisoned:
             steering.append(asyncio.create_task(Poisoner(self.gateways[0], self.rng).run(keys)))
@@ -118,19 +125,21 @@ class World:
         await self.nemesis.run(HARM_S)
         self.faults.stop()
         self.nemesis.mend()
+        if conversations:
+            asyncio.get_running_loop().call_later(CALM_AFTER_S, calm.set)
         await _cancel(steering)
         await operator.resume_all(keys)
         await asyncio.sleep(SETTLE_S / 2)
         await _cancel([*runs, *people])
         await asyncio.sleep(SETTLE_S / 2)
 
-        outcome = await self._look()
+        outcome = await self._look([each.key.decode() for each in conversations])
         await _cancel(tails)
         for machine in self.machines:
             await machine.end()
         return outcome
 
-    async def _look(self) -> Outcome:
+    async def _look(self, conversations: Sequence[str]) -> Outcome:
         records = await read_log(self.log)
         for _ in range(LOOKS_MAX):
             # A sign of life may be on its way just then.
@@ -142,6 +151,7 @@ class World:
         violations = check(records, self.history.lines, at_rest_ms=now_ms)
         facts = counting_facts(records, self.log.topics.executions)
         violations += check_replay(self.machines, records)
+        violations += check_answered(facts, conversations)
         await asyncio.sleep(LOOK_S)
         ends = {
             tp.partition: len(raws) for tp, raws in records.items() if tp.topic == self.log.topics.executions
@@ -151,6 +161,8 @@ class World:
             violations += check_view(gateway.name, counted, facts)
         for fact in (*facts, *counting_facts(records, self.log.topics.definitions)):
             self.happened[fact.type] += 1
+            if (how := how_a_turn_went_on(fact)) is not None:
+                self.happened[how] += 1
         every = sum(len(raws) for tp, raws in records.items() if tp.topic == self.log.topics.executions)
         self.happened["not_counting"] += every - len(facts)
         self._count_abandoned(facts, records)
@@ -208,6 +220,14 @@ class World:
         """Asks two people again and again, who may agree on what is remembered."""
         return Agent("b0", *self._two_gateways(), self.rng, self.effects, self.seed, payments=10, pays=SHARED)
 
+    def _conversations(self) -> list[Conversation]:
+        """In some worlds, of every other kind; the others stay as they are without them."""
+        count = (self.seed // 3) % 2 + 1 if self.seed % 3 == 2 else 0
+        return [
+            Conversation(f"t{i}", tuple(self.gateways), self.effects, f"{self.seed} t{i}")
+            for i in range(count)
+        ]
+
     def _services(self) -> list[Service]:
         """In some worlds; the others stay as they are without it."""
         return (
@@ -263,6 +283,9 @@ def small_limits() -> Iterator[None]:
         (writer, "ALIVE_EVERY_RECORDS", 40),
         (verdicts, "GRANT_TTL_MS", 40_000),
         (calls, "RUN_TIMEOUT_MS", 20_000),
+        (turns, "TURN_LEASE_MS", 10_000),
+        (turns, "TURN_LAPSES_MAX", 2),
+        (turns, "TURNS_OPEN_MAX", 3),
     ]
     logger = logging.getLogger("services")
     before = logger.level
