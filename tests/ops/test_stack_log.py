@@ -52,6 +52,11 @@ def up(stack: RunningStack, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+def bring_up(stack: RunningStack, *arguments: str) -> None:
+    code, told = up(stack, *arguments)
+    assert code == 0, told
+
+
 def replay(stack: RunningStack) -> tuple[int, str]:
     done = stack.placet("replay")
     return done.returncode, done.stderr
@@ -89,10 +94,10 @@ def executions(directory: Path) -> set[str]:
 
 
 def test_stack_whose_signatures_were_off_for_a_while_goes_on_with_them(own: RunningStack) -> None:
-    assert up(own, "--log-signatures", "off")[0] == 0
+    bring_up(own, "--log-signatures", "off")
     assert start(own, "unsigned") == 201
     own.down()
-    assert up(own)[0] == 0
+    bring_up(own)
     assert start(own, "signed-again") == 201
     replayed = own.placet("replay")
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
@@ -114,7 +119,7 @@ def test_decider_whose_old_key_was_lost_with_its_copy_decides_nothing_anew(own: 
     assert f"which {DECIDERS} does not list" in told
     (keys / DECIDERS).write_bytes(kept)
     (keys / COPIES).unlink()
-    assert up(own)[0] == 0
+    bring_up(own)
     assert start(own, "second") == 201
     wait_counted(own, lambda claims: min(claims.values()) > 0)
     own.down()
@@ -127,14 +132,14 @@ def test_decider_whose_old_key_was_lost_with_its_copy_decides_nothing_anew(own: 
     assert code == 3
     assert "follows one that no longer counts" in told
     (keys / DECIDERS).write_bytes(kept)
-    assert up(own)[0] == 0
+    bring_up(own)
     assert start(own, "third") == 201
 
 
 def test_views_ahead_of_the_log_are_rebuilt_while_the_stack_cannot_start(
     own: RunningStack, tmp_path: Path
 ) -> None:
-    assert up(own)[0] == 0
+    bring_up(own)
     assert start(own, "lost") == 201
     wait_for(lambda: executions(own.data_dir), lambda found: "lost" in found)
     own.down()
@@ -147,7 +152,7 @@ def test_views_ahead_of_the_log_are_rebuilt_while_the_stack_cannot_start(
     replayed = own.placet("replay", "--force")
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     assert executions(own.data_dir) == {"first"}
-    assert up(own)[0] == 0
+    bring_up(own)
     assert start(own, "after") == 201
 
 

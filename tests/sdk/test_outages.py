@@ -22,7 +22,7 @@ from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
 # Shorter than the outages of these tests, as 30 s are shorter than those that are meant.
-IMPATIENT = replace(QUICK, request_s=0.1, poll_s=0.05, outage_s=60.0)
+IMPATIENT = replace(QUICK, request_s=1.0, poll_s=0.05, outage_s=60.0)
 OUTAGE_POLLS = 40
 PASSING = [408, 425, 429, 500, 501, 502, 503, 504, 520]
 Wait = Callable[[AsyncExecution], Awaitable[Any]]
@@ -51,9 +51,9 @@ async def run_once(proxied: Proxied, wait: Wait, mode: Mode, patience: placet.Pa
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A poll waits a second at most, so that an outage outlasts what one poll is tried for."""
+    """A poll waits half a second at most, so that an outage outlasts what one poll is tried for."""
     for module in ("placet.transport.rest", "placet.human_requests"):
-        monkeypatch.setattr(f"{module}.MOST_WAIT_S", 1.0)
+        monkeypatch.setattr(f"{module}.MOST_WAIT_S", 0.5)
 
 
 @pytest.mark.parametrize(("wait", "found"), [(paid, "paid GB29"), (asked_for, "GB29")])

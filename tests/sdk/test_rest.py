@@ -60,7 +60,7 @@ async def test_send_never_served_gives_the_last_answer() -> None:
 
     script = Scripted(on_http=busy)
     async with serving(script):
-        reply = await send(script, asks.read("/tools"), replace(QUICK, request_s=0.2))
+        reply = await send(script, asks.read("/tools"), replace(QUICK, request_s=1.0))
     assert reply.status == 503
     assert len(script.asked) > 1
 
