@@ -79,15 +79,15 @@ class Turns:
         row = None if place is None else self.get(place)
         return place if row is not None and agent_of(row) == agent else None
 
-    def reserve(self, agent: Agent, is_paused: Callable[[bytes], bool]) -> TurnKey | None:
+    def reserve(self, agent: Agent, is_for: Callable[[TurnKey], bool]) -> TurnKey | None:
         """Take a turn that waits for a worker, the one that has waited longest; `give_back` must follow.
 
         Args:
             agent: the worker's agent.
-            is_paused: returns True for the key of an execution that is paused.
+            is_for: returns False for a turn that the worker cannot have now.
         """
         for place in self._ready.get(agent, ()):
-            if place not in self._being_claimed and not is_paused(place.key):
+            if place not in self._being_claimed and is_for(place):
                 self._being_claimed.add(place)
                 return place
         return None

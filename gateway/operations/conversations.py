@@ -109,6 +109,18 @@ def plan_turn_change(
     return Plan(ask, subject_of(actor, execution_id, turn_id), lambda row, _: gate.json(turn_json(row)))
 
 
+def check_unspent(gate: Gate, place: TurnKey, attempt_id: str) -> None:
+    """Refuse a claim of a turn under the id of the attempt that has given it back, or was lost.
+
+    Raises:
+        Problem: 409 already_consumed.
+    """
+    row = gate.live.cache.turns.get(place)
+    if row is not None and row["attempt_id"] == attempt_id:
+        detail = "this attempt has given the turn back, or was lost: take it on under a new id"
+        raise Problem(Refusal.ALREADY_CONSUMED, detail)
+
+
 def _check_has(row: TurnRow, attempt_id: str, now_ms: int) -> None:
     if row["status"] != "claimed" or row["attempt_id"] != attempt_id:
         raise Problem(Refusal.ALREADY_CONSUMED, "another attempt works on the turn")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -16,6 +16,7 @@ from gateway.identity.authentication import check_acts, check_sees
 from gateway.live.turns import Agent, TurnKey
 from gateway.operations.conversations import (
     PASSED_BY,
+    check_unspent,
     plan_claim,
     plan_message,
     plan_turn_change,
@@ -94,31 +95,46 @@ async def claim(context: Context, agent: str) -> Response:
     # The answer to an earlier request of the same attempt may have been lost.
     if (earlier := context.gate.live.cache.turns.of_attempt(place, body.attempt_id)) is not None:
         return await _claimed(context, earlier, body)
-    while (turn := await _next(context, place, until_s)) is not None:
+    refused = set[TurnKey]()
+    while (turn := await _next(context, place, refused, until_s)) is not None:
         try:
-            return await _claimed(context, turn, body)
-        except Problem as problem:
-            if problem.code not in PASSED_BY:
-                raise
+            check_unspent(context.gate, turn, body.attempt_id)
+            if (claimed := await _claimed_unless_passed_by(context, turn, body)) is not None:
+                return claimed
+            # Each turn is tried once: a refusal is an event, and the next one would be another.
+            refused.add(turn)
         finally:
             context.gate.live.cache.turns.give_back(turn)
     return answer(Reply(200, b'{"turn":null}'))
+
+
+async def _claimed_unless_passed_by(
+    context: RequestContext, turn: TurnKey, body: ClaimTurn
+) -> Response | None:
+    try:
+        return await _claimed(context, turn, body)
+    except Problem as problem:
+        if problem.code not in PASSED_BY:
+            raise
+        return None
 
 
 async def _claimed(context: RequestContext, turn: TurnKey, body: ClaimTurn) -> Response:
     return await context.perform(lambda: plan_claim(context.gate, context.actor, turn, body))
 
 
-async def _next(context: RequestContext, agent: Agent, until_s: float) -> TurnKey | None:
-    """Reserve a turn for this worker; None if there is none in time. The caller gives it back."""
+async def _next(
+    context: RequestContext, agent: Agent, refused: Collection[TurnKey], until_s: float
+) -> TurnKey | None:
+    """Reserve a turn that was not refused; None if there is none in time. The caller gives it back."""
     live, found = context.gate.live, list[TurnKey]()
 
-    def is_paused(key: bytes) -> bool:
-        execution: ExecutionRow | None = live.cache.executions.get(key)
-        return execution is not None and execution["lifecycle"] == "paused"
+    def is_for(turn: TurnKey) -> bool:
+        execution: ExecutionRow | None = live.cache.executions.get(turn.key)
+        return turn not in refused and (execution is None or execution["lifecycle"] != "paused")
 
     def is_reserved() -> bool:
-        if not found and (turn := live.cache.turns.reserve(agent, is_paused)) is not None:
+        if not found and (turn := live.cache.turns.reserve(agent, is_for)) is not None:
             found.append(turn)
         return bool(found)
 
