@@ -3,7 +3,8 @@
     PLACET_URL=… PLACET_TOKEN=… uvicorn --app-dir examples/hitl web_worker:app --port 8080
     curl -X POST http://127.0.0.1:8080/releases/7    202 {"waits_for": …}, in the end 200 {"deployed_to": …}
 
-No request waits, and no process keeps anything: any worker answers the next request, also after a crash.
+No request waits, and no process keeps anything: any worker answers the next request, also after a crash. A request
+that comes after the end is answered with the recorded result.
 """
 
 from collections.abc import AsyncIterator
@@ -14,7 +15,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from placet import AsyncPlacet, Denied, HITLHandler, HITLPending, StillHeld, Unanswered, gated
+from placet import (
+    AsyncPlacet,
+    Denied,
+    ExecutionClosed,
+    HITLHandler,
+    HITLPending,
+    StillHeld,
+    Unanswered,
+    gated,
+)
 
 
 @gated(tool="deploy", timeout_s=0)
@@ -27,10 +37,11 @@ async def deploy(release: str, to: str) -> str:
 async def release(request: Request) -> JSONResponse:
     """Take a release as far as people have decided."""
     name = request.path_params["name"]
+    # The id is the release's: the same request continues the same execution.
+    execution_id = f"release-{name}"
     placet: AsyncPlacet = request.app.state.placet
     try:
-        # The id is the release's: the same request continues the same execution.
-        async with placet.execution(id=f"release-{name}", request=f"Deploy release {name}") as run:
+        async with placet.execution(id=execution_id, request=f"Deploy release {name}") as run:
             where = await HITLHandler(run, wait_s=0).request_decision(
                 "Where to?", ["staging", "production"], timeout_seconds=86_400
             )
@@ -42,6 +53,11 @@ async def release(request: Request) -> JSONResponse:
         return JSONResponse({"waits_for": held.call.hold_id}, 202)
     except (Denied, Unanswered) as refused:
         return JSONResponse({"detail": str(refused)}, 409)
+    except ExecutionClosed:
+        ended = await placet.executions.get(execution_id)
+        if ended.state == "completed":
+            return JSONResponse(ended.result)
+        return JSONResponse({"detail": ended.reason or ended.state}, 409)
 
 
 @asynccontextmanager

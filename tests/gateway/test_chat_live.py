@@ -16,6 +16,7 @@ from placet import AsyncPlacet, AsyncTurn, ChatEvent
 from placet.canonical import canonical, sha256_hex
 from placet.ids import call_id
 from tests.gateway.conftest import Caller, Doors
+from tests.gateway.people import decide, open_hold
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -102,6 +103,34 @@ async def test_question_is_asked_in_the_chat_and_continue_chat_goes_on(doors: Do
         assert [event.type for event in theirs] == ["hitl_resolved", "message", "complete"]
         assert [event.type for event in mine][-2:] == ["message", "complete"]
         assert theirs[-2].body["text"] == mine[-2].body["text"] == "deployed to staging"
+
+
+async def test_held_call_frees_its_worker_and_the_turn_goes_on_once_it_is_approved(
+    doors: Doors, anna: Caller
+) -> None:
+    name, paid = fresh("payer"), list[float]()
+
+    async def pay(turn: AsyncTurn) -> str:
+        if turn.message == "hello":
+            return "hi"
+
+        @turn.run.gated(tool="send_money")
+        async def send_money(amount: float) -> float:
+            paid.append(amount)
+            return amount
+
+        return f"paid {await send_money(7.5)}"
+
+    async with serving(doors, name, pay, wait_s=0, concurrency=1) as client:
+        stream = client.conversations.chat("pay")
+        asked = await anext(event async for event in stream if event.type == "hitl_requested")
+        other = await answered(client.conversations.chat("hello"))
+        assert other[-2].body["text"] == "hi", "the only worker is free"
+        hold = await asyncio.to_thread(open_hold, anna, name, tool="send_money")
+        assert (hold["hold_id"], paid) == (asked.body["hold_id"], [])
+        await asyncio.to_thread(decide, anna, hold, decision="approve")
+        found = await answered(stream)
+        assert (found[-1].type, found[-2].body["text"], paid) == ("complete", "paid 7.5", [7.5])
 
 
 def raw(doors: Doors, caller: Caller, body: dict[str, Any], **headers: str) -> list[tuple[str, str, Any]]:
@@ -349,3 +378,20 @@ def test_turns_by_hand(doors: Doors) -> None:
     assert worker.get(path).json()["status"] == "completed"
     texts = [item["text"] for item in worker.get(f"/v1/executions/{execution_id}/messages").json()["items"]]
     assert texts == ["hello", "well", "bye"]
+
+
+def test_turn_that_an_attempt_gave_back_is_refused_to_it_once_and_given_to_another(doors: Doors) -> None:
+    name = fresh("spent")
+    worker, rival = doors.caller("w", "agent", agent=name), doors.caller("v", "agent", agent=name)
+    execution_id = worker.execution()
+    worker.post(f"/v1/executions/{execution_id}/messages", {"message_id": "m", "text": "hello"})
+    claim = f"/v1/agents/{name}/turns/claim"
+    assert worker.post(claim, {"attempt_id": "a"}).json()["turn"]["turn_id"] == "m"
+    worker.post(f"/v1/executions/{execution_id}/turns/m/yield", {"attempt_id": "a"})
+    version = worker.get(f"/v1/executions/{execution_id}").json()["version"]
+
+    for wait in ("", "?wait=5"):
+        spent = worker.post(f"{claim}{wait}", {"attempt_id": "a"})
+        assert (spent.status_code, spent.json()["code"]) == (409, "already_consumed")
+    assert worker.get(f"/v1/executions/{execution_id}").json()["version"] == version, "it is no event"
+    assert rival.post(claim, {"attempt_id": "b"}).json()["turn"]["attempt_id"] == "b"

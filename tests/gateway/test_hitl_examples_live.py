@@ -157,7 +157,8 @@ def test_web_worker_goes_on_in_another_process_once_people_have_decided(own: Cal
         assert (status, body) == (202, {"waits_for": call["hold_id"]})
         assert call["arguments"] == {"release": name, "to": "production"}
         decide(anna, call, decision="approve")
-        assert ask() == (200, {"deployed_to": "production"})
+        for _ in range(2):
+            assert ask() == (200, {"deployed_to": "production"})
         second.terminate()
         said, _ = second.communicate(timeout=30)
     assert said == f"deploying {name} to production\n"

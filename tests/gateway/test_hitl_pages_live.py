@@ -161,7 +161,8 @@ async def test_web_worker(doors: Doors, anna: Caller, page_blocks: list[Block]) 
         status, body = await names["deploy"](execution_id)
         hold = await asyncio.to_thread(answer_next, anna, agent, "production")
         assert (status, body) == (202, {"request_id": hold["request_id"]})
-        assert await names["deploy"](execution_id) == (200, {"deployed_to": "production"})
+        for _ in range(2):
+            assert await names["deploy"](execution_id) == (200, {"deployed_to": "production"})
 
 
 def test_human_input_by_curl(doors: Doors, bot: Caller, anna: Caller, page_blocks: list[Block]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from placet import Placet
 from placet.errors import AlreadyConsumed, NotReleased
-from placet.lease import beating, consumed
+from placet.lease import Lease, beating, consumed
 from tests.sdk.desk import Desk
 from tests.sdk.runs import running
 from tests.sdk.scripted import QUICK, serving
@@ -99,7 +99,7 @@ async def test_sign_of_life_that_came_too_early_is_followed_by_another_soon() ->
             await asyncio.Event().wait()
         return {"lease_until": answers[len(said) - 1]}
 
-    beats = asyncio.create_task(beating(0.2, renew))
+    beats = asyncio.create_task(beating(Lease(0.2, None, loop.time()), renew))
     async with asyncio.timeout(PATIENCE_S):
         while len(said) <= len(answers):
             await asyncio.sleep(0.01)
@@ -131,7 +131,7 @@ async def test_late_answer_to_a_consumption_is_a_leave_to_run_once_a_sign_of_lif
     delays_s: tuple[float, ...], signs: int
 ) -> None:
     slow = Slow(*delays_s)
-    assert await consumed(slow.consume, slow.renew, "mine") == slow.call
+    assert (await consumed(slow.consume, slow.renew, "mine")).answer == slow.call
     assert slow.signs == signs
 
 

@@ -122,8 +122,9 @@ class AsyncPlacet:
         Args:
             agents: the functions by the agents' names; by default those registered with `@placet.agent`.
             concurrency: how many turns run at once.
-            wait_s: for how long a turn waits for a person's answer before it is given back until there is one; None
-                waits as long as the question does.
+            wait_s: for how long a turn waits for a person, who answers a question or decides on a held call, before
+                it is given back until then; None waits as long as the question or hold does. A gated function's own
+                `timeout_s` goes before.
 
         Raises:
             Refused: the token may not act for one of the agents.

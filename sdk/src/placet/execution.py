@@ -64,8 +64,10 @@ class AsyncExecution:
         execution_id: str | None,
         start: Object,
         numbering: str | None = None,
+        wait_s: float | None = None,
     ) -> None:
         self.channel = channel
+        self.wait_s = wait_s
         self.id = check_id(execution_id, "execution id") if execution_id else new_id()
         self._result: Any = None
         self._executions = AsyncExecutions(channel, agent)

@@ -39,7 +39,7 @@ from placet.errors import (
     StillHeld,
     ToolFailed,
 )
-from placet.lease import consumed, lease_of
+from placet.lease import Lease, consumed
 from placet.models import Object, Tool, ToolCall
 from placet.pausing import LOOK_AGAIN_S, wait_for_resume
 from placet.proposing import proposed
@@ -80,15 +80,13 @@ class Proposal:
 class Cleared:
     """The permission to run once, with exactly these arguments.
 
-    `lease_s` is how long the attempt holds the call without a renewal, None if no renewal is needed;
-    `asked_at` is when its consumption was first requested.
+    `lease` is how long the attempt holds the call without a renewal, None if no renewal is needed.
     """
 
     call: ToolCall
     arguments: Mapping[str, Any] = field(repr=False)
     attempt_id: str
-    lease_s: float | None = None
-    asked_at: float | None = None
+    lease: Lease | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +103,7 @@ async def clear(
     proposal: Proposal,
     fit: Callable[[Mapping[str, Any]], object],
     timeout_s: float | None = None,
+    decided_within_s: float | None = None,
 ) -> Cleared | Replayed:
     """Bring a call to the point where it can run (steps 1 to 5).
 
@@ -113,19 +112,19 @@ async def clear(
         one: this try at it.
         proposal: the call.
         fit: raises when approved arguments do not fit the function.
-        timeout_s: for a person's decision; None waits as long as the hold does.
+        timeout_s: for another attempt that has the call, or a paused run; None waits as long as they do.
+        decided_within_s: for a person's decision; None waits as long as the hold does.
 
     Raises:
         Denied: it will not run.
-        StillHeld: there was no decision in time, another attempt of an idempotent tool held the call until then, or
-            its run was still paused.
+        StillHeld: there was no decision in time, or another attempt still has it, or its run was still paused.
         DigestMismatch: the grant is for something else than what would run.
         OutcomeUnknown: another attempt holds it, and its tool is not published as idempotent.
         ToolFailed: another attempt ran it and failed.
     """
     call, leave = await _propose(channel, one, proposal)
     for _ in range(MOST_ROUNDS):
-        call = await channel.decided(call, timeout_s)
+        call = await channel.decided(call, decided_within_s)
         if not one.goes_on(call):
             call = await _left(channel, call, timeout_s)
             if call.pending:
@@ -253,7 +252,7 @@ async def _consume(
             return leave
         return await channel.ask(asks.consume(*where, digest, attempt.id, grant_id or None))
 
-    answer = await consumed(
+    answer, lease = await consumed(
         consume,
         lambda: channel.ask(asks.heartbeat(*where, attempt.id)),
         attempt.id,
@@ -264,7 +263,7 @@ async def _consume(
         channel.exposed.add()
     try:
         whole = _whole(call, arguments, delivered, proposal)
-        return Cleared(call, whole, attempt.id, lease_of(answer), attempt.asked_at)
+        return Cleared(call, whole, attempt.id, lease)
     except ForgedSecret as error:
         await _never_ran(channel, call, attempt.id, error)
         raise _mismatch(call, str(error), "") from error

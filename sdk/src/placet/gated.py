@@ -49,6 +49,10 @@ class Run(Protocol):
     def blocks(self) -> bool:
         """True if synchronous functions are gated by blocking, False if by a coroutine."""
 
+    @property
+    def wait_s(self) -> float | None:
+        """How long a held call waits for a person, unless its function says; None: as long as the hold does."""
+
     def block(self, make: Make[T]) -> T:
         """Run the coroutine that `make` returns from a thread that can block."""
 
@@ -152,8 +156,9 @@ async def _passage(
         if options.register:
             await register_once(run.channel, binding, options)
         proposal = run.proposal(one, options, options.tool or binding.function.__name__, arguments)
+        within_s = run.wait_s if options.timeout_s is None else options.timeout_s
         return await run.until_stopped(
-            partial(clear, run.channel, one, proposal, binding.call, options.timeout_s)
+            partial(clear, run.channel, one, proposal, binding.call, options.timeout_s, within_s)
         )
 
 
@@ -331,14 +336,14 @@ def _drop(task: asyncio.Task[Any]) -> None:
 
 def _signs_of_life(run: Run, passed: Cleared, is_over: Callable[[], bool]) -> Callable[[], Stoppable] | None:
     """The function that starts the renewals; None if the call has no lease."""
-    lease_s, call = passed.lease_s, passed.call
-    if lease_s is None:
+    lease, call = passed.lease, passed.call
+    if lease is None:
         return None
 
     async def renew() -> Any:
         return await run.channel.ask(asks.heartbeat(call.execution_id, call.call_id, passed.attempt_id))
 
-    return partial(run.background, partial(beating, lease_s, renew, passed.asked_at, is_over))
+    return partial(run.background, partial(beating, lease, renew, is_over))
 
 
 def _answer_denied(denied: Denied, options: Options) -> str:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from placet.errors import NotReleased, PlacetError, Refused
 
@@ -23,6 +23,70 @@ RENEW_AFTER, AGAIN_AFTER = 0.55, 0.1
 LATE_AFTER, LATE_MOST = 0.5, 3
 
 Renew = Callable[[], Awaitable[Any]]
+
+
+class Lease:
+    """What its holder knows of a lease.
+
+    A gateway takes a renewal that comes before half of the lease has passed and changes nothing, so an answer alone
+    does not tell that the lease is as long as at its beginning: only another end does. It began anew no earlier than
+    the first request that can have caused that.
+    """
+
+    def __init__(self, length_s: float, until: object, held_from: float) -> None:
+        """Know a lease.
+
+        Args:
+            length_s: its length.
+            until: its end, as the gateway told it; None if it did not.
+            held_from: when it began, or earlier, by the loop's clock.
+        """
+        self.length_s = length_s
+        self._until = until
+        self._held_from = held_from
+        self._first_asked: float | None = None
+
+    def due_in(self) -> float:
+        """The time until it should be renewed, in seconds."""
+        return max(self._held_from + self.length_s * RENEW_AFTER - _clock(), 0.0)
+
+    @property
+    def again_in(self) -> float:
+        """The pause before another try, in seconds."""
+        return self.length_s * AGAIN_AFTER
+
+    def asked(self) -> float:
+        """Take down that something is requested now that can renew it, and return the time."""
+        now = _clock()
+        if self._first_asked is None:
+            self._first_asked = now
+        return now
+
+    def answered(self, answer: Any, asked_at: float) -> bool:
+        """Take the answer to such a request, a call or turn, and return True if the lease was renewed."""
+        until = _until_in(answer)
+        first = asked_at if self._first_asked is None else min(self._first_asked, asked_at)
+        self._first_asked = None
+        # A gateway that does not tell the end is taken at its word.
+        if until is not None and until == self._until:
+            return False
+        self._until, self._held_from = until, first
+        return True
+
+
+class Consumed(NamedTuple):
+    """The answer to a consumption, and the lease that it gives; None if it gives none."""
+
+    answer: Any
+    lease: Lease | None
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _until_in(answer: Any) -> object:
+    return answer.get("lease_until") if isinstance(answer, Mapping) else None
 
 
 class Stoppable(Protocol):
@@ -38,8 +102,8 @@ def lease_of(answer: Any) -> float | None:
     return float(said) if isinstance(said, int | float) and said > 0 else None
 
 
-async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: float | None = None) -> Any:
-    """The answer to a consumption, as soon as it permits the run now.
+async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: float | None = None) -> Consumed:
+    """The answer to a consumption, as soon as it permits the run now, with the attempt's lease.
 
     Args:
         consume: requests it.
@@ -51,16 +115,20 @@ async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: floa
         NotReleased: the answer is not about this attempt's run, or too late for it.
         PlacetError: the gateway refuses it, or does not answer.
     """
-    clock = asyncio.get_running_loop().time
-    asked_at = clock() if asked_at is None else asked_at
+    asked_at = _clock() if asked_at is None else asked_at
     answer = await consume()
     check_has(answer, attempt_id)
-    lease_s = lease_of(answer)
+    length_s = lease_of(answer)
+    if length_s is None:
+        return Consumed(answer, None)
+    lease = Lease(length_s, _until_in(answer), asked_at)
     for _ in range(LATE_MOST):
-        if lease_s is None or clock() - asked_at < lease_s * LATE_AFTER:
-            return answer
-        asked_at = clock()
-        check_has(await renew(), attempt_id)
+        if _clock() - asked_at < length_s * LATE_AFTER:
+            return Consumed(answer, lease)
+        asked_at = lease.asked()
+        renewed = await renew()
+        check_has(renewed, attempt_id)
+        lease.answered(renewed, asked_at)
     raise _not_released("answers take longer than half of the call's lease: nothing runs")
 
 
@@ -79,38 +147,29 @@ def _not_released(detail: str) -> NotReleased:
     return NotReleased("not_released", 409, detail)
 
 
-async def beating(
-    lease_s: float,
-    renew: Renew,
-    asked_at: float | None = None,
-    is_over: Callable[[], bool] = lambda: False,
-) -> None:
+async def beating(lease: Lease, renew: Renew, is_over: Callable[[], bool] = lambda: False) -> None:
     """Renew a lease whenever half of it has passed, until it is cancelled or there is nothing more to renew.
 
     Args:
-        lease_s: its length.
+        lease: the attempt's.
         renew: reports that the attempt still runs; its answer is the call.
-        asked_at: when the lease may have started, by the loop's clock; now by default.
         is_over: returns True if the task that should have cancelled it has ended, for example after an interrupt.
     """
-    age_s = 0.0 if asked_at is None else asyncio.get_running_loop().time() - asked_at
-    until, pause_s = None, max(lease_s * RENEW_AFTER - age_s, 0.0)
+    pause_s = lease.due_in()
     while True:
         await asyncio.sleep(pause_s)
         if is_over():
             return
+        asked_at = lease.asked()
         try:
-            answer = await renew()
+            renewed = lease.answered(await renew(), asked_at)
         except PlacetError as error:
             if isinstance(error, Refused) and error.acts != "retry":
                 _log.warning("the lease of an attempt can no longer be renewed: %s", error)
                 return
             _log.info("a lease was not renewed, trying again: %s", error)
-            pause_s = lease_s * AGAIN_AFTER
-            continue
-        found = answer.get("lease_until") if isinstance(answer, Mapping) else None
-        pause_s = lease_s * (RENEW_AFTER if found != until else AGAIN_AFTER)
-        until = found
+            renewed = False
+        pause_s = lease.due_in() if renewed else lease.again_in
 
 
 @contextmanager

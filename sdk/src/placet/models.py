@@ -137,7 +137,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Execution:
-    """One run of an agent."""
+    """One run of an agent; `result` is that of a completed one, `reason` why another one ended."""
 
     execution_id: str
     state: str = ""
@@ -145,6 +145,8 @@ class Execution:
     request: Any = None
     started_at: datetime | None = None
     version: int | None = None
+    result: Any = None
+    reason: str | None = None
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
@@ -384,10 +386,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """A part of a list, iterated over like its `items`; `next_cursor` is None at its end.
-
-    With `cursor` the live stream continues after the list.
-    """
+    """A part of a list, iterated over like its `items`; `next_cursor` is None at its end, `cursor` for a stream."""
 
     items: tuple[T, ...]
     next_cursor: str | None = None

@@ -139,6 +139,11 @@ class RunningExecution(Blocking):
         """See `Run`."""
         return True
 
+    @property
+    def wait_s(self) -> float | None:
+        """See `Run`."""
+        return self._inner.wait_s
+
     def block(self, make: Make[T]) -> T:
         """See `Run`."""
         return self._thread.run(make)

@@ -12,6 +12,7 @@ from placet.channel import Channel
 from placet.chat_models import ChatMessage, ClaimedTurn
 from placet.execution import AsyncExecution
 from placet.hitl import HITLHandler
+from placet.lease import Lease
 
 AgentFunction = Callable[["AsyncTurn"], Awaitable[str | None]]
 
@@ -41,12 +42,13 @@ class AsyncTurn:
         self.claimed = claimed
         # Equal calls in two turns are two calls.
         numbering = f"{claimed.conversation_id}/{claimed.turn_id}"
-        self.run = AsyncExecution(channel, agent, claimed.conversation_id, {}, numbering)
+        self.run = AsyncExecution(channel, agent, claimed.conversation_id, {}, numbering, wait_s)
         self._wait_s = wait_s
         self._channel = channel
         self._said = 0
-        # When the lease was last renewed, by the loop's clock: a reply renews it, too.
-        self.active_at = asyncio.get_running_loop().time()
+        # From now on, since how long the claim waited for a turn does not count.
+        now = asyncio.get_running_loop().time()
+        self.lease = Lease(claimed.lease_seconds, claimed.raw.get("lease_until"), now)
 
     @cached_property
     def hitl(self) -> HITLHandler:
@@ -57,9 +59,9 @@ class AsyncTurn:
         """Say something before the turn is over; `details` are kept beside it, for the agent's later turns."""
         self._said += 1
         if self._said > self.claimed.replies:
-            asked_at = asyncio.get_running_loop().time()
-            await self._channel.ask(asks.post_reply(self.claimed, self._said, text, details))
-            self.active_at = asked_at
+            asked_at = self.lease.asked()
+            answer = await self._channel.ask(asks.post_reply(self.claimed, self._said, text, details))
+            self.lease.answered(answer, asked_at)
 
     async def history(self) -> list[ChatMessage]:
         """All messages of the conversation so far, in order; the last one of role `user` may be a later turn's."""

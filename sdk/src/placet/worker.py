@@ -35,7 +35,6 @@ from placet.errors import (
 from placet.gate import MOST_ERROR_CHARS
 from placet.gated import current_run
 from placet.ids import attempt_id as new_attempt_id
-from placet.lease import AGAIN_AFTER, RENEW_AFTER
 from placet.models import ToolCall
 from placet.parsing import parse
 from placet.recording import recordable_failure
@@ -109,7 +108,12 @@ class Worker:
             _log.error("a turn was left as it is: %s", error, exc_info=error)
 
     async def _next(self, agent: str) -> ClaimedTurn | None:
-        answer = await self._channel.ask(asks.claim_turn(agent, new_attempt_id(), CLAIM_WAIT_S))
+        try:
+            answer = await self._channel.ask(asks.claim_turn(agent, new_attempt_id(), CLAIM_WAIT_S))
+        except (AlreadyConsumed, NotReleased) as error:
+            # The answer to its first request was lost, and its lease has ended since: the turn needs a new attempt.
+            _log.warning("a turn of %s was claimed too late: %s", agent, error)
+            return None
         found = answer.get("turn")
         if found is None:
             return None
@@ -130,8 +134,7 @@ class Worker:
         except asyncio.CancelledError:
             if not renewing.done():
                 # This worker is being stopped. A lost lease cancels the function, too: then nothing is given back.
-                async with asyncio.timeout(GIVE_BACK_S):
-                    await self._tell(asks.yield_turn(claimed, None))
+                await self._give_back(claimed)
                 raise
         except Exception as error:
             await self._failed(claimed, error)
@@ -153,22 +156,24 @@ class Worker:
 
     async def _renew(self, turn: AsyncTurn, running: asyncio.Task[str | None]) -> None:
         """Renew the lease; if that is refused, end the function: another attempt may work on the turn."""
-        clock, pause_s = asyncio.get_running_loop().time, turn.claimed.lease_seconds * RENEW_AFTER
+        lease = turn.lease
         while True:
-            await asyncio.sleep(max(turn.active_at + pause_s - clock(), 0.0))
-            if clock() < turn.active_at + pause_s:
+            if pause_s := lease.due_in():
+                # A reply renews it, too: then it is due later.
+                await asyncio.sleep(pause_s)
                 continue
+            asked_at = lease.asked()
             try:
-                asked_at = clock()
-                await self._channel.ask(asks.renew_turn(turn.claimed))
-                turn.active_at = asked_at
+                renewed = lease.answered(await self._channel.ask(asks.renew_turn(turn.claimed)), asked_at)
             except _PASSING as error:
                 _log.warning("the lease of a turn was not renewed, trying again: %s", error)
-                await asyncio.sleep(turn.claimed.lease_seconds * AGAIN_AFTER)
+                renewed = False
             except Refused as error:
                 _log.warning("a turn was lost: %s", error)
                 running.cancel()
                 return
+            if not renewed:
+                await asyncio.sleep(lease.again_in)
 
     async def _complete(self, claimed: ClaimedTurn, reply: str) -> None:
         try:
@@ -194,6 +199,15 @@ class Worker:
             _log.error("the agent %s failed", claimed.agent, exc_info=error)
             told = recordable_failure(error, await self._channel.is_exposed())
             await self._tell(asks.end_turn(claimed, "failed", error=told.value[:MOST_ERROR_CHARS]))
+
+    async def _give_back(self, claimed: ClaimedTurn) -> None:
+        """Give a turn back without waiting long: a process that is told to stop must not be held up."""
+        try:
+            async with asyncio.timeout(GIVE_BACK_S):
+                await self._tell(asks.yield_turn(claimed, None))
+        except (PlacetError, TimeoutError) as error:
+            why = str(error) or f"no answer within {GIVE_BACK_S:g} s"
+            _log.warning("a turn was not given back, another worker has it when its lease ends: %s", why)
 
     async def _hold_on(self, call: ToolCall) -> str | None:
         """The hold by which a person settles a call that another worker was lost with; None if none is needed.

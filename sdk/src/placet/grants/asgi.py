@@ -119,10 +119,10 @@ class GrantMiddleware:
             await self._app(inner, _again(body, receive), send)
 
     def _signs_of_life(self, attempt: Attempt) -> Callable[[], Stoppable] | None:
-        consumer, lease_s = self._consume, attempt.lease_s
-        if not isinstance(consumer, GatewayConsumer) or lease_s is None:
+        consumer, lease = self._consume, attempt.lease
+        if not isinstance(consumer, GatewayConsumer) or lease is None:
             return None
-        renewing = beating(lease_s, lambda: consumer.renew(attempt))
+        renewing = beating(lease, lambda: consumer.renew(attempt))
         return lambda: asyncio.get_running_loop().create_task(renewing)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:

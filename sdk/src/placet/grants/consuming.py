@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import httpx
@@ -17,7 +17,7 @@ from placet.grants.refusals import Code, GrantRefused
 from placet.grants.token import Grant
 from placet.ids import InvalidId
 from placet.ids import attempt_id as new_attempt_id
-from placet.lease import consumed, lease_of
+from placet.lease import Lease, consumed
 from placet.transport.port import Request
 
 TRIES = 2
@@ -35,14 +35,15 @@ CONFLICTS: Mapping[str, Code] = {
 class Attempt:
     """A consumed grant: the tool runs now, and then its result is reported (`GatewayConsumer.report`).
 
-    `lease_s` is the time after which the attempt must have been renewed (`GatewayConsumer.renew`). `decision_id` is
-    the decision that released the call.
+    `lease_s` is the time after which the attempt must have been renewed (`GatewayConsumer.renew`), and `lease` knows
+    when that should be done. `decision_id` is the decision that released the call.
     """
 
     grant: Grant
     attempt_id: str
     lease_s: float | None = None
     decision_id: str = ""
+    lease: Lease | None = field(default=None, repr=False, compare=False)
 
     @property
     def idempotency_key(self) -> str:
@@ -92,14 +93,14 @@ class GatewayConsumer:
             raise GrantRefused("malformed", "the grant names no call") from error
         sign = asks.heartbeat(grant.execution_id, grant.call_id, attempt)
         try:
-            told = await consumed(
+            told, lease = await consumed(
                 lambda: self._consumption(request, grant, attempt),
                 lambda: self._consumption(sign, grant, attempt),
                 attempt,
             )
         except NotReleased as error:
             raise GrantRefused("not_released", error.detail) from error
-        return Attempt(grant, attempt, lease_of(told), _decision_of(told))
+        return Attempt(grant, attempt, lease.length_s if lease else None, _decision_of(told), lease)
 
     async def _consumption(self, request: Request, grant: Grant, attempt: str) -> Mapping[str, Any]:
         answer = await self._answer(request.path, request.body or {})

@@ -1,0 +1,142 @@
+"""The leases of turns: renewed in time whatever is delayed, and given back by a worker that is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from placet import AsyncPlacet, AsyncTurn
+from placet import worker as workers
+from placet.lease import Lease
+from tests.sdk.scripted import QUICK, Asked, Scripted, serving
+
+LEASE_S = 1.0
+PATIENCE_S = 10.0
+ENDS = ("2026-11-27T12:00:00Z", "2026-11-27T12:00:01Z")
+TURN = {
+    "conversation_id": "c",
+    "turn_id": "m",
+    "agent": "bot",
+    "text": "hello",
+    "sent_by": "u",
+    "status": "claimed",
+}
+
+
+@dataclass
+class Agency:
+    """A gateway with one turn, which answers renewals with the ends of its lease that it was given."""
+
+    ends: list[str]
+    claims_refused: list[str] = field(default_factory=list)
+    renewed_at: list[float] = field(default_factory=list)
+    claimed_at: float = 0.0
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    attempts: list[str] = field(default_factory=list)
+
+    async def http(self, asked: Asked) -> Response:
+        last = asked.path.rpartition("/")[2]
+        now = asyncio.get_running_loop().time()
+        if last == "claim":
+            return await self._claim(asked.json()["attempt_id"], now)
+        if last == "renew":
+            self.renewed_at.append(now)
+            end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
+            return JSONResponse({**TURN, "lease_until": end})
+        if last == "yield":
+            await asyncio.Event().wait()
+        self.ended.set()
+        return JSONResponse({**TURN, "status": "completed"})
+
+    async def _claim(self, attempt_id: str, now: float) -> Response:
+        self.attempts.append(attempt_id)
+        if self.claims_refused:
+            code = self.claims_refused.pop()
+            return JSONResponse({"code": code, "detail": "too late"}, 409)
+        if self.claimed_at:
+            await asyncio.Event().wait()
+        self.claimed_at = now
+        turn = {**TURN, "attempt_id": attempt_id, "lease_until": ENDS[0]}
+        return JSONResponse({"turn": turn, "lease_seconds": LEASE_S})
+
+
+async def served(agency: Agency, script: Scripted, agent: Any) -> None:
+    async with AsyncPlacet(script.url, token="t", transport="rest", patience=QUICK) as client:
+        serving_turns = asyncio.create_task(client.serve({"bot": agent}))
+        async with asyncio.timeout(PATIENCE_S):
+            await agency.ended.wait()
+        serving_turns.cancel()
+        await asyncio.gather(serving_turns, return_exceptions=True)
+
+
+async def test_renewal_that_changed_nothing_is_followed_by_another_soon() -> None:
+    agency = Agency(ends=[ENDS[0], ENDS[0], ENDS[1]])
+
+    async def agent(turn: AsyncTurn) -> str:
+        while len(agency.renewed_at) < 4:
+            await asyncio.sleep(0.01)
+        return "done"
+
+    async with serving(Scripted(on_http=agency.http, refuse_sockets=404)) as script:
+        await served(agency, script, agent)
+    first, second, third, fourth = agency.renewed_at
+    assert first - agency.claimed_at >= LEASE_S / 2
+    assert third - agency.claimed_at < LEASE_S, "twice again before the lease ends"
+    assert second - first < LEASE_S / 2
+    assert fourth - third >= LEASE_S / 2 - 0.05, "the third one began the lease anew"
+
+
+@pytest.mark.parametrize("code", ["already_consumed", "not_released"])
+async def test_claim_that_comes_too_late_is_made_anew_under_another_id(code: str) -> None:
+    agency = Agency(ends=[ENDS[0]], claims_refused=[code])
+
+    async def agent(turn: AsyncTurn) -> str:
+        return "done"
+
+    async with serving(Scripted(on_http=agency.http, refuse_sockets=404)) as script:
+        await served(agency, script, agent)
+    assert len(set(agency.attempts)) == len(agency.attempts) >= 2
+
+
+async def test_turn_that_cannot_be_given_back_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(workers, "GIVE_BACK_S", 0.1)
+    agency = Agency(ends=[ENDS[0]])
+
+    async def agent(turn: AsyncTurn) -> str:
+        agency.ended.set()
+        await asyncio.Event().wait()
+        return ""
+
+    with caplog.at_level(logging.WARNING, "placet"):
+        async with serving(Scripted(on_http=agency.http, refuse_sockets=404)) as script:
+            await served(agency, script, agent)
+    (record,) = caplog.records
+    assert record.exc_info is None
+    assert "was not given back" in record.getMessage()
+    assert "no answer within 0.1 s" in record.getMessage()
+
+
+async def test_lease_began_no_earlier_than_the_first_request_that_can_have_renewed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("placet.lease._clock", lambda: now)
+    lease = Lease(30.0, "t0", 0.0)
+    assert lease.due_in() == 16.5
+    now = 16.5
+    lost = lease.asked()
+    now = 20.0
+    # The answer to the first request was lost, and the second one finds the lease renewed: by either of them.
+    assert lease.answered({"lease_until": "t1"}, lease.asked())
+    assert lease.due_in() == lost + 16.5 - now
+    now = 33.0
+    assert not lease.answered({"lease_until": "t1"}, lease.asked())
+    assert lease.due_in() == 0.0
+    assert lease.answered({}, lease.asked()), "a gateway that does not tell the end is taken at its word"
