@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from placet import asks
 from placet.errors import Unreachable
 from placet.transport.port import Patience, Reply, Request
-from placet.transport.rest import RestTransport
+from placet.transport.rest import AT_ONCE_MAX, RestTransport
 from placet.transport.retry import delays
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 
@@ -119,3 +119,27 @@ def test_delays_double_up_to_a_ceiling_and_spread() -> None:
     pauses = delays(Patience(first_delay_s=1, most_delay_s=4))
     for whole in (1, 2, 4, 4, 4):
         assert whole / 2 <= next(pauses) <= whole
+
+
+async def test_requests_that_wait_for_people_do_not_hold_up_others() -> None:
+    waiting, end = list[Asked](), asyncio.Event()
+
+    async def slow_if_it_waits(asked: Asked) -> Response:
+        if "wait" in asked.params:
+            waiting.append(asked)
+            await end.wait()
+        return JSONResponse({"items": []})
+
+    async with serving(Scripted(on_http=slow_if_it_waits)) as script:
+        transport = RestTransport(script.url, lambda: "t", QUICK)
+        long = [
+            asyncio.create_task(transport.send(asks.get_call("e", f"c{number}", 60, None)))
+            for number in range(AT_ONCE_MAX + 1)
+        ]
+        async with asyncio.timeout(QUICK.request_s):
+            while len(waiting) < len(long):
+                await asyncio.sleep(0.01)
+            assert (await transport.send(asks.read("/tools"))).status == 200
+        end.set()
+        assert {reply.status for reply in await asyncio.gather(*long)} == {200}
+        await transport.close()

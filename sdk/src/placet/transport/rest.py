@@ -23,6 +23,8 @@ from placet.transport.port import (
 from placet.transport.retry import send_retrying
 
 MOST_WAIT_S = 60.0
+# Connections of one client: for what is answered at once, and for what waits.
+AT_ONCE_MAX, WAITING_MAX = 64, 1_000
 # After these errors the request itself was not begun.
 _NOT_SENT = (
     httpx.ConnectError,
@@ -58,15 +60,16 @@ class RestTransport:
         self._url = f"{self._root}/v1"
         self._token = token
         self._patience = patience or Patience()
-        self._opened: httpx.AsyncClient | None = None
+        self._opened: dict[int, httpx.AsyncClient] = {}
 
-    @property
-    def _client(self) -> httpx.AsyncClient:
+    def _client(self, request: Request) -> httpx.AsyncClient:
+        """The client for a request: those that wait for a person must not hold up others, such as renewals."""
+        most = WAITING_MAX if request.waits_s else AT_ONCE_MAX
         # Made when needed, since reading the certificates takes longer than the rest of a start.
-        if self._opened is None:
-            limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
-            self._opened = http_client(self._url, base_url=self._url, limits=limits)
-        return self._opened
+        if most not in self._opened:
+            limits = httpx.Limits(max_connections=most, max_keepalive_connections=AT_ONCE_MAX)
+            self._opened[most] = http_client(self._url, base_url=self._url, limits=limits)
+        return self._opened[most]
 
     async def send(self, request: Request) -> Reply:
         """The gateway's answer; see `Transport.send`."""
@@ -78,16 +81,15 @@ class RestTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._opened is not None:
-            await self._opened.aclose()
-            self._opened = None
+        while self._opened:
+            await self._opened.popitem()[1].aclose()
 
     async def _send_once(self, request: Request, timeout_s: float) -> Reply:
         text = request.body_text()
         if text is not None and (refused := unsendable(text)) is not None:
             return refused
         try:
-            response = await self._client.request(
+            response = await self._client(request).request(
                 request.method,
                 f"{self._root}{request.path}" if request.at_root else request.path,
                 params=dict(request.params),
