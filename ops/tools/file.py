@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -92,11 +94,7 @@ def read_tool_file(path: Path) -> ToolFile:
     Raises:
         UsageError: It cannot be read or used; the message names each faulty field and what to do.
     """
-    try:
-        with path.open("rb") as file:
-            raw = file.read(FILE_MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
+    raw = _read(path)
     if len(raw) > FILE_MAX_BYTES:
         raise UsageError(
             f"{path} is larger than {FILE_MAX_BYTES // 1024} KiB: it is not a tool's config.json."
@@ -117,6 +115,26 @@ def read_tool_file(path: Path) -> ToolFile:
     except ValidationError as error:
         told = "; ".join(f"{each.path}: {each.message}" for each in problems_of(error, ToolFile))
         raise UsageError(f"{path} cannot be used: {told}.") from error
+
+
+def _read(path: Path) -> bytes:
+    """Return the beginning of a file, one byte more than a tool's file may have.
+
+    Raises:
+        UsageError: It is no regular file, or cannot be read.
+    """
+    try:
+        with open(path, "rb", opener=_open_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(f"{path} cannot be read: it is not a regular file.")
+            return file.read(FILE_MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # Otherwise opening a FIFO waits until somebody writes into it.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _has_password(value: dict[str, Any]) -> bool:

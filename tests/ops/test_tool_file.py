@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,20 @@ def test_address_of_a_broker_leads_to_its_rest_api(address: str, http: str, tmp_
 def test_file_that_is_not_there_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tools", "start", str(tmp_path / "config.json")]) == 2
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(30)
+def test_file_that_is_no_regular_one_is_wrong_usage_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody writes into the FIFO, and the device has no end."""
+    fifo = tmp_path / "config.json"
+    os.mkfifo(fifo)
+    for path in (fifo, Path("/dev/zero")):
+        assert run(["tools", "start", str(path)]) == 2
+        assert capsys.readouterr().err == f"{path} cannot be read: it is not a regular file.\n"
+    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+        read_tool_file(tmp_path)
 
 
 def test_environment_of_a_tool_has_the_files_values_and_no_master_key(tmp_path: Path) -> None:
