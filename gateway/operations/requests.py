@@ -15,13 +15,13 @@ from gateway.live.waiters import reused
 from gateway.operations.executions import agent_of, made_id, plan_start
 from gateway.operations.plan import Gate, Given, Plan, Reply, planned
 from gateway.problems import Problem, not_found
-from gateway.strictjson import canonical_text
+from gateway.strictjson import canonical_text, shortened
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.ids import derived_id
-from schemas.limits import QUESTION_IDLE_S
+from schemas.limits import QUESTION_IDLE_S, REQUEST_MAX_BYTES
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
@@ -81,7 +81,8 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
         execution_id = derived_id("execution", actor.tenant, actor.project, "request", request_id, asking)
         start: dict[str, Any] = {
             "execution_id": execution_id,
-            "request": body.question,
+            # A description of the run, shown with the hold: the question itself is kept whole.
+            "request": shortened(body.question, REQUEST_MAX_BYTES),
             "idle_seconds": QUESTION_IDLE_S,
         }
         if body.agent is not None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from placet import Placet, Refused
+from schemas.limits import REQUEST_MAX_BYTES, TEXT_MAX_CHARS
 from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
@@ -126,3 +127,13 @@ def test_client_waits_for_the_answer_of_its_own_run(bot: Caller, anna: Caller) -
         with pytest.raises(Refused, match="execution_id"):
             placet.requests.wait(request_id, timeout_s=20)
     assert (found, named.response) == (["DE-0", "DE-1"], "DE-0")
+
+
+def test_longest_question_is_kept_whole_and_its_run_described_in_short(bot: Caller, anna: Caller) -> None:
+    question = "🙂" * TEXT_MAX_CHARS
+    found = bot.post("/v1/requests", {"question": question}).json()
+    assert found["question"] == question
+    hold = anna.get(f"/v1/holds/{found['hold_id']}").json()
+    run = bot.get(f"/v1/executions/{found['execution_id']}").json()
+    assert (hold["question"], hold["request"]) == (question, run["request"])
+    assert run["request"] == "🙂" * ((REQUEST_MAX_BYTES - 3) // 4) + "…"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.problems import Problem
-from gateway.strictjson import BODY_MAX_BYTES, canonical_text, parse, parse_object
+from gateway.strictjson import BODY_MAX_BYTES, canonical_text, parse, parse_object, shortened
 from schemas.limits import ARGUMENTS_MAX_BYTES
 
 
@@ -80,3 +80,23 @@ def test_canonical_text_is_bounded_in_bytes(letter: str) -> None:
     with pytest.raises(Problem) as caught:
         canonical_text(letter * (fits + 1), "arguments")
     assert caught.value.status == 413
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "expected"),
+    [
+        ("", 3, ""),
+        ("abc", 3, "abc"),
+        ("abcd", 3, "…"),
+        ("abcdef", 5, "ab…"),
+        ("ééé", 6, "ééé"),
+        ("éééé", 6, "é…"),
+        ("🙂🙂", 8, "🙂🙂"),
+        ("🙂🙂🙂", 8, "🙂…"),
+    ],
+)
+def test_text_is_shortened_at_a_character_and_only_if_it_is_too_long(
+    text: str, most: int, expected: str
+) -> None:
+    assert shortened(text, most) == expected
+    assert len(expected.encode()) <= most
