@@ -33,6 +33,7 @@ from gateway.vault.access import VaultAccess
 from gateway.view_times import ViewTimes
 from projections.folds.rows import Row
 from schemas.actor import Actor
+from schemas.command_rules import unfit
 from schemas.ids import execution_key
 from schemas.refusals import Refusal
 from schemas.topics import Topics
@@ -217,6 +218,9 @@ async def perform(gate: Gate, make: Making) -> Reply:
         Problem: the command is refused, or the decider has not answered in time.
     """
     plan = await planned(gate, make)
+    if plan.first is not None and (fault := unfit(plan.ask.body)) is not None:
+        # Refused in any state: nothing is opened for it.
+        raise Problem(*fault)
     # Both are sent before the first answer, so that two commands take one round trip.
     opening = None if plan.first is None else gate.asker.send(plan.first, plan.timeout_s)
     answer = gate.asker.send(plan.ask, plan.timeout_s)

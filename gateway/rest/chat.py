@@ -31,11 +31,13 @@ from gateway.shares.work import owner_of
 from gateway.sockets.chat import ChatEvents, ended_frame
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.sse import EventStream, Stream
-from gateway.sockets.subscriptions import subscribe
+from gateway.sockets.subscriptions import read_cursor, subscribe
 from projections.queries import resources
 from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
+from schemas.command_rules import unfit
+from schemas.conversation_commands import SendMessage
 from schemas.limits import CONVERSATION_IDLE_S, REPLIES_MAX
 from schemas.refusals import Refusal
 
@@ -85,11 +87,13 @@ async def chat(context: Context) -> Response:
     """
     given = await context.given()
     body = read_body(Chat, given())
-    conversation_id = await _conversation(context, body)
+    _check_message(context, body)
     message = {"text": body.message}
     if body.message_id is not None:
         message["message_id"] = body.message_id
-    return await _stream(context, conversation_id, message)
+    with _slot(context) as taken:
+        conversation_id = await _conversation(context, body)
+        return await _stream(context, conversation_id, message, taken)
 
 
 @router.get(
@@ -103,7 +107,8 @@ async def follow(context: Context) -> Response:
     conversation_id = context.query(CONVERSATION.name)
     if conversation_id is None:
         raise Problem(Refusal.INVALID, "conversation_id is required")
-    return await _stream(context, conversation_id, None)
+    with _slot(context) as taken:
+        return await _stream(context, conversation_id, None, taken)
 
 
 @router.post(
@@ -131,6 +136,34 @@ async def respond(context: Context) -> Response:
         "message_id": None if turn is None else turn["turn_id"],
     }
     return answer(Reply(reply.status, orjson.dumps({**orjson.loads(reply.body), **where})))
+
+
+def _check_message(context: RequestContext, body: Chat) -> None:
+    """Check what needs no conversation to be checked, so that a message that is refused for it opens none.
+
+    Raises:
+        Problem: 422 invalid, the idempotency key, `Last-Event-ID` or the text; 413 too_large, the text.
+    """
+    message_id = body.message_id or made_id(context.actor, ROUTE, context.key)
+    if (fault := unfit(SendMessage(turn_id=message_id, text=body.message))) is not None:
+        raise Problem(*fault)
+    if (cursor := _last_event_id(context)) is not None:
+        read_cursor(context.gate, cursor)
+
+
+def _last_event_id(context: RequestContext) -> str | None:
+    return context.request.headers.get(LAST_EVENT_ID.name) or None
+
+
+def _slot(context: RequestContext) -> ExitStack:
+    """Take one of the caller's places for a stream.
+
+    Raises:
+        Problem: 429 quota, the caller has the maximum number of streams and sockets.
+    """
+    taken = ExitStack()
+    taken.enter_context(context.gateway.socket_limit.open(context.actor))
+    return taken
 
 
 async def _conversation(context: RequestContext, body: Chat) -> str:
@@ -174,16 +207,18 @@ async def _exists(context: RequestContext, conversation_id: str, agent: str | No
 
 
 async def _stream(
-    context: RequestContext, conversation_id: str, message: dict[str, Any] | None
+    context: RequestContext, conversation_id: str, message: dict[str, Any] | None, slot: ExitStack
 ) -> StreamingResponse:
-    """Subscribe, then send the message, then stream: so nothing that the message causes is missed."""
+    """Subscribe, then send the message, then stream: so nothing that the message causes is missed.
+
+    The stream takes over the place in `slot`, and leaves it where it ends.
+    """
     gateway, gate = context.gateway, context.gate
-    cursor = context.request.headers.get("last-event-id") or None
+    cursor = _last_event_id(context)
     out = OutgoingFrames(gateway.settings.limits, owner_of(context.actor), gateway.budget)
     events = ChatEvents()
     stream = Stream(gate, gateway.hub, context.actor, gateway.metrics, out, context.authentication, events)
-    with ExitStack() as taken:
-        taken.enter_context(gateway.socket_limit.open(context.actor))
+    with slot.pop_all() as taken:
         taken.callback(out.discard)
         taken.callback(gateway.hub.forget, stream)
         taken.enter_context(gateway.shutdown.ends(out.close))

@@ -74,7 +74,7 @@ async def subscribe(
     if not 1 <= len(wanted) <= CHANNELS_MAX or len(receiver.channels) + len(wanted) > CHANNELS_MAX:
         raise Problem(Refusal.INVALID, f"subscribe to 1 to {CHANNELS_MAX} channels")
     looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
-    vector = None if cursor is None else _vector(gate, cursor)
+    vector = None if cursor is None else read_cursor(gate, cursor)
     if cursor is None or vector is None:
         async with gate.work.turn(owner_of(receiver.actor)):
             await _show(hub, gate, receiver, wanted, looks)
@@ -84,7 +84,12 @@ async def subscribe(
     return gate.catch_ups.run(receiver, set(wanted), cursor, vector)
 
 
-def _vector(gate: Gate, cursor: str) -> Vector:
+def read_cursor(gate: Gate, cursor: str) -> Vector:
+    """Return the position that a cursor names.
+
+    Raises:
+        Problem: 422 invalid, it is not one of this installation's log.
+    """
     try:
         return gate.live.position.key.read(cursor)
     except CursorRefused as error:
@@ -109,7 +114,7 @@ async def _begin_again(
         receiver.behind = before
     if EVENTS not in looks:
         return None
-    vector = _vector(gate, cursor)._replace(given=ALL_GIVEN)
+    vector = read_cursor(gate, cursor)._replace(given=ALL_GIVEN)
     return gate.catch_ups.run(receiver, {EVENTS}, cursor, vector)
 
 

@@ -194,6 +194,20 @@ async def test_case_15_too_many_sockets_of_one_subject_leave_another_its_own(
                 said = (await received(freed))["type"]
 
 
+async def test_case_15_message_without_a_place_for_the_stream_of_its_answer_opens_no_conversation(
+    site: Site, tight: str, tenant: Tenant
+) -> None:
+    conversation_id, headers = fresh("run"), {"Authorization": f"Bearer {tenant.bot.token}"}
+    body = {"message": "hello", "conversation_id": conversation_id}
+    async with AsyncExitStack() as opened:
+        for _ in range(LIMITS.sockets):
+            await opened.enter_async_context(socket(site, tenant.bot.token, url=tight))
+        client = await opened.enter_async_context(httpx.AsyncClient(base_url=tight, headers=headers))
+        answer = await client.post("/agent/chat", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (429, "quota")
+        assert (await client.get(f"/v1/executions/{conversation_id}")).status_code == 404
+
+
 async def test_case_15_flood_meets_the_rate_limit_then_is_cut_off_and_others_go_on(
     site: Site, tight: str, tenant: Tenant
 ) -> None:
