@@ -63,12 +63,9 @@ class HumanInput(rpc.HumanInputServicer):
     ) -> pb.ProvideHumanInputResponse:
         """Answer a task, with a person's token."""
         async with _refusing(context, request):
-            asked = f"holds/{_id(request.hold_id)}" if request.hold_id else f"requests/{_id(request.task_id)}"
-            found = await self._upstream.ask(context, "GET", f"/v1/{asked}")
-            if found["request_id"] != request.task_id:
-                raise refused(Refusal.NOT_FOUND, "the hold is not one of this task")
+            hold_id = await self._hold_of(context, request)
             decision = {"decision": "respond", "value": request.response}
-            await self._upstream.ask(context, "POST", f"/v1/holds/{found['hold_id']}/decision", decision)
+            await self._upstream.ask(context, "POST", f"/v1/holds/{_id(hold_id)}/decision", decision)
         return pb.ProvideHumanInputResponse()
 
     async def GetHumanInput(
@@ -89,6 +86,24 @@ class HumanInput(rpc.HumanInputServicer):
                 found = await self._get(context, request.task_id, WATCH_S)
                 if found.status != WAITING:
                     yield found
+
+    async def _hold_of(self, context: Context, request: pb.ProvideHumanInputRequest) -> str:
+        """Return the hold of the task that a request answers.
+
+        Raises:
+            Refused: there is none, or several tasks have the id; or the gateway does not answer.
+        """
+        asked = f"holds/{_id(request.hold_id)}" if request.hold_id else f"requests/{_id(request.task_id)}"
+        try:
+            found = await self._upstream.ask(context, "GET", f"/v1/{asked}")
+        except Refused as error:
+            if request.hold_id and (CODE, str(Refusal.NOT_AUTHORISED)) in error.metadata:
+                # Who may not read the hold may not decide it, either: that is said, and recorded, by the decider.
+                return request.hold_id
+            raise
+        if found["request_id"] != request.task_id:
+            raise refused(Refusal.NOT_FOUND, "the hold is not one of this task")
+        return str(found["hold_id"])
 
     async def _get(self, context: Context, task_id: str, wait_s: float) -> pb.GetHumanInputResponse:
         seconds = _wait_s(context, wait_s)
