@@ -12,11 +12,15 @@ import orjson
 from gateway import bodies
 from gateway.bodies import read_body
 from gateway.live.outcome import Outcome
-from gateway.operations.plan import Gate, Given, Plan, Reply
-from gateway.operations.requests import plan_request
+from gateway.operations.holds import plan_decision
+from gateway.operations.holds import subject_of as hold_of
+from gateway.operations.plan import Gate, Given, Plan, Reply, planned
+from gateway.operations.requests import find_request, plan_request
+from gateway.problems import Problem
 from gateway.resources.human_input import WAITING, question_of, started, unanswered_status
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
+from schemas.refusals import Refusal
 from schemas.token import Claims
 
 
@@ -35,11 +39,38 @@ async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -
     return plan._replace(render=render)
 
 
+async def plan_answer(gate: Gate, claims: Claims, task_id: str, response: str) -> Plan:
+    """Answer a task, open or closed, that the caller may see.
+
+    Raises:
+        Problem: 404 not_found; 409 id_reused, several tasks have this id; 503 unavailable; or as `plan_decision`.
+    """
+    subject = await find_request(gate, claims.actor, task_id, None)
+    return await planned(gate, lambda: plan_decision(gate, claims, subject.id, _given(response), None))
+
+
+def plan_answer_to(gate: Gate, claims: Claims, task_id: str, hold_id: str, response: str) -> Plan:
+    """Answer the task of a hold.
+
+    Raises:
+        Missing: the hold is not cached.
+        Problem: 404 not_found, the hold is not one of this task; or as `plan_decision`.
+    """
+    row: HoldRow = gate.row(hold_of(claims.actor, hold_id))
+    if row["request_id"] != task_id:
+        raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
+    return plan_decision(gate, claims, hold_id, _given(response), None)
+
+
 def task_reply(row: HoldRow) -> Reply:
     """The answer to a task, in its present state."""
     if row["status"] == "open":
         return Reply(202, orjson.dumps({"status": WAITING, "task_id": row["request_id"]}))
     return Reply(200, orjson.dumps(_ended(row)))
+
+
+def _given(response: str) -> Given:
+    return lambda: {"decision": "respond", "value": response}
 
 
 def _ended(row: HoldRow) -> dict[str, Any]:

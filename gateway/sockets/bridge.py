@@ -1,28 +1,50 @@
 """The WebSocket endpoint `/human-bridge`: the questions and answers of `/v1/ws`, in the bridge's own few messages.
 
 It is `/v1/ws` with every message translated on its way (`gateway.sockets.bridge_messages`): authentication, limits,
-backpressure and refusals are those of that endpoint.
+backpressure and refusals are those of that endpoint. An answer is the one message that it has beside those: a task
+may have been closed long before the client came, and is then found as by REST, so that the decider refuses the answer
+by its reason and records it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from gateway.operations.human_input import plan_answer, plan_answer_to
+from gateway.operations.plan import Gate, Make, Plan, Unprepared
 from gateway.problems import Problem, written
 from gateway.server.websocket import TEXTS
 from gateway.sockets import ws
-from gateway.sockets.bridge_messages import BridgeMessages
+from gateway.sockets.bridge_messages import ANSWER, BridgeMessages
 from gateway.sockets.close import TOO_FAST
+from gateway.sockets.verbs import Frame, Verb
 from gateway.strictjson import parse_object
 from schemas.refusals import Refusal
+from schemas.token import Claims
 
 # The longest prompt with every character escaped needs less.
 MESSAGE_MAX_BYTES = 256 * 1024
+
+
+def _answer(gate: Gate, claims: Claims, frame: Frame, _: str | None) -> Make:
+    # Without the ref as its key: the same answer sent again, here or by REST, is the same decision.
+    task_id, hold_id, response = frame["task_id"], frame["hold_id"], frame["response"]
+    if hold_id is not None:
+        return lambda: plan_answer_to(gate, claims, task_id, hold_id, response)
+
+    def make() -> Plan:
+        raise Unprepared(lambda: plan_answer(gate, claims, task_id, response))
+
+    return make
+
+
+OWN: Mapping[str, Verb] = {ANSWER: _answer}
 
 
 class HumanBridge:
@@ -32,7 +54,7 @@ class HumanBridge:
         """Serve one client of the bridge."""
         bridge = _Bridge(receive, send)
         try:
-            await ws.endpoint(WebSocket(scope, bridge.receive, bridge.send))
+            await ws.endpoint(WebSocket(scope, bridge.receive, bridge.send), OWN)
         finally:
             bridge.close()
 

@@ -19,15 +19,18 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from gateway.bodies import Body, Prompt, read_body
+from gateway.bodies import Body, ClientId, Prompt, read_body
 from gateway.problems import Problem, message_of
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
 from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
 
 HOLDS = "holds"
+# The bridge's own message to the endpoint: its task was answered, by the hold that the bridge or the client names.
+ANSWER = "answer"
 AGENT_ROLES = ["agent"]
 Json = dict[str, Any]
 
@@ -41,12 +44,12 @@ class Publish(Body):
 
 
 class Answer(Body):
-    """Answer a question that was published to this client; its hold names it if two agents chose one task id."""
+    """Answer a question; its hold names it if two agents chose one task id."""
 
     type: Literal["answer"]
-    task_id: str
+    task_id: ClientId
     response: str
-    hold_id: str | None = None
+    hold_id: ClientId | None = None
 
 
 MODELS: Mapping[str, type[Publish | Answer]] = {"publish": Publish, "answer": Answer}
@@ -59,6 +62,25 @@ class Pending(NamedTuple):
     task_id: str | None
 
 
+@dataclass(slots=True)
+class Shown:
+    """The open questions of one task id that were shown to a client.
+
+    Attributes:
+        holds: their holds.
+        shared: True once there were several. It stays while one is open: an answer that was meant for one that is
+            closed must not become that to another agent's question.
+    """
+
+    holds: set[str] = field(default_factory=set)
+    shared: bool = False
+
+    def add(self, hold_id: str) -> None:
+        """Note that a question was shown."""
+        self.holds.add(hold_id)
+        self.shared = self.shared or len(self.holds) > 1
+
+
 class BridgeMessages:
     """The state of one client: the questions that it knows, and what it has sent.
 
@@ -69,8 +91,7 @@ class BridgeMessages:
 
     def __init__(self) -> None:
         self.own: deque[Json] = deque()
-        # Per task the digest of its hold, by the hold's id.
-        self._open: dict[str, dict[str, str]] = {}
+        self._open: dict[str, Shown] = {}
         self._sent: dict[str, Pending] = {}
         self._is_agent = False
 
@@ -93,7 +114,7 @@ class BridgeMessages:
         ref = str(uuid.uuid4())
         self._sent[ref] = Pending("publish" if isinstance(read, Publish) else "answer", read.task_id)
         try:
-            sent = _request(read) if isinstance(read, Publish) else self._decision(read)
+            sent = _request(read) if isinstance(read, Publish) else self._answer(read)
         except Problem:
             del self._sent[ref]
             raise
@@ -134,36 +155,33 @@ class BridgeMessages:
         if not self._is_agent:
             self.own.append({"type": "subscribe", "channels": [HOLDS]})
 
-    def _decision(self, answer: Answer) -> Json:
-        found = self._open.get(answer.task_id, {})
-        if answer.hold_id is not None:
-            found = {hold_id: digest for hold_id, digest in found.items() if hold_id == answer.hold_id}
-        if len(found) > 1:
-            raise Problem(
-                Refusal.ID_REUSED, "several open questions have this task_id: give the hold_id, too"
-            )
-        if not found:
-            raise Problem(Refusal.NOT_FOUND, "no open question of this task_id was published to this client")
-        ((hold_id, digest),) = found.items()
-        word = {"decision": "respond", "digest": digest, "value": answer.response}
-        return {"type": "decision", "hold_id": hold_id, **word}
+    def _answer(self, answer: Answer) -> Json:
+        """The answer with its hold, if that is known here; without one the endpoint finds it by the task id."""
+        hold_id = answer.hold_id
+        if hold_id is None:
+            shown = self._open.get(answer.task_id, Shown())
+            if shown.shared:
+                raise Problem(Refusal.ID_REUSED, "several questions have this task_id: give the hold_id, too")
+            hold_id = next(iter(shown.holds), None)
+        return {"type": ANSWER, "task_id": answer.task_id, "hold_id": hold_id, "response": answer.response}
 
     def _published(self, hold: Json) -> Iterator[Json]:
         task_id = hold.get("request_id")
         # The values of variables are typed where nobody else sees them, not in a chat.
         if self._is_agent or not task_id or hold["status"] != "open" or hold["kind"] == "env_var":
             return
-        self._open.setdefault(task_id, {})[hold["hold_id"]] = hold["digest"]
+        self._open.setdefault(task_id, Shown()).add(hold["hold_id"])
         told = {"prompt": hold["question"], "kind": hold["kind"], "options": hold["options"]}
         told["hold_id"] = hold["hold_id"]
         yield {"type": "publish", "task_id": task_id, **told}
 
     def _closed(self, hold: Json) -> Iterator[Json]:
         task_id = hold.get("request_id")
-        found = self._open.get(task_id or "", {})
-        if not task_id or found.pop(hold["hold_id"], None) is None:
+        shown = self._open.get(task_id or "")
+        if not task_id or shown is None or hold["hold_id"] not in shown.holds:
             return
-        if not found:
+        shown.holds.discard(hold["hold_id"])
+        if not shown.holds:
             del self._open[task_id]
         if self._is_agent:
             self.own.append({"type": "unsubscribe", "channels": [f"executions:{hold['execution_id']}"]})
@@ -195,7 +213,7 @@ class BridgeMessages:
     def _followed(self, request: Json) -> Json:
         """Follow what an agent has asked, from the state on that this answer shows."""
         task_id = request["request_id"]
-        self._open.setdefault(task_id, {})[request["hold_id"]] = ""
+        self._open.setdefault(task_id, Shown()).add(request["hold_id"])
         channel, cursor = f"executions:{request['execution_id']}", request["cursor"]
         self.own.append({"type": "subscribe", "channels": [channel], "cursor": cursor})
         return {"type": "published", "task_id": task_id, "status": WAITING}

@@ -1,14 +1,14 @@
 """One authenticated WebSocket: messages in, answers and pushes out, pipelined.
 
-Between a message and its command nothing here awaits, unless a row is not cached or a sensitive value must be
-sealed; so the commands of a socket are sent in the order in which its messages arrived.
+Between a message and its command nothing here awaits, unless a row is not cached, a sensitive value must be sealed or
+a question must be found by its id; so the commands of a socket are sent in the order in which its messages arrived.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +38,7 @@ from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.tracing import message_span
-from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, body_of, ref_of
+from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, Verb, body_of, ref_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.refusals import Refusal
@@ -50,7 +50,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """The state of a socket. It is a receiver of the hub."""
+    """The state of a socket. It is a receiver of the hub.
+
+    `own` are messages of its endpoint beside those of `placet.v1`: the endpoint itself writes them, so their fields
+    are not checked here.
+    """
 
     gate: Gate
     hub: Hub
@@ -58,6 +62,7 @@ class Session:
     limits: Limits
     metrics: Metrics
     out: OutgoingFrames
+    own: Mapping[str, Verb] = field(default_factory=dict)
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
@@ -84,7 +89,7 @@ class Session:
             if tracing.spans is None:
                 self._take(frame, ref)
             else:
-                with message_span(tracing.spans, frame, self.actor):
+                with message_span(tracing.spans, frame, self.actor, self.own):
                     self._take(frame, ref)
         except UnreadFrame as unread:
             self._refuse(unread.ref, unread)
@@ -148,6 +153,10 @@ class Session:
             self._refuse(ref, problem)
 
     def _dispatch(self, frame: Frame, ref: str | None) -> None:
+        said = frame.get("type")
+        if isinstance(said, str) and (own := self.own.get(said)) is not None:
+            self._ask(own(self.gate, self.claims, frame, ref), ref)
+            return
         kind = type_of_message(frame)
         check_fields(frame, kind)
         if (verb := VERBS.get(kind)) is not None:

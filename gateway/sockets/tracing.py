@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,13 @@ IDS = ("execution_id", "call_id", "hold_id")
 KINDS = frozenset(map(type_of, CLIENT_MESSAGES))
 
 
-def message_span(spans: Spans, frame: Mapping[str, Any], actor: Actor) -> AbstractContextManager[Span]:
-    """Return a span for a message, which continues the trace in its field `traceparent`."""
+def message_span(
+    spans: Spans, frame: Mapping[str, Any], actor: Actor, own: Container[str]
+) -> AbstractContextManager[Span]:
+    """Return a span for a message, which continues the trace in its field `traceparent`.
+
+    `own` are the types of messages that its endpoint has beside those of `placet.v1`.
+    """
     from opentelemetry.trace import SpanKind
 
     said, kind = frame.get(TRACEPARENT), frame.get("type")
@@ -32,5 +37,5 @@ def message_span(spans: Spans, frame: Mapping[str, Any], actor: Actor) -> Abstra
             facts[f"placet.{name}"] = value
     parent = said if isinstance(said, str) and is_traceparent(said) else ""
     # The name of an unknown message is its sender's own text.
-    name = f"ws {kind}" if isinstance(kind, str) and kind in KINDS else "ws message"
+    name = f"ws {kind}" if isinstance(kind, str) and (kind in KINDS or kind in own) else "ws message"
     return spans.work(name, SpanKind.SERVER, parent, facts)

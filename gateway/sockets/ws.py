@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import orjson
@@ -32,7 +33,7 @@ from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO
 from gateway.sockets.message_fields import check_fields
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.session import Session
-from gateway.sockets.verbs import frame_of
+from gateway.sockets.verbs import Verb, frame_of
 from gateway.strictjson import parse_object
 from schemas.refusals import Refusal
 
@@ -49,10 +50,11 @@ CLOSE_REASON_BYTES = 100
 FLOOD_REFUSALS_MAX = 1_000
 # The exceptions with which the parts of a socket normally end.
 ENDS = (asyncio.CancelledError, WebSocketDisconnect, Problem)
+NO_OTHERS: Mapping[str, Verb] = MappingProxyType({})
 
 
-async def endpoint(websocket: WebSocket) -> None:
-    """Serve one WebSocket."""
+async def endpoint(websocket: WebSocket, own: Mapping[str, Verb] = NO_OTHERS) -> None:
+    """Serve one WebSocket; `own` are the messages that an endpoint in front of this one has beside `placet.v1`."""
     gateway: Served = websocket.app.state.gateway
     if (problem := _unwelcome(websocket, gateway)) is not None:
         await websocket.send_denial_response(response(problem))
@@ -64,7 +66,7 @@ async def endpoint(websocket: WebSocket) -> None:
             authentication = await _authenticate(websocket, gateway)
             mark_request_authenticated(websocket.scope)
             with gateway.socket_limit.open(authentication.claims.actor):
-                await _serve(websocket, gateway, authentication)
+                await _serve(websocket, gateway, authentication, own)
         except Problem as refused:
             await _turn_away(websocket, refused)
         except Exception:
@@ -136,11 +138,13 @@ async def _close(websocket: WebSocket, problem: Problem) -> None:
     await websocket.close(code, reason)
 
 
-async def _serve(websocket: WebSocket, gateway: Served, authentication: Authentication) -> None:
+async def _serve(
+    websocket: WebSocket, gateway: Served, authentication: Authentication, own: Mapping[str, Verb]
+) -> None:
     """Read and write until one of them ends or the token is no longer valid."""
     limits, claims = gateway.settings.limits, authentication.claims
     out = OutgoingFrames(limits, owner_of(claims.actor), gateway.budget)
-    session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out)
+    session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out, own)
     session.send_authenticated()
     reading = asyncio.create_task(_read(websocket, session, gateway, authentication))
     writing = asyncio.create_task(_write(websocket, out, authentication))

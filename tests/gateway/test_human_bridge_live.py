@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from gateway.sockets.bridge import MESSAGE_MAX_BYTES
 from gateway.sockets.ws import FLOOD_REFUSALS_MAX
 from tests.gateway.conftest import Caller, Doors
+from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -34,9 +35,13 @@ class Bridge:
 
     async def next(self, kind: str, **fields: Any) -> dict[str, Any]:
         """The next message of a kind with these fields; others that come meanwhile are kept."""
+        return await self.next_of(kind, **fields)
+
+    async def next_of(self, *kinds: str, **fields: Any) -> dict[str, Any]:
+        """The next message of one of these kinds with these fields; others that come meanwhile are kept."""
 
         def fits(message: dict[str, Any]) -> bool:
-            return message["type"] == kind and all(message[name] == value for name, value in fields.items())
+            return message["type"] in kinds and all(message[name] == value for name, value in fields.items())
 
         async with asyncio.timeout(WITHIN_S):
             while not any(map(fits, self.kept)):
@@ -56,6 +61,16 @@ async def bridge_of(caller: Caller, first_message: bool = False) -> AsyncIterato
             await found.send(type="authenticate", token=caller.token)
         await found.next("authenticated")
         yield found
+
+
+def refused_decisions(person: Caller, execution_id: str) -> list[dict[str, Any]]:
+    """The refused decisions of an execution in the log, as soon as there is one."""
+
+    def found() -> list[dict[str, Any]]:
+        events = person.get(f"/v1/executions/{execution_id}/events?limit=200").json()["items"]
+        return [event["data"] for event in events if event["type"] == "DecisionRefused"]
+
+    return wait_for(found, bool)
 
 
 async def closed_with(connection: ClientConnection) -> int | None:
@@ -106,7 +121,76 @@ async def test_question_of_the_tool_is_published_also_to_who_comes_later(bot: Ca
         closed = await person.next("closed", task_id=task_id)
         assert (closed["status"], closed["feedback"]) == ("rejected", "ask the owner")
         await person.send(type="answer", task_id=task_id, response="late")
-        assert (await person.next("error", task_id=task_id))["code"] == "not_found"
+        assert (await person.next("error", task_id=task_id))["code"] == "already_decided"
+
+
+@pytest.mark.parametrize("names_hold", [False, True])
+@pytest.mark.parametrize("is_later", [False, True])
+async def test_answer_to_a_question_that_another_has_answered_is_refused_and_recorded(
+    doors: Doors, bot: Caller, anna: Caller, names_hold: bool, is_later: bool
+) -> None:
+    """To a person who was shown the question, and to one who came when it was closed."""
+    rob, task_id = doors.caller("rob", "reviewer"), fresh()
+    asked = bot.post("/v1/requests", {"request_id": task_id, "question": "Go on?"}).json()
+    word = {"request_id": task_id, "response": "yes"}
+    more = {"hold_id": asked["hold_id"]} if names_hold else {}
+    async with AsyncExitStack() as opened:
+        if not is_later:
+            person = await opened.enter_async_context(bridge_of(rob))
+            await person.next("publish", task_id=task_id)
+        answered = await asyncio.to_thread(anna.post, "/agent/hitl/respond", word)
+        assert answered.status_code == 200
+        if is_later:
+            person = await opened.enter_async_context(bridge_of(rob))
+        else:
+            await person.next("answer", task_id=task_id)
+        await person.send(type="answer", task_id=task_id, response="no", **more)
+        error = await person.next("error", task_id=task_id)
+    assert (error["code"], error["status"]) == ("already_decided", 409)
+    assert error["winning_decision_id"] == answered.json()["decision_id"]
+    told = await asyncio.to_thread(refused_decisions, anna, asked["execution_id"])
+    assert [(event["code"], event["by"]) for event in told] == [("already_decided", "rob")]
+
+
+async def test_agent_may_not_answer_its_own_question_that_it_asked_elsewhere(bot: Caller) -> None:
+    task_id = fresh()
+    hold_id = bot.post("/v1/requests", {"request_id": task_id, "question": "Go on?"}).json()["hold_id"]
+    async with bridge_of(bot) as agent:
+        for more in ({}, {"hold_id": hold_id}):
+            await agent.send(type="answer", task_id=task_id, response="yes", **more)
+            assert (await agent.next("error", task_id=task_id))["code"] == "not_authorised"
+
+
+async def test_answer_sent_again_is_the_same_answer(bot: Caller, anna: Caller) -> None:
+    task_id = fresh()
+    bot.post("/v1/requests", {"request_id": task_id, "question": "Go on?"})
+    for _ in range(2):
+        async with bridge_of(anna) as person:
+            await person.send(type="answer", task_id=task_id, response="yes")
+            await person.next("answered", task_id=task_id)
+    word = {"request_id": task_id, "response": "yes"}
+    assert (await asyncio.to_thread(anna.post, "/agent/hitl/respond", word)).status_code == 200
+
+
+async def test_answer_to_a_closed_question_is_never_that_to_another_agents(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    """Its own question was answered a moment ago; one of this task id that another agent has asked is still open."""
+    task_id = fresh()
+    rival = doors.caller("rival", "agent", agent="rival")
+    async with bridge_of(anna) as person:
+        for asker in (bot, rival):
+            body = {"request_id": task_id, "question": "Go on?"}
+            assert (await asyncio.to_thread(asker.post, "/v1/requests", body)).status_code == 201
+        shown = [(await person.next("publish", task_id=task_id))["hold_id"] for _ in range(2)]
+        await person.send(type="answer", task_id=task_id, response="yes", hold_id=shown[0])
+        await person.next("answer", task_id=task_id)
+        await person.send(type="answer", task_id=task_id, response="no")
+        assert (await person.next("error", task_id=task_id))["code"] == "id_reused"
+        await person.send(type="answer", task_id=task_id, response="no", hold_id=shown[0])
+        assert (await person.next("error", task_id=task_id))["code"] == "already_decided"
+        await person.send(type="answer", task_id=task_id, response="no", hold_id=shown[1])
+        assert (await person.next("answer", task_id=task_id))["response"] == "no"
 
 
 async def test_question_that_expires_is_closed(bot: Caller, anna: Caller) -> None:
@@ -154,6 +238,7 @@ async def test_what_a_client_may_not_do_is_refused(doors: Doors, bot: Caller, an
             ({"type": "publish", "prompt": "?", "x": 1}, "invalid"),
             ({"type": "publish", "prompt": "?", "task_id": "a/b"}, "invalid"),
             ({"type": "answer", "task_id": task_id}, "invalid"),
+            ({"type": "answer", "task_id": "a/b", "response": "yes"}, "invalid"),
             ({"type": "decision", "hold_id": "h"}, "invalid"),
             ({"type": "publish", "prompt": "x" * MESSAGE_MAX_BYTES}, "too_large"),
         ):
