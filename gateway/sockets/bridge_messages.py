@@ -185,17 +185,7 @@ class BridgeMessages:
             del self._open[task_id]
         if self._is_agent:
             self.own.append({"type": "unsubscribe", "channels": [f"executions:{hold['execution_id']}"]})
-        decision = hold["decision"] or {}
-        status = unanswered_status(hold["status"], decision.get("decision"))
-        if status is None:
-            yield {"type": "answer", "task_id": task_id, "response": hold["response"]}
-        else:
-            yield {
-                "type": "closed",
-                "task_id": task_id,
-                "status": status,
-                "feedback": decision.get("feedback"),
-            }
+        yield _ended({**hold, **(hold["decision"] or {"decision": None, "feedback": None})})
 
     def _replied(self, reply: Json) -> Iterator[Json]:
         sent = self._sent.pop(reply["ref"] or "", None)
@@ -206,22 +196,34 @@ class BridgeMessages:
         if reply["status"] >= 400:
             yield _error(body, sent.task_id)
         elif sent.kind == "publish":
-            yield self._followed(body)
+            yield from self._followed(body)
         else:
             yield {"type": "answered", "task_id": sent.task_id}
 
-    def _followed(self, request: Json) -> Json:
+    def _followed(self, request: Json) -> Iterator[Json]:
         """Follow what an agent has asked, from the state on that this answer shows."""
         task_id = request["request_id"]
+        yield {"type": "published", "task_id": task_id, "status": WAITING}
+        if request["status"] != "open":
+            # Asked before, and answered since: nothing more would come.
+            yield _ended(request)
+            return
         self._open.setdefault(task_id, Shown()).add(request["hold_id"])
         channel, cursor = f"executions:{request['execution_id']}", request["cursor"]
         self.own.append({"type": "subscribe", "channels": [channel], "cursor": cursor})
-        return {"type": "published", "task_id": task_id, "status": WAITING}
 
 
 def _request(publish: Publish) -> Json:
     named = {} if publish.task_id is None else {"request_id": publish.task_id}
     return {"type": "request", "body": {**question_of(publish.prompt), **named}}
+
+
+def _ended(request: Json) -> Json:
+    """The message about a closed question: its answer, or how it ended without one."""
+    task_id, status = request["request_id"], unanswered_status(request["status"], request["decision"])
+    if status is None:
+        return {"type": "answer", "task_id": task_id, "response": request["response"]}
+    return {"type": "closed", "task_id": task_id, "status": status, "feedback": request["feedback"]}
 
 
 def _error(problem: Mapping[str, Any], task_id: str | None) -> Json:

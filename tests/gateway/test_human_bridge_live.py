@@ -161,6 +161,30 @@ async def test_agent_may_not_answer_its_own_question_that_it_asked_elsewhere(bot
             assert (await agent.next("error", task_id=task_id))["code"] == "not_authorised"
 
 
+@pytest.mark.parametrize("is_rejected", [False, True])
+async def test_agent_that_publishes_a_closed_question_again_is_told_how_it_ended(
+    bot: Caller, anna: Caller, is_rejected: bool
+) -> None:
+    task_id = fresh()
+    word: dict[str, Any] = (
+        {"response": None, "feedback": "ask the owner"} if is_rejected else {"response": "yes"}
+    )
+    async with bridge_of(bot) as agent:
+        await agent.send(type="publish", task_id=task_id, prompt="Go on?")
+        await agent.next("published", task_id=task_id)
+    answered = await asyncio.to_thread(anna.post, "/agent/hitl/respond", {"request_id": task_id, **word})
+    assert answered.status_code == 200, answered.text
+    async with bridge_of(bot) as agent:
+        await agent.send(type="publish", task_id=task_id, prompt="Go on?")
+        await agent.next("published", task_id=task_id)
+        told = await agent.next_of("answer", "closed", task_id=task_id)
+    assert told == (
+        {"type": "closed", "task_id": task_id, "status": "rejected", "feedback": "ask the owner"}
+        if is_rejected
+        else {"type": "answer", "task_id": task_id, "response": "yes"}
+    )
+
+
 async def test_answer_sent_again_is_the_same_answer(bot: Caller, anna: Caller) -> None:
     task_id = fresh()
     bot.post("/v1/requests", {"request_id": task_id, "question": "Go on?"})

@@ -29,8 +29,19 @@ pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
 ACCEPTED = ""
 # The refusals of the decider, each of which is in the log; the others are the gateway's.
-RECORDED = {"already_decided", "expired", "execution_closed", "invalid", "unknown_option", "forbidden_role"}
+RECORDED = {
+    "already_decided",
+    "expired",
+    "execution_closed",
+    "invalid",
+    "unknown_option",
+    "forbidden_role",
+    "own_request",
+}
 YES, NO = "yes", "no"
+
+
+People = Mapping[str, Caller]
 
 
 class Question(NamedTuple):
@@ -138,40 +149,45 @@ def asked(asker: Caller, task_id: str | None = None, **more: Any) -> Question:
     return Question(found["request_id"], found["hold_id"], found["execution_id"])
 
 
-def closed(bot: Caller, rita: Caller, **word: Any) -> Question:
-    found = asked(bot)
-    answer = rita.post(f"/v1/holds/{found.hold_id}/decision", {"decision": "respond", "value": YES, **word})
+def closed(people: People) -> Question:
+    found = asked(people["bot"])
+    word = {"decision": "respond", "value": YES}
+    answer = people["rita"].post(f"/v1/holds/{found.hold_id}/decision", word)
     assert answer.status_code == 200, answer.text
     return found
 
 
-def expired(bot: Caller, rita: Caller) -> Question:
-    found = asked(bot, timeout_seconds=0.2)
-    answer = bot.get(f"/v1/requests/{found.task_id}?wait=20")
+def expired(people: People) -> Question:
+    found = asked(people["bot"], timeout_seconds=0.2)
+    answer = people["bot"].get(f"/v1/requests/{found.task_id}?wait=20")
     assert answer.json()["status"] == "expired", answer.text
     return found
 
 
-def cancelled(bot: Caller, rita: Caller) -> Question:
-    found = asked(bot)
-    assert bot.post(f"/v1/executions/{found.execution_id}/cancel", {}).status_code == 200
+def cancelled(people: People) -> Question:
+    found = asked(people["bot"])
+    assert people["bot"].post(f"/v1/executions/{found.execution_id}/cancel", {}).status_code == 200
     return found
 
 
-def with_options(bot: Caller, rita: Caller) -> Question:
-    return asked(bot, kind="decision", options=["a", "b"])
+def with_options(people: People) -> Question:
+    return asked(people["bot"], kind="decision", options=["a", "b"])
 
 
-def variables(bot: Caller, rita: Caller) -> Question:
-    return asked(bot, kind="env_var", fields=["KEY"])
+def variables(people: People) -> Question:
+    return asked(people["bot"], kind="env_var", fields=["KEY"])
 
 
-def unknown(bot: Caller, rita: Caller) -> Question:
+def unknown(people: People) -> Question:
     return Question(fresh(), fresh(), fresh())
 
 
-def open_question(bot: Caller, rita: Caller) -> Question:
-    return asked(bot)
+def own_permission(people: People) -> Question:
+    return asked(people["olga"], kind="permission", agent="billing")
+
+
+def open_question(people: People) -> Question:
+    return asked(people["bot"])
 
 
 def check_recorded(person: Caller, question: Question) -> None:
@@ -182,17 +198,20 @@ def check_recorded(person: Caller, question: Question) -> None:
     assert told.count("DecisionRefused") == 1
 
 
+Ask = Callable[[People], Question]
+
+
 class Case(NamedTuple):
     """An answer that somebody gives to a question.
 
     Attributes:
-        ask: makes the question; given the agent that asks, and a person who may close it.
+        ask: makes the question.
         who: answers it.
         by_task: the code where the task is named.
         by_hold: the code where the hold is named.
     """
 
-    ask: Callable[[Caller, Caller], Question]
+    ask: Ask
     who: str
     by_task: str
     by_hold: str
@@ -209,6 +228,7 @@ CASES = {
     "nothing said": Case(open_question, "rob", "invalid", "invalid", " "),
     "no option": Case(with_options, "rob", "unknown_option", "unknown_option", "c"),
     "a text for variables": Case(variables, "rob", "invalid_arguments", "invalid_arguments"),
+    "one's own permission": Case(own_permission, "olga", "own_request", "own_request", response="true"),
     "without the role": Case(open_question, "ada", "forbidden_role", "forbidden_role"),
     "without a sight of it": Case(open_question, "theo", "not_found", "forbidden_role"),
     "its own": Case(open_question, "bot", "not_authorised", "not_authorised"),
@@ -224,11 +244,12 @@ CASES = {
 
 
 @pytest.fixture
-def people(doors: Doors, bot: Caller) -> dict[str, Caller]:
+def people(doors: Doors, bot: Caller) -> People:
     return {
         "bot": bot,
         "rob": doors.caller("rob", "reviewer"),
         "rita": doors.caller("rita", "reviewer"),
+        "olga": doors.caller("olga", "operator", "reviewer"),
         "ada": doors.caller("ada", "analyst"),
         "theo": doors.caller("theo", "treasurer"),
         "mailer": doors.caller("mailer", "agent", agent="mailer"),
@@ -239,22 +260,20 @@ def people(doors: Doors, bot: Caller) -> dict[str, Caller]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_answer_is_taken_or_refused_alike_by_every_door(
-    doors: Doors, people: dict[str, Caller], case: Case
+    doors: Doors, people: People, case: Case
 ) -> None:
     gate, rita = Gate(doors, people[case.who]), people["rita"]
     found, expected = {}, {}
     for named, code in ((BY_TASK, case.by_task), (BY_HOLD, case.by_hold)):
         for name, answer in named.items():
-            question = case.ask(people["bot"], rita)
+            question = case.ask(people)
             found[name], expected[name] = await answer(gate, question, case.response), code
             if found[name] in RECORDED:
                 await asyncio.to_thread(check_recorded, rita, question)
     assert found == expected
 
 
-async def test_id_that_two_agents_chose_is_answered_by_the_hold_alone(
-    doors: Doors, people: dict[str, Caller]
-) -> None:
+async def test_id_that_two_agents_chose_is_answered_by_the_hold_alone(doors: Doors, people: People) -> None:
     gate, codes = Gate(doors, people["rob"]), {}
     for name, answer in {**BY_TASK, **BY_HOLD}.items():
         mine = asked(people["bot"])
@@ -263,9 +282,7 @@ async def test_id_that_two_agents_chose_is_answered_by_the_hold_alone(
     assert codes == {**dict.fromkeys(BY_TASK, "id_reused"), **dict.fromkeys(BY_HOLD, ACCEPTED)}
 
 
-async def test_hold_of_another_task_is_not_found_where_both_are_named(
-    doors: Doors, people: dict[str, Caller]
-) -> None:
+async def test_hold_of_another_task_is_not_found_where_both_are_named(doors: Doors, people: People) -> None:
     gate, question = Gate(doors, people["rob"]), asked(people["bot"])
     for task_id in (fresh(), asked(people["bot"]).task_id):
         wrong = question._replace(task_id=task_id)
@@ -322,7 +339,7 @@ ASKING = (request, run_tool, request_on_socket, publish, run_by_grpc)
     ids=["empty", "blank", "the longest", "the longest in emoji", "longer", "longer in emoji", "a person's"],
 )
 async def test_question_is_asked_or_refused_alike_by_every_door(
-    doors: Doors, people: dict[str, Caller], who: str, prompt: str, code: str
+    doors: Doors, people: People, who: str, prompt: str, code: str
 ) -> None:
     gate = Gate(doors, people[who])
     found = {ask.__name__: await ask(gate, prompt) for ask in ASKING}
@@ -345,9 +362,9 @@ async def test_question_is_asked_or_refused_alike_by_every_door(
     ],
 )
 async def test_task_that_the_caller_does_not_see_is_not_found_by_every_door(
-    doors: Doors, people: dict[str, Caller], case: Callable[[Caller, Caller], Question], who: str
+    doors: Doors, people: People, case: Ask, who: str
 ) -> None:
-    gate, task_id = Gate(doors, people[who]), case(people["bot"], people["rita"]).task_id
+    gate, task_id = Gate(doors, people[who]), case(people).task_id
     get = pb.GetHumanInputRequest(task_id=task_id)
     found = {
         "requests": code_of(gate.caller.get(f"/v1/requests/{task_id}")),
