@@ -71,7 +71,7 @@ def _requesters(live: Live, row: HoldRow, people: TenantPeople) -> frozenset[str
     key = execution_key(row["tenant"], row["project"], row["execution_id"])
     execution = live.cache.executions.get(key) or {}
     call: CallRow | None = live.cache.calls.get((key, row["call_id"])) if row["call_id"] else None
-    said = {row["requester"]}
+    said = {row["requester"], *(json_value(row["senders"]) or ())}
     if call is not None:
         said |= {call["proposed_by"], *(edit["by"] for edit in json_value(call["edits"]) or ())}
     behind = people_behind(

@@ -40,6 +40,9 @@ EDITS_MAX = 100
 # A conversation's messages that wait for an answer, and all of them: the state keeps a little of each.
 TURNS_OPEN_MAX = 20
 TURNS_MAX = 10_000
+# The subjects who can send messages in one conversation: a grant must be of another person than all of them, so none
+# is ever forgotten.
+SENDERS_MAX = 100
 REPLIES_MAX = 1_000
 # An attempt is taken to work on a turn for this long without a sign of life, in milliseconds; a turn whose attempts
 # are lost so often in a row is given up.

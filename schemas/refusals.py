@@ -69,7 +69,7 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     Refusal.OWN_REQUEST: Meaning(
         403,
         "The hold asks for somebody other than its requesters, and the caller is one of them: the person who started "
-        "the run, the agent's owner, or the author of the edit.",
+        "the run or had sent it a message by then, the agent's owner, or the author of the edit.",
         "Another person must decide.",
     ),
     Refusal.FORBIDDEN_ROLE: Meaning(

@@ -120,6 +120,7 @@ def _conversations() -> Iterable[tuple[str, str]]:
     yield "a message, a reply, an error", f"at most {limits.TEXT_MAX_CHARS:,} characters"
     yield "messages of a conversation that wait for their answer", f"{limits.TURNS_OPEN_MAX}"
     yield "messages of a conversation", f"{limits.TURNS_MAX:,}"
+    yield "subjects who send messages in a conversation", f"{limits.SENDERS_MAX}"
     yield "replies in one turn", f"{limits.REPLIES_MAX:,}"
     yield "a worker's lease without a sign of life", f"{limits.TURN_LEASE_MS // 1000} s"
     yield "lost workers in a row after which a turn has failed", f"{limits.TURN_LAPSES_MAX}"

@@ -101,7 +101,7 @@ class Folding:
             fact.turn = self.turns[turn_id] = turn_resource(self._turn(turn_id), event, execution=execution)
         if call_id:
             fact.call_before = call
-            fact.call = self.calls[call_id] = call_resource(call, event)
+            fact.call = self.calls[call_id] = call_resource(call, event, execution=execution)
         if hold_id:
             fact.hold = self.holds[hold_id] = hold_resource(hold, event, call=call, execution=execution)
             if fact.hold is not None:

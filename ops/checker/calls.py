@@ -6,15 +6,15 @@ It is a table of what is permitted, not a fold to decide by, and it shares nothi
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import rfc8785
 
-from ops.checker.agreed import Asked, who_may_no_more
+from ops.checker.agreed import who_may_no_more
 from ops.checker.facts import Fact
+from ops.checker.hold_seen import HoldSeen
 from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
 from ops.checker.scratch import Part, Scratch, Shelf, short
@@ -65,69 +65,8 @@ class CallSeen:
     allowed_by: str = ""
     # The hold by which a person released it, empty where nobody did.
     released_by_hold: str = ""
-
-
-class Voter(NamedTuple):
-    """A word as it was given: the account, its roles, whose it was, and how often the hold had been handed on.
-
-    `asked` is what it wants to be remembered: scope and JSON.
-    """
-
-    by: str
-    roles: frozenset[str]
-    person: str
-    handed: int
-    asked: Asked = ("once", "")
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """What is compared of a HoldOpened."""
-
-    call_id: str
-    revision: int
-    digest: str
-    cause: str
-    requester: str
-    exclude_requester: bool
-    reviewers: tuple[str, ...]
-    excluded: tuple[str, ...]
-    quorum: int
-    requirements: str | None
-    remind_at_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """A hold handed on by one account, with its roles and its principal's name then, to whom it named."""
-
-    by: str
-    to: str
-    roles: frozenset[str]
-    person: str
-
-
-@dataclass(slots=True)
-class HoldSeen:
-    """What the log says of one hold so far. `handed` is who handed it to whom, in order."""
-
-    opened: Opened
-    deadline_at_ms: int | None
-    state: str = "open"
-    roles: tuple[str, ...] = ()
-    handed: list[Handed] = field(default_factory=list)
-    escalated: bool = False
-    reminded: bool = False
-    voters: list[Voter] = field(default_factory=list)
-
-    def narrow(self, asked: Mapping[str, Any]) -> None:
-        """Take what an edit asked for that its editor's word released: the release rests on that."""
-        kept = ("reviewers", "excluded", "quorum", "exclude_requester")
-        requirements = json.dumps(asked["requirements"]) if asked["requirements"] else None
-        self.roles = tuple(asked["roles"])
-        self.opened = replace(
-            self.opened, requirements=requirements, **{name: _frozen(asked[name]) for name in kept}
-        )
+    # How many of those who write in the conversation had done so when it was proposed first.
+    senders: int = 0
 
 
 @dataclass(slots=True)
@@ -151,6 +90,8 @@ class RunFacts:
     active_at_ms: int = 0
     # The turns that have not ended, in the order of their messages.
     open_turns: list[str] = field(default_factory=list)
+    # Who has sent a message, each once.
+    senders: list[str] = field(default_factory=list)
     # The hold for which one of them waits, and the command that ended it: that command resumes the turn as well.
     waits_for: str = ""
     resumed_by: str = ""
@@ -226,6 +167,8 @@ class RunSeen:
         tool = self.published.tool(self.tenant, self.project, body.tool, self.adopted_through)
         if body.tool_version != tool.version:
             self._say("I1", fact, "proposed with a tool version other than the one in force", body.tool)
+        if not call.revision:
+            call.senders = len(self.facts.senders)
         call.state, call.revision, call.digest = "proposed", body.revision, body.digest
         call.arguments_sha, call.agent = short(body.arguments), body.agent
         call.tool, call.tool_version = body.tool, body.tool_version
@@ -345,10 +288,6 @@ class RunSeen:
                 fact.body.by,
             )
         call.state = _ENDS[fact.type]
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def digest_of(tenant: str, proposed: Any) -> str:

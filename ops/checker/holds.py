@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ops.checker.agreed import REVIEWERS, disagreement
-from ops.checker.calls import CallSeen, Handed, HoldSeen, Opened, RunSeen, Voter
+from ops.checker.calls import CallSeen, RunSeen
 from ops.checker.facts import Fact
+from ops.checker.hold_seen import Handed, HoldSeen, Opened, Voter
 from ops.checker.people import PeopleAt
 from ops.checker.turns import hold_ended
 from schemas.canonical import parse_strict
@@ -34,7 +35,9 @@ def _opened(run: RunSeen, fact: Fact) -> None:
     if body.hold_id in run.holds:
         run.say("I4", fact, "a hold's id was used twice", body.hold_id)
     opened = Opened(**{name: getattr(body, name) for name in Opened.__dataclass_fields__})
-    run.holds[body.hold_id] = HoldSeen(opened, body.deadline_at_ms, roles=body.roles)
+    run.holds[body.hold_id] = HoldSeen(
+        opened, body.deadline_at_ms, roles=body.roles, senders=len(run.facts.senders)
+    )
     if not body.call_id:
         return
     call = run.calls.get(body.call_id)
@@ -220,9 +223,11 @@ def _is_any_barred(hands: list[Handed], barred: set[str], people: PeopleAt) -> b
 
 
 def _requesters(run: RunSeen, hold: HoldSeen, people: PeopleAt) -> set[str]:
+    """Whose own request a hold is about: also everybody who wrote to the agent before it asked."""
     call = run.calls.get(hold.opened.call_id)
     accounts = {
         hold.opened.requester,
+        *run.facts.senders[: call.senders if call else hold.senders],
         run.facts.started_by,
         run.facts.user,
         *(call.proposers if call else ()),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ops.checker.calls import CallSeen, HoldSeen, RunSeen
+from ops.checker.calls import CallSeen, RunSeen
+from ops.checker.hold_seen import HoldSeen
 from ops.checker.partition import CLOSED
 from ops.checker.turn_seen import TurnSeen
 from ops.checker.violations import Violation

@@ -52,6 +52,8 @@ def hold_ended(run: RunSeen, fact: Fact) -> None:
 def _sent(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
     turn.state = "waiting"
     run.facts.open_turns.append(fact.body.turn_id)
+    if fact.body.by not in run.facts.senders:
+        run.facts.senders.append(fact.body.by)
 
 
 def _claimed(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:

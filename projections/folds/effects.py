@@ -64,7 +64,7 @@ class Effect(Generic[B]):
     of: type[B]
     starts: Callable[[B, Event], ExecutionRow] | None = None
     execution: Callable[[ExecutionRow, B, HoldRow | None], None] | None = None
-    proposes: Callable[[B, Event], CallRow] | None = None
+    proposes: Callable[[B, Event, Before], CallRow] | None = None
     call: Callable[[CallRow, B, Event], None] | None = None
     opens: Callable[[HoldRow | None, B, Event, Before], HoldRow] | None = None
     hold: Callable[[HoldRow, B, Event], None] | None = None

@@ -71,7 +71,7 @@ def fold_event(event: Event, rows: Rows) -> Folded:
     turn = rows.turn(key, turn_id) if turn_id and not isinstance(event.body, MessageSent) else None
     turn_after = turn_resource(turn, event, execution=execution) if turn_id else None
     execution_after = execution_resource(execution, event, hold=hold)
-    call_after = call_resource(call, event) if call_id else None
+    call_after = call_resource(call, event, execution=execution) if call_id else None
     hold_after = hold_resource(hold, event, call=call, execution=execution) if hold_id else None
     return Folded(
         None if execution_after is execution else execution_after,

@@ -8,7 +8,8 @@ LAYOUT_STATEMENT = "CREATE TABLE IF NOT EXISTS placet_layout (layout TEXT PRIMAR
 # Increased when the folds make other rows from the same events: an older view would differ from its log for ever.
 # 2: a call that is denied has no grant. 3: an adoption has the time at which it was written.
 # 4: every hold that time ended has timed out, and only an existing default answers.
-ROWS_VERSION = 4
+# 5: holds, calls and executions have the senders of messages.
+ROWS_VERSION = 5
 
 
 def layout_of(dialect: Dialect) -> str:

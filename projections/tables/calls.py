@@ -27,6 +27,7 @@ from projections.tables.common import (
     RiskRequired,
     RiskScore,
     Rules,
+    SendersBefore,
     Tenant,
     Tool,
     ToolVersion,
@@ -54,6 +55,7 @@ class CallRow(TypedDict):
     claims: Annotated[Json, "JSON of the hints that the agent gave about its tool."]
     reason: Annotated[str, "The agent's reason for the call."]
     proposed_by: Annotated[str, "Who proposed this revision."]
+    senders: SendersBefore | None
     status: Annotated[
         str,
         "proposed, held, released, denied, cancelled, expired, revoked, consumed, "

@@ -57,6 +57,12 @@ CommandDigest = Annotated[str, "Digest of the command's body."]
 Topic = Annotated[str, "The topic of the log."]
 Detail = Annotated[str, "Details of the reason."]
 Code = Annotated[str, "Code of the refusal (docs/refusals.md); null if nothing was refused."]
+Senders = Annotated[Json, "JSON list of the subjects who have sent it a message; null if nobody has."]
+SendersBefore = Annotated[
+    Json,
+    "JSON list of the subjects who had sent the run a message before this was asked; null if nobody had. With "
+    "exclude_requester none of them can decide.",
+]
 OpenedAt = Annotated[Moment, "When the hold opened."]
 Question = Annotated[str, "What the person is asked."]
 Options = Annotated[Json, "JSON list of the answers to choose from."]

@@ -11,6 +11,7 @@ from projections.tables.common import (
     ExecutionId,
     LogPartition,
     Project,
+    Senders,
     Tenant,
     UpdatedAt,
 )
@@ -26,6 +27,7 @@ class ExecutionRow(TypedDict):
     user_id: Annotated[str, "The user on whose behalf it runs."]
     workspace: Annotated[str, "The workspace, as the agent named it."]
     request: Annotated[str, "The request that the run was started for."]
+    senders: Senders | None
     context: Context
     state: Annotated[
         str,

@@ -35,6 +35,7 @@ from projections.tables.common import (
     RiskRequired,
     RiskScore,
     Rules,
+    SendersBefore,
     Tenant,
     TimedOut,
     Tool,
@@ -83,6 +84,7 @@ class HoldRow(TypedDict):
     decision_type: DecisionType
     asks: Asks | None
     requester: Annotated[str, "The subject that asked for the decision."]
+    senders: SendersBefore | None
     roles: Annotated[Json, "JSON list of the roles that can decide."]
     reviewers: Annotated[Json, "JSON list of those who can decide, by name."]
     excluded: Annotated[Json, "JSON list of the subjects that cannot decide."]

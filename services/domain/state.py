@@ -58,8 +58,9 @@ class Call(Struct, frozen=True, kw_only=True):
     in place of a person. `consumed_by` is the subject whose attempt runs the call; `lease_until_ms` is the time until
     which the attempt is taken to be running, 0 if only the run deadline counts. `spent` are the attempts that had the
     call before the current one, or before the newest release: none of them can have it again. `handed_on` are the
-    holds of the call that were delegated. The texts of a call that has ended are empty; `result_digest` names the
-    reported result.
+    holds of the call that were delegated. The first `senders` of the conversation had sent a message when the agent
+    proposed the call: it is their request too. The texts of a call that has ended are empty; `result_digest` names
+    the reported result.
     """
 
     call_id: str
@@ -94,6 +95,7 @@ class Call(Struct, frozen=True, kw_only=True):
     result_digest: str = ""
     spent: tuple[str, ...] = ()
     handed_on: tuple[str, ...] = ()
+    senders: int = 0
 
 
 class Vote(Struct, frozen=True):
@@ -114,7 +116,8 @@ class Vote(Struct, frozen=True):
 class Hold(Struct, frozen=True, kw_only=True):
     """One pause for a person. `decision_id` is the decision that ended it.
 
-    `must_read` says that an approval or edit must name the digest of the hold's view.
+    `must_read` says that an approval or edit must name the digest of the hold's view. `senders` is as in `Call`, for
+    a request; 0 if the hold is a call's.
     """
 
     hold_id: str
@@ -151,6 +154,7 @@ class Hold(Struct, frozen=True, kw_only=True):
     delegations: tuple[Delegation, ...] = ()
     votes: tuple[Vote, ...] = ()
     decision_id: str = ""
+    senders: int = 0
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -191,6 +195,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     calls that were proposed during a pause and wait for their verdict, `reserving` those that wait for a use of a
     standing rule. `memory` are the decisions that the run remembers, as JSON (`schemas.standing_rule`). `open_turns`
     are the turns of a conversation that have not ended, in the order of their messages: the first one is worked on.
+    `senders` are the subjects who have sent a message, each once, in the order of their first ones.
     `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never.
     """
 
@@ -218,6 +223,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     reserving: tuple[str, ...] = ()
     turns: Map[str, Turn] = Map()
     open_turns: tuple[str, ...] = ()
+    senders: tuple[str, ...] = ()
     idle_ms: int | None = None
 
     @property

@@ -92,7 +92,9 @@ class Reviewer:
             # A question takes nothing but its answer.
             kind = "respond"
         edited = canonical({"amount": self.rng.randint(1, 99)}) if kind == "edit" else None
-        value = '"so be it"' if kind == "respond" else None
+        value = None
+        if kind == "respond":
+            value = "true" if hold.request_id and hold.kind == "permission" else '"so be it"'
         scope, remember = ("once", None)
         fits = any(name in hold.question for name in REMEMBERED)
         if kind == "approve" and self.rng.random() < (0.8 if fits else 0.05):

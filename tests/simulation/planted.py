@@ -357,5 +357,6 @@ BUGS = {
         PlantedBug(planted_turns.post_a_reply_under_any_number, ("I6",), 2),
         PlantedBug(planted_turns.never_end_a_lease, ("I5", "I12"), 2),
         PlantedBug(planted_turns.leave_turns_open_at_the_end, ("I4",), 11),
+        PlantedBug(planted_turns.let_senders_grant_what_they_asked_for, ("I10",), 5),
     )
 }

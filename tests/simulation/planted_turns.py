@@ -8,6 +8,7 @@ import pytest
 
 from schemas.conversation_commands import YieldTurn
 from schemas.refusals import Refusal
+from services.domain.authority import authority
 from services.domain.execution import execution, folding, steering, turns
 
 Patch = pytest.MonkeyPatch
@@ -69,6 +70,11 @@ def never_end_a_lease(patch: Patch) -> None:
 
 def leave_turns_open_at_the_end(patch: Patch) -> None:
     patch.setattr(steering, "ended_turns", lambda state, reason: [])
+
+
+def let_senders_grant_what_they_asked_for(patch: Patch) -> None:
+    """Forget who wrote to the agent when it is told whose request a call is."""
+    patch.setattr(authority, "senders_before", lambda state, asked: ())
 
 
 def _claim_in_spite_of(patch: Patch, reason: str) -> None:

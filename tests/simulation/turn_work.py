@@ -22,6 +22,8 @@ from tests.simulation.turns_seen import ConversationSeen, TurnSeen
 # Calls that people who are slow let wait for less time than a world has to come to its rest.
 TOOLS = ("read_file", "send_money", "move_stock", "halt_plant", "retry_mail", UNPUBLISHED)
 QUESTION_MS = 15_000
+# A permission is granted by nobody who wrote to the agent before it was asked.
+KINDS: tuple[k.RequestKind, ...] = ("clarification", "permission")
 # With leases as short as a world's: one renewal that is early, some that are due, and some that come too late.
 RENEWS_AFTER_S = (0.5, 7.0, 7.0, 11.5)
 OVERSLEEPS_S = (11.0, 20.0)
@@ -156,8 +158,9 @@ class Attempt:
     async def _question(self) -> bool:
         """Ask what a later attempt asks in the same words, and wait for the answer without a worker."""
         request_id = f"{self.turn_id}.question"
+        kind = KINDS[sum(self.turn_id.encode()) % len(KINDS)]
         body = k.RequestHumanInput(
-            request_id=request_id, kind="clarification", question="which one?", timeout_ms=QUESTION_MS
+            request_id=request_id, kind=kind, question="which one?", timeout_ms=QUESTION_MS
         )
         await self.ask(body)
         return await self._wait_for(request_id)

@@ -54,7 +54,7 @@ def _forget_verdict(row: CallRow) -> None:
     )
 
 
-def _propose_first(body: c.ToolCallProposed, event: Event) -> CallRow:
+def _propose_first(body: c.ToolCallProposed, event: Event, before: Before) -> CallRow:
     return {
         **owner_of(event),
         "call_id": body.call_id,
@@ -68,6 +68,7 @@ def _propose_first(body: c.ToolCallProposed, event: Event) -> CallRow:
         "claims": body.claims,
         "reason": body.reason,
         "proposed_by": body.by,
+        "senders": None if before.execution is None else before.execution["senders"],
         "status": "proposed",
         "proposed_arguments": None,
         "approved_arguments": None,

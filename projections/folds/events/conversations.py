@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from projections.folds.effects import Before, Effect, New, new
-from projections.folds.rows import owner_of
+from projections.folds.rows import json_text, json_value, owner_of
 from projections.tables.conversations import MESSAGES, MessageRow, TurnRow
+from projections.tables.executions import ExecutionRow
+from projections.tables.holds import HoldRow
 from schemas.events import conversations as v
 from schemas.record import Event
 
@@ -56,6 +58,12 @@ def _message(body: v.MessageSent | v.ReplyPosted, event: Event, before: Before) 
     return [new(MESSAGES, message_row(event))]
 
 
+def _note_sender(row: ExecutionRow, body: v.MessageSent, hold: HoldRow | None) -> None:
+    senders = json_value(row["senders"]) or []
+    if body.by not in senders:
+        row["senders"] = json_text([*senders, body.by])
+
+
 def _claim(row: TurnRow, body: v.TurnClaimed, event: Event) -> None:
     row.update(
         {
@@ -99,7 +107,7 @@ def _end(row: TurnRow, body: v.TurnEnded, event: Event) -> None:
 
 
 EFFECTS = (
-    Effect(v.MessageSent, opens_turn=_open, rows=_message),
+    Effect(v.MessageSent, execution=_note_sender, opens_turn=_open, rows=_message),
     Effect(v.TurnClaimed, turn=_claim),
     Effect(v.TurnRenewed, turn=_renew),
     Effect(v.ReplyPosted, turn=_count, rows=_message),

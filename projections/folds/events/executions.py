@@ -16,6 +16,7 @@ def _start(body: x.ExecutionStarted, event: Event) -> ExecutionRow:
         "user_id": body.user,
         "workspace": body.workspace,
         "request": body.request,
+        "senders": None,
         "context": body.context,
         "state": "running",
         "lifecycle": "running",

@@ -60,6 +60,7 @@ def _blank(event: Event, hold_id: str, execution: ExecutionRow | None) -> HoldRo
         "decision_type": "",
         "asks": None,
         "requester": "",
+        "senders": None,
         "roles": "[]",
         "reviewers": "[]",
         "excluded": "[]",
@@ -106,6 +107,7 @@ def _request(previous: HoldRow | None, body: h.HumanInputRequested, event: Event
             "decision_type": body.decision_type,
             "asks": h.asks_of(body),
             "requester": body.by,
+            "senders": None if before.execution is None else before.execution["senders"],
         }
     )
     return row
@@ -159,6 +161,7 @@ def _copy_call(row: HoldRow, call: CallRow) -> None:
             "tool_version": call["tool_version"],
             "arguments": call["arguments"],
             "reason": call["reason"],
+            "senders": call["senders"],
             "effect": call["effect"],
             "rules": call["rules"],
             "policy_version": call["policy_version"],

@@ -50,12 +50,23 @@ def requesters_of(state: Execution, hold: Hold, call: Call | None, people: Tenan
     """The people whose own request this hold is about.
 
     They are the hold's opener, the call's editors, and the people for whom the agent acts: the one who started the
-    run, the run's user, and the principals who list the agent as theirs.
+    run, the run's user, the principals who list the agent as theirs, and all who had sent it a message before it
+    asked.
     """
-    behind = people.names_of((hold.requester,)) | people_behind(state, people)
+    sent = senders_before(state, hold if call is None else call)
+    behind = people.names_of((hold.requester, *sent)) | people_behind(state, people)
     return (
         behind if call is None else behind | people.names_of(call.requesters) | edited_by(state, call, people)
     )
+
+
+def senders_before(state: Execution, asked: Call | Hold) -> tuple[str, ...]:
+    """The subjects who had sent a message in the conversation before the agent proposed a call or asked a question.
+
+    All of them, not only the sender of the message that the agent was answering: an agent acts on the whole
+    conversation. What is sent later changes nothing.
+    """
+    return state.senders[: asked.senders]
 
 
 def people_behind(state: Execution, people: TenantPeople) -> frozenset[str]:

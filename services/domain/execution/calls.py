@@ -56,7 +56,7 @@ def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Event
     )
     if state.lifecycle == "paused":
         return [proposed]
-    call = call_of(proposed)
+    call = call_of(state, proposed)
     judged = judged_events(state, call, ctx)
     return [proposed, *judged, *_consumed_at_once(call, judged[-1], command.attempt_id, ctx)]
 
@@ -69,10 +69,15 @@ def _consumed_at_once(call: Call, outcome: Message, attempt_id: str | None, ctx:
     return [_consumption(call, attempt_id, ctx)]
 
 
-def call_of(event: c.ToolCallProposed) -> Call:
+def call_of(state: Execution, event: c.ToolCallProposed) -> Call:
     """The call of a first proposal, before it is recorded."""
     fields = {name: value for name, value in event.__dict__.items() if name != "by"}
-    return Call(**fields, requesters=(event.by,), proposal_digest=proposal_digest(event))
+    return Call(
+        **fields,
+        requesters=(event.by,),
+        proposal_digest=proposal_digest(event),
+        senders=len(state.senders),
+    )
 
 
 def consume(state: Execution, command: k.ConsumeGrant, ctx: Context) -> Events:
@@ -287,6 +292,8 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
             hold_id="" if earlier is None else earlier.hold_id,
             spent=() if earlier is None else spent_attempts(earlier),
             handed_on=() if earlier is None else earlier.handed_on,
+            # An edit or a new tool version is not another request: who writes to the agent meanwhile can decide it.
+            senders=len(state.senders) if earlier is None else earlier.senders,
         ),
     )
 

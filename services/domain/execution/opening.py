@@ -140,7 +140,8 @@ def _hold_opened(state: Execution, event: HoldOpened, at_ms: int) -> Execution:
     fields["default_value"] = None if event.default_value is None else as_json(event.default_value)
     call = state.calls.get(event.call_id)
     must_read = _must_be_read(state, call, event)
-    state = with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, **fields))
+    senders = len(state.senders) if call is None else 0
+    state = with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, senders=senders, **fields))
     if call is None:
         return state
     status = call.status if event.cause == "outcome_unknown" else "held"

@@ -10,7 +10,14 @@ from msgspec.structs import replace
 from schemas import conversation_commands as k
 from schemas.events import conversations as v
 from schemas.events import holds as h
-from schemas.limits import REPLIES_MAX, TURN_LAPSES_MAX, TURN_LEASE_MS, TURNS_MAX, TURNS_OPEN_MAX
+from schemas.limits import (
+    REPLIES_MAX,
+    SENDERS_MAX,
+    TURN_LAPSES_MAX,
+    TURN_LEASE_MS,
+    TURNS_MAX,
+    TURNS_OPEN_MAX,
+)
 from schemas.refusals import Refusal
 from services.domain.arguments import object_problem
 from services.domain.authority.authority import acts_for_agent, may_steer
@@ -29,7 +36,7 @@ def send(state: Execution, command: k.SendMessage, ctx: Context) -> Events:
     """SendMessage: a message to the agent, and with it a turn, which follows those that are open."""
     if not may_steer(ctx.actor, state):
         return refuse(ctx, command, Refusal.NOT_AUTHORISED, "this token cannot send messages to this agent")
-    if (problem := _sending_problem(state, command)) is not None:
+    if (problem := _sending_problem(state, command, ctx)) is not None:
         return refuse(ctx, command, *problem, command.turn_id)
     return [v.MessageSent(turn_id=command.turn_id, text=command.text, by=ctx.actor.subject)]
 
@@ -174,7 +181,7 @@ def _closes(events: Events, hold_id: str) -> bool:
     return False
 
 
-def _sending_problem(state: Execution, command: k.SendMessage) -> Problem | None:
+def _sending_problem(state: Execution, command: k.SendMessage, ctx: Context) -> Problem | None:
     earlier = state.turns.get(command.turn_id)
     if earlier is not None and earlier.message_digest == text_digest(command.text):
         return Refusal.DUPLICATE, "already sent"
@@ -189,6 +196,9 @@ def _sending_problem(state: Execution, command: k.SendMessage) -> Problem | None
         )
     if len(state.turns) >= TURNS_MAX:
         return Refusal.QUOTA, f"a conversation has at most {TURNS_MAX} messages: start another one"
+    if len(state.senders) >= SENDERS_MAX and ctx.actor.subject not in state.senders:
+        # If one were forgotten, that person could grant what they asked the agent for.
+        return Refusal.QUOTA, f"{SENDERS_MAX} subjects write in this conversation, which is the maximum"
     return None
 
 
@@ -248,7 +258,9 @@ def _reply_problem(turn: Turn, command: k.PostReply) -> Problem | None:
 
 def _sent(state: Execution, event: v.MessageSent, at_ms: int) -> Execution:
     turn = Turn(turn_id=event.turn_id, message_digest=text_digest(event.text))
-    return with_turn(replace(going_on(state), open_turns=(*state.open_turns, event.turn_id)), turn)
+    senders = state.senders if event.by in state.senders else (*state.senders, event.by)
+    open_turns = (*state.open_turns, event.turn_id)
+    return with_turn(replace(going_on(state), open_turns=open_turns, senders=senders), turn)
 
 
 def _claimed(state: Execution, event: v.TurnClaimed, at_ms: int) -> Execution:

@@ -12,7 +12,7 @@ from schemas.principals import TenantPeople
 from schemas.requirement import roles_asked
 from schemas.standing_rule import IN_EXECUTION, StandingRuleDocument, Terms, standing_rule_from_text
 from services.domain.arguments import parsed
-from services.domain.authority.authority import people_behind
+from services.domain.authority.authority import people_behind, senders_before
 from services.domain.authority.backing import is_behind, still_stands
 from services.domain.context import Context, InForce
 from services.domain.memory.predicates import fits, has_sealed
@@ -184,7 +184,8 @@ def _stands_for(rule: InForce, terms: HoldTerms, state: Execution, call: Call, p
     """True if the backers are as many as needed and can all still decide, and none of them requested the call."""
     if not still_stands(rule.document, rule.activators, people, terms.quorum):
         return False
-    asking = people.names_of(call.requesters) | people_behind(state, people)
+    asked = (*call.requesters, *senders_before(state, call))
+    asking = people.names_of(asked) | people_behind(state, people)
     return not (terms.exclude_requester and is_behind(rule.document, rule.activators, asking, people))
 
 

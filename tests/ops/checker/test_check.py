@@ -16,7 +16,12 @@ from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
 from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up
 from tests.ops.checker.wrongs_of_people import Wrong
-from tests.ops.checker.wrongs_of_turns import answered, suspended, working
+from tests.ops.checker.wrongs_of_turns import (
+    answered,
+    decided_by_who_wrote_only_later,
+    suspended,
+    working,
+)
 
 
 def violations_of(story: Story, *histories: dict[str, Any], at_rest_ms: int | None = None) -> list[Violation]:
@@ -93,6 +98,13 @@ def test_check_tells_what_is_wrong_by_its_number(wrong: Wrong, number: str) -> N
 def test_check_turn_that_was_lost_once_and_answered_finds_nothing() -> None:
     story = Story()
     answered(story)
+
+    assert violations_of(story) == []
+
+
+def test_check_decision_of_somebody_who_wrote_only_after_the_hold_had_opened_finds_nothing() -> None:
+    story = Story()
+    decided_by_who_wrote_only_later(story)
 
     assert violations_of(story) == []
 

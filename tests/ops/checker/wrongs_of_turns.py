@@ -10,10 +10,10 @@ from tests.ops.checker.wrongs_of_people import Wrong
 LEASE_MS = 30_000
 
 
-def sent(story: Story, turn_id: str = "m") -> None:
+def sent(story: Story, turn_id: str = "m", by: str = "bot") -> None:
     if not story.version:
         story.starts()
-    story.says(v.MessageSent(turn_id=turn_id, text="hello", by="bot"))
+    story.says(v.MessageSent(turn_id=turn_id, text="hello", by=by))
 
 
 def claimed(story: Story, attempt_id: str = "a", turn_id: str = "m") -> None:
@@ -170,6 +170,35 @@ def ended_by_itself_without_an_idle_time(story: Story) -> None:
     story.says(x.ExecutionCompleted(result="null", by="placet:timer"))
 
 
+def granted_by_who_had_asked_the_agent(story: Story) -> None:
+    sent(story, by="rita")
+    claimed(story)
+    question = {"call_id": "", "request_id": "r", "cause": "request"}
+    story.says(story.hold(exclude_requester=True, **question))
+    story.says(story.decision().model_copy(update={"call_id": ""}))
+
+
+def _held_for_another(story: Story) -> None:
+    story.says(story.proposed(), story.verdict("hold"), story.hold(exclude_requester=True))
+
+
+def call_approved_by_an_earlier_sender(story: Story) -> None:
+    sent(story, by="rita")
+    sent(story, "n", by="mia")
+    claimed(story)
+    _held_for_another(story)
+    story.says(story.decision(), story.release())
+
+
+def decided_by_who_wrote_only_later(story: Story) -> None:
+    """As it should be: what is sent about an open hold makes nobody its requester."""
+    sent(story, by="mia")
+    claimed(story)
+    _held_for_another(story)
+    sent(story, "n", by="rita")
+    story.says(story.decision(), story.release())
+
+
 OF_TURNS: list[tuple[Wrong, str]] = [
     (claimed_by_two, "I4"),
     (claimed_before_an_earlier_turn_had_ended, "I4"),
@@ -189,4 +218,6 @@ OF_TURNS: list[tuple[Wrong, str]] = [
     (message_after_the_end, "I4"),
     (execution_ended_before_its_turn, "I4"),
     (ended_by_itself_without_an_idle_time, "I5"),
+    (granted_by_who_had_asked_the_agent, "I10"),
+    (call_approved_by_an_earlier_sender, "I10"),
 ]
