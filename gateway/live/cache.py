@@ -14,7 +14,7 @@ from gateway.live.shelf import Shelf
 from gateway.live.turns import TurnKey, Turns
 from projections.folds.calls import call_resource
 from projections.folds.executions import execution_resource
-from projections.folds.fold import subjects_of
+from projections.folds.fold import answered_turn, subjects_of
 from projections.folds.holds import hold_resource
 from projections.folds.rows import Row
 from projections.folds.states import TERMINAL
@@ -94,6 +94,8 @@ class Folding:
         if not call_id and hold is not None:
             call_id = hold["call_id"] or ""
         call = self._call(call_id) if call_id else None
+        answered_id = answered_turn(event.body, execution)
+        answered = self._turn(answered_id) if answered_id else None
         fact.execution = self.execution = after = execution_resource(execution, event, hold=hold)
         if after is not None:
             fact.state_changed = execution is None or execution["state"] != after["state"]
@@ -101,9 +103,11 @@ class Folding:
             fact.turn = self.turns[turn_id] = turn_resource(self._turn(turn_id), event, execution=execution)
         if call_id:
             fact.call_before = call
-            fact.call = self.calls[call_id] = call_resource(call, event, execution=execution)
+            fact.call = self.calls[call_id] = call_resource(call, event, execution=execution, turn=answered)
         if hold_id:
-            fact.hold = self.holds[hold_id] = hold_resource(hold, event, call=call, execution=execution)
+            fact.hold = self.holds[hold_id] = hold_resource(
+                hold, event, call=call, execution=execution, turn=answered
+            )
             if fact.hold is not None:
                 was_open = hold is None or hold["status"] == "open"
                 fact.hold_closed = was_open and fact.hold["status"] != "open"

@@ -111,6 +111,18 @@ class Reader:
         except TimeoutError as error:
             raise _views_behind() from error
 
+    async def stored(self, subject: Subject) -> Row:
+        """Return the row as the views have it, cached or not: it may be older than the tail; errors as `read`."""
+        pause_s = FIRST_PAUSE_S
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT_S):
+                while (row := (await self.rows.find(subject)).row) is None:
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(pause_s * 2, PAUSE_MAX_S)
+        except TimeoutError as error:
+            raise _views_behind() from error
+        return row
+
     async def requests(self, named: Named) -> list[Row]:
         """Return the newest holds that are requests with an id, at most `REQUESTS_MAX`, without missing any.
 

@@ -21,6 +21,8 @@ from schemas.refusals import Refusal
 logger = logging.getLogger(__name__)
 
 AT_DECISION = "decision"
+# What a hold's row has from the execution and its conversation, as they were when it opened.
+_AS_OPENED = ("request", "senders", "must_read", "badges")
 
 
 async def view_reply(
@@ -43,7 +45,25 @@ async def view_reply(
     seen = votes_of(row)
     if at == AT_DECISION and not seen:
         raise Problem(Refusal.NOT_FOUND, "nobody has decided this hold: leave out at to see the present view")
+    row = await as_opened(gate, actor, row)
     return gate.json(view_json(row, await view_of(gate, actor, row, execution), seen))
+
+
+async def as_opened(gate: Gate, actor: Actor, row: HoldRow) -> HoldRow:
+    """The row with what the agent was asked for, and with what depends on it.
+
+    It lacks that if this gateway had not cached the execution, or the turn that the agent was answering, as the hold
+    opened. The views have it.
+
+    Raises:
+        Problem: 503, the views are behind.
+    """
+    if row["request"] is not None:
+        return row
+    stored = await gate.reader.stored(Subject("hold", actor.tenant, actor.project, "", row["hold_id"]))
+    found: Any = {**row, **{name: stored[name] for name in _AS_OPENED}}
+    whole: HoldRow = found
+    return whole
 
 
 async def view_of(gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRow) -> View:
@@ -52,6 +72,7 @@ async def view_of(gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRo
     Raises:
         Problem: 503, the rebuilt view is not the one that the log names.
     """
+    row = await as_opened(gate, actor, row)
     view = await gate.work.done(owner_of(actor), lambda: view_of_row(row, execution))
     if row["view_digest"] and view.digest != row["view_digest"]:
         logger.critical("the view of hold %s does not match the log: rebuild the views", row["hold_id"])

@@ -82,7 +82,7 @@ class Asks(Resource):
 
 
 class Hold(Resource):
-    """A call or request that waits, or waited, for a person; `request` is what the run was started for.
+    """A call or request that waits, or waited, for a person; `request` is what its agent was asked for.
 
     `call_id` and `revision` are those of the waiting call, `request_id` that of a question. At `escalate_at` the hold
     is escalated to more people, at `remind_at` people are reminded of it, once; `assignee` is the subject it was

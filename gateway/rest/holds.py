@@ -14,7 +14,6 @@ from gateway.actions.holds import VERBS
 from gateway.bodies import read_body
 from gateway.deciding import check_sees_hold, may_decide, sees_hold
 from gateway.identity.authentication import reads_project
-from gateway.operations import executions
 from gateway.operations.holds import (
     plan_bulk_decision,
     plan_change,
@@ -24,6 +23,7 @@ from gateway.operations.holds import (
     subject_of,
 )
 from gateway.operations.plan import Plan
+from gateway.operations.views import as_opened
 from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
@@ -31,7 +31,6 @@ from gateway.rest.request_context import RequestContext, answer, context_of, lis
 from projections.folds.holds import hold_json
 from projections.queries import lists
 from projections.queries.paging import MAX_LIMIT, BadCursor, Page, bounded, page_of, read_cursor
-from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.commands import RequestKind
 from schemas.refusals import Refusal
@@ -114,12 +113,7 @@ async def get_hold(context: Context, hold_id: str) -> Response:
     await context.settle_after()
     row: HoldRow = await context.gate.reader.read(subject_of(context.actor, hold_id))
     check_sees_hold(context.gate.live, row, context.actor)
-    if row["request"] is None:
-        # Its execution was not cached when the hold opened.
-        run: ExecutionRow = await context.gate.reader.read(
-            executions.subject_of(context.actor, row["execution_id"])
-        )
-        row = row | {"request": run["request"]}
+    row = await as_opened(context.gate, context.actor, row)
     return answer(context.gate.json(hold_json(row)))
 
 

@@ -8,6 +8,7 @@ from projections.folds.resources import resource_of
 from projections.folds.rows import json_value, moment
 from projections.folds.states import TERMINAL
 from projections.tables.calls import TOOL_CALLS, CallRow
+from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.message import Message
@@ -15,7 +16,11 @@ from schemas.record import Event
 
 
 def call_resource(
-    previous: CallRow | None, event: Event, *, execution: ExecutionRow | None = None
+    previous: CallRow | None,
+    event: Event,
+    *,
+    execution: ExecutionRow | None = None,
+    turn: TurnRow | None = None,
 ) -> CallRow | None:
     """The call's row after an event.
 
@@ -23,13 +28,14 @@ def call_resource(
         previous: the row of the call that the event is about, or None before its first event.
         event: any event of the call's execution; one about another call or hold changes nothing.
         execution: the execution's row; needed if the call is proposed.
+        turn: the row of the turn that the agent was answering; needed if the call is proposed.
 
     Returns:
         The row; None while there is no call.
     """
     effect = EFFECTS[type(event.body)]
     if previous is None:
-        before = Before(execution, None, None)
+        before = Before(execution, None, None, turn)
         return None if effect.proposes is None else effect.proposes(event.body, event, before)
     if effect.call is None or not _about(previous, event.body):
         return previous

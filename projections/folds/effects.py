@@ -17,11 +17,15 @@ B = TypeVar("B", bound=Message)
 
 
 class Before(NamedTuple):
-    """The rows before an event: its execution's, and those of the call and the hold that it is about."""
+    """The rows before an event: its execution's, and those of the call and the hold that it is about.
+
+    `turn` is the one that the agent was answering, where the event proposes a call or opens a hold.
+    """
 
     execution: ExecutionRow | None
     call: CallRow | None
     hold: HoldRow | None
+    turn: TurnRow | None = None
 
 
 class Act(NamedTuple):

@@ -70,9 +70,13 @@ def fold_event(event: Event, rows: Rows) -> Folded:
     turn_id = turn_of(event.body)
     turn = rows.turn(key, turn_id) if turn_id and not isinstance(event.body, MessageSent) else None
     turn_after = turn_resource(turn, event, execution=execution) if turn_id else None
+    answered_id = answered_turn(event.body, execution)
+    answered = rows.turn(key, answered_id) if answered_id else None
     execution_after = execution_resource(execution, event, hold=hold)
-    call_after = call_resource(call, event, execution=execution) if call_id else None
-    hold_after = hold_resource(hold, event, call=call, execution=execution) if hold_id else None
+    call_after = call_resource(call, event, execution=execution, turn=answered) if call_id else None
+    hold_after = (
+        hold_resource(hold, event, call=call, execution=execution, turn=answered) if hold_id else None
+    )
     return Folded(
         None if execution_after is execution else execution_after,
         None if call_after is call else call_after,
@@ -134,6 +138,13 @@ def _need_turn(turns: dict[tuple[bytes, str], None], made: set[object], event: E
         made.add((event.key, "turn", turn_id))
     elif (event.key, "turn", turn_id) not in made:
         turns[event.key, turn_id] = None
+
+
+def answered_turn(body: Message, execution: ExecutionRow | None) -> str:
+    """The turn that the agent was answering, if an event proposes a call or opens a hold; else empty."""
+    if execution is None or not isinstance(body, ToolCallProposed | HoldOpened):
+        return ""
+    return execution["turn_id"] or ""
 
 
 def subjects_of(body: Message) -> tuple[str, str]:

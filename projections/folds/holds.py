@@ -8,6 +8,7 @@ from projections.folds.events import EFFECTS
 from projections.folds.resources import resource_of
 from projections.folds.rows import json_value
 from projections.tables.calls import CallRow
+from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 from schemas.record import Event
@@ -20,6 +21,7 @@ def hold_resource(
     *,
     call: CallRow | None = None,
     execution: ExecutionRow | None = None,
+    turn: TurnRow | None = None,
 ) -> HoldRow | None:
     """The hold's row after an event.
 
@@ -28,6 +30,7 @@ def hold_resource(
         event: any event of the hold's execution; one about another hold changes nothing.
         call: the held call's row before the event; needed if a call's hold opens.
         execution: the execution's row; needed if a hold opens.
+        turn: the row of the turn that the agent was answering; needed if a hold opens.
 
     Returns:
         The row; None while there is no hold.
@@ -35,7 +38,7 @@ def hold_resource(
     body = event.body
     effect = EFFECTS[type(body)]
     if effect.opens is not None:
-        return effect.opens(previous, body, event, Before(execution, call, previous))
+        return effect.opens(previous, body, event, Before(execution, call, previous, turn))
     if effect.hold is None or previous is None or previous["hold_id"] != body.__dict__["hold_id"]:
         return previous
     row = previous.copy()

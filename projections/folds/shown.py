@@ -9,6 +9,7 @@ from typing import Any, TypedDict, cast
 from projections.folds.rows import json_text, json_value
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
+from schemas.display.versions import SHOWS_MESSAGE_FROM
 from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, texts_of, view_of, words_of_asks
 from schemas.display.whole import look_at
 from schemas.events.holds import HoldOpened
@@ -47,20 +48,21 @@ class _Verdict(TypedDict):
     trust: str | None
 
 
-def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: str | None) -> None:
+def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: str | None, asked: str) -> None:
     """Store in a hold's row what is shown when it opens.
 
     Args:
-        row: the hold's, with the request its run was started for; it is changed.
+        row: the hold's, with what its agent was asked for; it is changed.
         body: the opening.
         call: the held call's row, if a call is held.
         agent: the agent that asks, if no call is held.
+        asked: the request that the run was started for.
     """
     words = [body.question, agent or ""]
     if call is not None:
         words = [body.question, call["agent"], call["tool"], call["reason"]]
     words += words_of_asks(body.view_version, row["asks"])
-    texts = texts_of(body.view_version, row["request"] or "", *words)
+    texts = texts_of(body.view_version, asked, row["request"] or "", *words)
     look = look_at("{}" if call is None else call["arguments"], texts, body.view_version)
     row.update(
         {
@@ -91,6 +93,7 @@ def _held(row: HoldRow, execution: Run, opening: dict[str, Any]) -> Held:
         project=row["project"],
         execution_id=row["execution_id"],
         asked=execution["request"],
+        message=(row["request"] or "") if row["view_version"] >= SHOWS_MESSAGE_FROM else "",
         hold_id=row["hold_id"],
         call_id=row["call_id"] or "",
         request_id=row["request_id"] or "",

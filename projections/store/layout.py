@@ -8,7 +8,7 @@ LAYOUT_STATEMENT = "CREATE TABLE IF NOT EXISTS placet_layout (layout TEXT PRIMAR
 # Increased when the folds make other rows from the same events: an older view would differ from its log for ever.
 # 2: a call that is denied has no grant. 3: an adoption has the time at which it was written.
 # 4: every hold that time ended has timed out, and only an existing default answers.
-# 5: holds, calls and executions have the senders of messages.
+# 5: holds, calls and executions have the senders of messages, and holds the message that the agent was answering.
 ROWS_VERSION = 5
 
 

@@ -56,6 +56,9 @@ class CallRow(TypedDict):
     reason: Annotated[str, "The agent's reason for the call."]
     proposed_by: Annotated[str, "Who proposed this revision."]
     senders: SendersBefore | None
+    message: Annotated[
+        str | None, "The message that the agent was answering when it proposed the call; null if none."
+    ]
     status: Annotated[
         str,
         "proposed, held, released, denied, cancelled, expired, revoked, consumed, "

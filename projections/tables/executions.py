@@ -28,6 +28,9 @@ class ExecutionRow(TypedDict):
     workspace: Annotated[str, "The workspace, as the agent named it."]
     request: Annotated[str, "The request that the run was started for."]
     senders: Senders | None
+    turn_id: Annotated[
+        str | None, "Id of the turn that a worker has taken on and that has not ended; null if there is none."
+    ]
     context: Context
     state: Annotated[
         str,

@@ -54,7 +54,11 @@ class HoldRow(TypedDict):
     project: Project
     hold_id: HoldId
     execution_id: ExecutionId
-    request: Annotated[str | None, "The request that the run was started for."]
+    request: Annotated[
+        str | None,
+        "What the agent was asked for: the message that it was answering, else the request that its run was started "
+        "for.",
+    ]
     call_id: CallId | None
     request_id: RequestId | None
     revision: Revision

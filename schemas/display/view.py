@@ -15,7 +15,13 @@ from schemas.display.characters import Badge, code_of
 from schemas.display.difference import ABSENT, changes
 from schemas.display.escape import Badges, escaped, escaped_lines, escaped_value
 from schemas.display.values import lines_of, scalar_text, whole_on_one_line
-from schemas.display.versions import SHOWS_ASKS_FROM, SHOWS_ENDS_FROM, SHOWS_REQUEST_FROM, VERSION
+from schemas.display.versions import (
+    SHOWS_ASKS_FROM,
+    SHOWS_ENDS_FROM,
+    SHOWS_MESSAGE_FROM,
+    SHOWS_REQUEST_FROM,
+    version_for,
+)
 from schemas.display.whole import must_be_read_whole
 from schemas.headers import rfc3339
 from schemas.requirement import requirements_from_text
@@ -55,8 +61,9 @@ class Held:
 
     `options`, `fields`, `default_value`, `remember`, `requirements`, `arguments` and `proposed_arguments` are JSON.
     `arguments` is None for a request; `proposed_arguments` are the agent's own if a person has edited them, else
-    empty. `asked` is the run's request: what its user asked the agent for. `asks` is JSON of what the answer to a
-    question can be and what it is about; None for a call.
+    empty. `asked` is the run's request: what its user asked the agent for. `message` is the message of a conversation
+    that the agent was answering; empty if there was none. `asks` is JSON of what the answer to a question can be and
+    what it is about; None for a call.
     """
 
     tenant: str
@@ -97,6 +104,7 @@ class Held:
     remember: str | None
     requirements: str | None = None
     asks: str | None = None
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +142,17 @@ class View:
         return sha256_hex(self.text)
 
 
-def texts_of(version: int, asked: str, *words: str) -> tuple[str, ...]:
-    """The texts beside the arguments that a view checks for hidden characters."""
+def texts_of(version: int, asked: str, message: str, *words: str) -> tuple[str, ...]:
+    """The texts beside the arguments that a view checks for hidden characters.
+
+    Args:
+        version: the view's.
+        asked: the run's request.
+        message: the message that the agent was answering, or empty.
+        words: the texts that every version shows.
+    """
+    if version >= SHOWS_MESSAGE_FROM:
+        return (*words, asked, message)
     return (*words, asked) if version >= SHOWS_REQUEST_FROM else words
 
 
@@ -147,15 +164,16 @@ def words_of_asks(version: int, asks: str | None) -> tuple[str, ...]:
     return told["tool"], told["action"]
 
 
-def view_of(held: Held, version: int = VERSION) -> View:
-    """Render the view of a hold in a version."""
+def view_of(held: Held, version: int | None = None) -> View:
+    """Render the view of a hold in a version; None for that in which it would open now."""
+    version = version_for(held.message) if version is None else version
     badges = Badges(version)
     body = _Body(held, version, badges)
     body.write()
     found = badges.sorted()
     head = [f"placet-view {version}", f"badges: {', '.join(found) or 'none'}"]
     words = [held.agent, held.tool, held.reason, held.question, *words_of_asks(version, held.asks)]
-    texts = texts_of(version, held.asked, *words)
+    texts = texts_of(version, held.asked, held.message, *words)
     return View(
         "\n".join([*head, *body.lines, ""]),
         found,
@@ -179,7 +197,10 @@ class _Body:
 
     def write(self) -> None:
         held = self._held
-        if self._version >= SHOWS_REQUEST_FROM:
+        if self._version >= SHOWS_MESSAGE_FROM:
+            self._text("asked of the agent", held.message)
+            self._text("asked first in the conversation", held.asked)
+        elif self._version >= SHOWS_REQUEST_FROM:
             self._text("asked of the agent", held.asked)
         self._line("hold", held.hold_id)
         self._line("execution", f"{held.tenant}/{held.project}/{held.execution_id}")

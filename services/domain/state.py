@@ -59,8 +59,8 @@ class Call(Struct, frozen=True, kw_only=True):
     which the attempt is taken to be running, 0 if only the run deadline counts. `spent` are the attempts that had the
     call before the current one, or before the newest release: none of them can have it again. `handed_on` are the
     holds of the call that were delegated. The first `senders` of the conversation had sent a message when the agent
-    proposed the call: it is their request too. The texts of a call that has ended are empty; `result_digest` names
-    the reported result.
+    proposed the call: it is their request too. `message` is the message that the agent was answering then, or empty.
+    The texts of a call that has ended are empty; `result_digest` names the reported result.
     """
 
     call_id: str
@@ -96,6 +96,7 @@ class Call(Struct, frozen=True, kw_only=True):
     spent: tuple[str, ...] = ()
     handed_on: tuple[str, ...] = ()
     senders: int = 0
+    message: str = ""
 
 
 class Vote(Struct, frozen=True):
@@ -158,16 +159,17 @@ class Hold(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """The answer to one message of a conversation; of a turn that has ended only the first three fields are kept.
+    """The answer to one message of a conversation; of a turn that has ended only id, digest and status are kept.
 
-    `attempt_id` is the attempt that works on it, or the last one that did, and `claimed_by` its subject. A suspended
-    turn waits for the hold `waits_for`. `lapses` counts the attempts in a row that let their lease end. `replies` is
-    the number of the agent's replies, and `reply_digest` names the last one.
+    `text` is the message. `attempt_id` is the attempt that works on it, or the last one that did, and `claimed_by`
+    its subject. A suspended turn waits for the hold `waits_for`. `lapses` counts the attempts in a row that let their
+    lease end. `replies` is the number of the agent's replies, and `reply_digest` names the last one.
     """
 
     turn_id: str
     message_digest: str
     status: TurnStatus = "waiting"
+    text: str = ""
     attempt_id: str = ""
     claimed_by: str = ""
     lease_until_ms: int = 0

@@ -14,6 +14,7 @@ from typing import Any
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.message import Message
+from services.domain.execution.folding import message_of
 from services.domain.state import Execution
 from services.runtime.shares import Shares
 
@@ -30,7 +31,7 @@ _MAY_BE_PUT_OFF = (
     k.DecideHold,
     k.ResumeExecution,
 )
-# Commands that are shown with the run's request, which may be longer than the rest.
+# Commands that are shown with the run's request and the message that is answered: both may be longer than the rest.
 _SHOWN_WITH_REQUEST = (k.ProposeToolCall, k.RequestHumanInput)
 # Commands that may judge calls that waited for the end of a pause.
 _JUDGES_PARKED = (k.ResumeExecution, k.ExpireDue)
@@ -83,7 +84,9 @@ def chars_of(state: Execution | None, body: Message) -> int:
     if isinstance(body, _JUDGES_PARKED):
         return 0 if state is None else sum(map(_parked_chars, (state.calls[one] for one in state.parked)))
     own = sum(len(value) for value in body.__dict__.values() if isinstance(value, str))
-    return own + len(state.request) if state and isinstance(body, _SHOWN_WITH_REQUEST) else own
+    if state is None or not isinstance(body, _SHOWN_WITH_REQUEST):
+        return own
+    return own + len(state.request) + len(message_of(state))
 
 
 def _parked_chars(call: Any) -> int:

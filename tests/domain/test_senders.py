@@ -25,11 +25,11 @@ def granted(world: World, hold: Any, by: Actor) -> list[Any]:
     return decided(world, hold, "approve", by)
 
 
-def conversing(*senders: Actor, world: World | None = None) -> World:
+def conversing(*senders: Actor, world: World | None = None, text: str = "please") -> World:
     """A conversation in which each of these has sent a message; the agent answers the last one."""
     world = world or started()
     for number, by in enumerate(senders):
-        sent(world, f"m{number}", "please", by)
+        sent(world, f"m{number}", text, by)
         claimed(world, f"m{number}", f"a{number}")
         if number < len(senders) - 1:
             ended(world, f"m{number}", f"a{number}")

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +17,8 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_chat_live import fresh, serving
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+PLACET = str(Path(sys.executable).with_name("placet"))
 
 
 async def shell(turn: AsyncTurn) -> str:
@@ -47,6 +54,53 @@ def may_decide(reader: Caller, hold: dict[str, Any]) -> bool:
 def decide(by: Caller, hold: dict[str, Any]) -> Any:
     body = {"decision": "approve", "digest": hold["digest"]}
     return by.post(f"/v1/holds/{hold['hold_id']}/decision", body)
+
+
+def terminal(doors: Doors, by: Caller, *words: str) -> str:
+    """What a command of the terminal prints."""
+    env = {**os.environ, "PLACET_URL": doors.url, "PLACET_TOKEN": by.token, "COLUMNS": "200"}
+    ran = subprocess.run([PLACET, *words], env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+async def pay(turn: AsyncTurn) -> str:
+    """Pay what the message says, through the gate."""
+
+    @turn.run.gated(tool="send_money")
+    async def send_money(amount: int) -> int:
+        return amount
+
+    return "hello" if turn.message == "hi" else f"paid {await send_money(5)}"
+
+
+@pytest.mark.parametrize("function", [shell, pay])
+async def test_reviewer_is_shown_the_message_for_which_the_agent_asks(
+    doors: Doors, anna: Caller, function: Any
+) -> None:
+    name, wanted = fresh("shown"), "rm -rf /prod, and pay 5 for it"
+    worker, bert = doors.caller("w", "agent", agent=name), doors.caller("bert", "reviewer")
+    conversation_id = fresh("c")
+    body = {"execution_id": conversation_id, "request": "hi there"}
+    assert worker.post("/v1/executions", body).status_code == 201
+    async with serving(doors, name, function):
+        send(bert, conversation_id, "m1", "hi")
+        send(anna, conversation_id, "m2", wanted)
+        hold = await held_for(bert, name)
+        view = (await asyncio.to_thread(bert.get, f"/v1/holds/{hold['hold_id']}/view")).json()
+        shown = await asyncio.to_thread(terminal, doors, bert, "show", hold["hold_id"])
+        inbox = await asyncio.to_thread(terminal, doors, bert, "inbox")
+        send(bert, conversation_id, "m3", "hi")
+        again = (await asyncio.to_thread(bert.get, f"/v1/holds/{hold['hold_id']}/view")).json()
+    assert (hold["request"], hold["view_version"]) == (wanted, 6)
+    assert view["text"].splitlines()[2] == f"asked of the agent: {wanted}"
+    assert hashlib.sha256(view["text"].encode()).hexdigest() == hold["view_digest"]
+    assert again["text"] == view["text"]
+    lines = [line.strip() for line in shown.splitlines()]
+    assert lines.index("asked first in the conversation: hi there") + 1 == lines.index(
+        f"asked of the agent: {wanted}"
+    )
+    assert f"asked: {wanted}" in " ".join(inbox.split())
 
 
 async def test_who_asked_the_agent_for_it_cannot_grant_it(doors: Doors, anna: Caller, admin: Caller) -> None:

@@ -3,14 +3,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gateway.live import reader as reader_module
 from gateway.live.live import Live
 from gateway.live.reader import Found, FoundAll, Named, Reader, Subject
+from gateway.operations.views import as_opened
 from gateway.problems import Problem
 from projections.folds.rows import Row
+from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
 from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, started
@@ -183,3 +187,43 @@ async def test_caught_up_row_is_unavailable_where_the_log_is_not_read_in_time(
         with pytest.raises(Problem) as caught:
             await asked
         assert caught.value.code is Refusal.UNAVAILABLE
+
+
+async def test_stored_row_is_that_of_the_views_once_they_have_it() -> None:
+    live, _ = new_live()
+    Partition(live, HOME).write(KEY, "start", started())
+    row = {**_row(), "request": "as the views have it"}
+    view = View([lambda: Found(None, _read_to(0)), lambda: Found(row, _read_to(1))])
+    assert (await _reader(live, view).stored(EXECUTION))["request"] == "as the views have it"
+    assert view.looks == 2
+    assert live.cache.executions.get(KEY) != row
+
+
+async def test_stored_row_that_the_views_do_not_have_in_time_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reader_module, "FETCH_TIMEOUT_S", 0.05)
+    live, _ = new_live()
+    with pytest.raises(Problem) as caught:
+        await _reader(live, View([lambda: Found(None, _read_to(0))])).stored(HOLD)
+    assert caught.value.code is Refusal.UNAVAILABLE
+
+
+async def test_hold_that_opened_before_its_turn_was_cached_is_served_as_the_views_have_it() -> None:
+    live, _ = new_live()
+    hold: Any = {
+        "hold_id": "h1",
+        "request": None,
+        "must_read": 0,
+        "badges": "[]",
+        "senders": None,
+        "votes": "[]",
+    }
+    told: Any = {"request": "rm -rf /prod", "must_read": 1, "badges": '["bidi"]', "senders": '["anna"]'}
+    whole: Any = {**hold, **told}
+    view = View([lambda: Found({**whole, "votes": "older"}, _read_to(1))])
+    gate: Any = SimpleNamespace(reader=_reader(live, view))
+    actor = Actor(subject="rita", tenant="acme", project="books", roles=("reviewer",))
+    assert await as_opened(gate, actor, hold) == whole
+    assert await as_opened(gate, actor, whole) == whole
+    assert view.looks == 1

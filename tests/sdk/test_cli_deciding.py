@@ -378,6 +378,9 @@ def test_arranged_view_leaves_no_line_out_and_puts_long_arguments_before_what_is
     assert len(plain) < 20, "with how it stands and the question it fits a terminal of 24 lines"
     assert plain[0] == "asked of the agent: Pay the March invoice of ACME."
     assert plain[-1].startswith('  "recipient"')
+    turn = arranged((GOLDEN / "turn.6.txt").read_text("utf-8"))[1]
+    words = [line.partition(":")[0] for line in turn[1:3]]
+    assert words == ["asked first in the conversation", "asked of the agent"]
 
 
 def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:

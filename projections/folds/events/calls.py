@@ -69,6 +69,7 @@ def _propose_first(body: c.ToolCallProposed, event: Event, before: Before) -> Ca
         "reason": body.reason,
         "proposed_by": body.by,
         "senders": None if before.execution is None else before.execution["senders"],
+        "message": None if before.turn is None else before.turn["text"],
         "status": "proposed",
         "proposed_arguments": None,
         "approved_arguments": None,

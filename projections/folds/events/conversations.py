@@ -64,6 +64,15 @@ def _note_sender(row: ExecutionRow, body: v.MessageSent, hold: HoldRow | None) -
         row["senders"] = json_text([*senders, body.by])
 
 
+def _note_claim(row: ExecutionRow, body: v.TurnClaimed, hold: HoldRow | None) -> None:
+    row["turn_id"] = body.turn_id
+
+
+def _note_end(row: ExecutionRow, body: v.TurnEnded, hold: HoldRow | None) -> None:
+    if row["turn_id"] == body.turn_id:
+        row["turn_id"] = None
+
+
 def _claim(row: TurnRow, body: v.TurnClaimed, event: Event) -> None:
     row.update(
         {
@@ -108,10 +117,10 @@ def _end(row: TurnRow, body: v.TurnEnded, event: Event) -> None:
 
 EFFECTS = (
     Effect(v.MessageSent, execution=_note_sender, opens_turn=_open, rows=_message),
-    Effect(v.TurnClaimed, turn=_claim),
+    Effect(v.TurnClaimed, execution=_note_claim, turn=_claim),
     Effect(v.TurnRenewed, turn=_renew),
     Effect(v.ReplyPosted, turn=_count, rows=_message),
     Effect(v.TurnYielded, turn=_yield),
     Effect(v.TurnResumed, turn=_resume),
-    Effect(v.TurnEnded, turn=_end),
+    Effect(v.TurnEnded, execution=_note_end, turn=_end),
 )

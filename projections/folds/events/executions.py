@@ -17,6 +17,7 @@ def _start(body: x.ExecutionStarted, event: Event) -> ExecutionRow:
         "workspace": body.workspace,
         "request": body.request,
         "senders": None,
+        "turn_id": None,
         "context": body.context,
         "state": "running",
         "lifecycle": "running",

@@ -9,10 +9,12 @@ from projections.folds.rows import json_text, json_value, owner_of
 from projections.folds.shown import show_opening
 from projections.folds.verdicts import NO_VERDICT
 from projections.tables.calls import CallRow
+from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.authority import Asked, Delegation, delegations_from_text, delegations_to_text
 from schemas.canonical import as_json
+from schemas.display.versions import SHOWS_MESSAGE_FROM
 from schemas.events import holds as h
 from schemas.record import Event
 from schemas.requirement import escalated, requirements_from_text, requirements_to_text, widened
@@ -120,7 +122,9 @@ def _open(previous: HoldRow | None, body: h.HoldOpened, event: Event, before: Be
     row["agent"] = None if execution is None else execution["agent"]
     if call is not None:
         _copy_call(row, call)
-    show_opening(row, body, call, asker)
+    if body.view_version >= SHOWS_MESSAGE_FROM:
+        row["request"] = _message(call, before.turn)
+    show_opening(row, body, call, asker, "" if execution is None else execution["request"])
     row.update(
         {
             "call_id": body.call_id or None,
@@ -150,6 +154,13 @@ def _open(previous: HoldRow | None, body: h.HoldOpened, event: Event, before: Be
         }
     )
     return row
+
+
+def _message(call: CallRow | None, turn: TurnRow | None) -> str | None:
+    """The message that the agent was answering; None if it is not known here, as only a cache of rows may have it."""
+    if call is not None:
+        return call["message"]
+    return None if turn is None else turn["text"]
 
 
 def _copy_call(row: HoldRow, call: CallRow) -> None:

@@ -153,7 +153,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Hold:
-    """Something that waits, or waited, for a person; `request` is the request that its run was started for."""
+    """Something that waits, or waited, for a person; `request` is what its agent was asked for."""
 
     hold_id: str
     status: str = ""

@@ -13,7 +13,7 @@ from services.domain.arguments import arguments_misfit, object_problem
 from services.domain.authority.authority import acts_for_agent, may_run, may_steer
 from services.domain.context import LEASE_MS, RUN_TIMEOUT_MS, Context
 from services.domain.execution.digests import proposal_digest
-from services.domain.execution.folding import Folds, going_on, spent_attempts, with_call
+from services.domain.execution.folding import Folds, going_on, message_of, spent_attempts, with_call
 from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import open_problem, parking_problem
 from services.domain.execution.revalidation import allowed_meanwhile, stricter_now
@@ -77,6 +77,7 @@ def call_of(state: Execution, event: c.ToolCallProposed) -> Call:
         requesters=(event.by,),
         proposal_digest=proposal_digest(event),
         senders=len(state.senders),
+        message=message_of(state),
     )
 
 
@@ -294,6 +295,7 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
             handed_on=() if earlier is None else earlier.handed_on,
             # An edit or a new tool version is not another request: who writes to the agent meanwhile can decide it.
             senders=len(state.senders) if earlier is None else earlier.senders,
+            message=message_of(state) if earlier is None else earlier.message,
         ),
     )
 

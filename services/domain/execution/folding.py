@@ -21,6 +21,9 @@ from services.domain.execution.deadlines import (
 )
 from services.domain.state import TERMINAL_CALLS, Call, Execution, Hold, Turn
 
+_TEXTS_OF_CALLS: dict[str, Any] = dict.fromkeys(
+    ("arguments", "proposed_arguments", "context", "claims", "reason", "message"), ""
+)
 Fold = Callable[[Execution, Any, int], Execution]
 Folds = Mapping[type[Message], Fold]
 
@@ -28,7 +31,7 @@ Folds = Mapping[type[Message], Fold]
 def with_call(state: Execution, call: Call) -> Execution:
     """The state with a call replaced, and with the counts and lists of open, parked and due updated."""
     if call.status in TERMINAL_CALLS and (call.arguments or call.spent):
-        call = replace(call, arguments="", proposed_arguments="", context="", claims="", reason="", spent=())
+        call = replace(call, **_TEXTS_OF_CALLS, spent=())
     earlier = state.calls.get(call.call_id)
     opened = _is_open_call(call) - _is_open_call(earlier)
     state = replace(state, calls=state.calls.set(call.call_id, call), open_count=state.open_count + opened)
@@ -51,6 +54,15 @@ def with_turn(state: Execution, turn: Turn) -> Execution:
     """The state with a turn replaced, and with what is due updated."""
     state = replace(state, turns=state.turns.set(turn.turn_id, turn))
     return _with_due(state, due_id_of_turn(turn.turn_id), turn_due(turn))
+
+
+def message_of(state: Execution) -> str:
+    """The message that the agent is answering: of the turn that a worker has taken on and that has not ended.
+
+    A turn that waits for a person, or for another worker, counts as well. Empty if there is no such turn.
+    """
+    turn = state.turns[state.open_turns[0]] if state.open_turns else None
+    return turn.text if turn is not None and turn.attempt_id else ""
 
 
 def with_idle_end(state: Execution, at_ms: int) -> Execution:

@@ -13,7 +13,7 @@ from schemas.ids import derived_id
 from schemas.requirement import requirements_from_text, requirements_to_text
 from services.domain.arguments import parsed
 from services.domain.context import Context
-from services.domain.execution.folding import Folds, with_call, with_hold
+from services.domain.execution.folding import Folds, message_of, with_call, with_hold
 from services.domain.memory.predicates import has_sealed
 from services.domain.policy import HoldTerms
 from services.domain.state import Call, Execution, Hold
@@ -128,6 +128,15 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
     )
 
 
+def message_shown(state: Execution, call: Call | None) -> str:
+    """The message that is shown with a call, or a question (None): the one that the agent was answering as it asked.
+
+    Empty if there was none, or if it is the run's request, which is shown with every hold.
+    """
+    message = message_of(state) if call is None else call.message
+    return "" if message == state.request else message
+
+
 def _fresh_hold_id(state: Execution, call: Call, ctx: Context) -> str:
     plain = hold_id_of_call(state, call.call_id, call.revision)
     # A revision can be held a second time (definitions changed, outcome unknown), but a hold's id is never reused.
@@ -152,12 +161,10 @@ def _must_be_read(state: Execution, call: Call | None, event: HoldOpened) -> boo
     # An earlier version opened the hold: it has no digest that a decision could name.
     if not event.view_digest:
         return False
-    if call is None:
-        texts = texts_of(event.view_version, state.request, state.agent, event.question)
-        return must_be_read_whole("{}", texts, event.view_version)
-    own = (call.agent, call.tool, call.reason, event.question)
-    texts = texts_of(event.view_version, state.request, *own)
-    return must_be_read_whole(call.arguments or "{}", texts, event.view_version)
+    own = (state.agent,) if call is None else (call.agent, call.tool, call.reason)
+    texts = texts_of(event.view_version, state.request, message_shown(state, call), *own, event.question)
+    arguments = "" if call is None else call.arguments
+    return must_be_read_whole(arguments or "{}", texts, event.view_version)
 
 
 FOLDS: Folds = {

@@ -257,7 +257,7 @@ def _reply_problem(turn: Turn, command: k.PostReply) -> Problem | None:
 
 
 def _sent(state: Execution, event: v.MessageSent, at_ms: int) -> Execution:
-    turn = Turn(turn_id=event.turn_id, message_digest=text_digest(event.text))
+    turn = Turn(turn_id=event.turn_id, message_digest=text_digest(event.text), text=event.text)
     senders = state.senders if event.by in state.senders else (*state.senders, event.by)
     open_turns = (*state.open_turns, event.turn_id)
     return with_turn(replace(going_on(state), open_turns=open_turns, senders=senders), turn)

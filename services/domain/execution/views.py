@@ -3,12 +3,13 @@
 This is done in one place at the end of a decision, so that no path that opens a hold can omit it.
 """
 
-from schemas.display.versions import VERSION
+from schemas.display.versions import version_for
 from schemas.display.view import Held, Judged, view_of
 from schemas.events.calls import PolicyVerdictIssued, ToolCallProposed
 from schemas.events.holds import HoldOpened, HumanInputRequested, asks_of
 from services.domain.context import Context
 from services.domain.execution.evolve import evolve
+from services.domain.execution.opening import message_shown
 from services.domain.refusals import Events
 from services.domain.state import Execution
 
@@ -49,11 +50,13 @@ def _named(
     ctx: Context,
 ) -> HoldOpened:
     call = state.calls.get(opened.call_id)
+    message = message_shown(state, call)
     held = Held(
         tenant=state.tenant,
         project=state.project,
         execution_id=state.execution_id,
         asked=state.request,
+        message=message,
         hold_id=opened.hold_id,
         call_id=opened.call_id,
         request_id=opened.request_id,
@@ -91,7 +94,7 @@ def _named(
     )
     named = {
         "view_digest": view_of(held).digest,
-        "view_version": VERSION,
+        "view_version": version_for(message),
         "risk_level": "" if verdict is None else verdict.risk_level,
     }
     return opened.model_copy(update=named)

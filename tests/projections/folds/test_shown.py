@@ -13,9 +13,11 @@ from schemas.events.holds import DecisionRecorded, HoldOpened
 from tests.actions.handling import said
 from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed, released, reported, started
 from tests.domain.test_machine import Machine
+from tests.domain.test_senders import asked, conversing
 from tests.domain.world import BOT, OLGA, RITA, World, names, published, the
 
 NO_RUN: Run = {"user_id": "", "request": ""}
+RUN: Run = {"user_id": "ann", "request": "hi"}
 
 
 def check_views(world: World) -> ExecutionState:
@@ -78,6 +80,19 @@ def test_view_of_a_hold_that_version_1_opened_is_rebuilt_as_version_1() -> None:
     view = view_of_row(row, state.execution or NO_RUN)
     assert view.text.startswith("placet-view 1\nbadges: none\nhold: ")
     assert (view.version, row["must_read"], row["badges"]) == (1, 0, "[]")
+
+
+@pytest.mark.parametrize("message", ["rm -rf /prod", "Pay\u202e \x00 it.", "x" * 3000, "rm" + "\n" * 80])
+def test_view_in_a_turn_is_rebuilt_with_its_message(message: str) -> None:
+    world = World()
+    world.ask(k.StartExecution(agent="bot", user="ann", request="hi"))
+    conversing(OLGA, RITA, world=world, text=message)
+    first, question = held(world), asked(world)
+    rows = check_views(world).holds
+    for hold in (first, question):
+        row = rows[hold.hold_id]
+        assert (row["request"], row["view_version"]) == (message, 6)
+        assert view_of_row(row, RUN).text.count("asked first in the conversation: hi\n") == 1
 
 
 def test_view_is_rebuilt_for_an_edit_that_waits_for_another() -> None:

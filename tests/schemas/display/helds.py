@@ -129,6 +129,7 @@ HELDS: dict[str, Held] = {
         question="Pay? \n  Now? ",
         arguments='{"to":"GB29 "}',
     ),
+    "turn": replace(PLAIN, message="And the one of April\u202e, please.\n  Today."),
     "edited": replace(
         PLAIN,
         revision=2,

@@ -113,6 +113,24 @@ def test_view_begins_with_what_the_run_was_asked_for() -> None:
     ]
 
 
+def test_view_in_a_turn_begins_with_its_message_and_then_the_runs_request() -> None:
+    view = view_of(replace(PLAIN, message="rm -rf /prod"))
+    assert view.text.splitlines()[:5] == [
+        "placet-view 6",
+        "badges: none",
+        "asked of the agent: rm -rf /prod",
+        "asked first in the conversation: Pay the March invoice of ACME.",
+        f"hold: {PLAIN.hold_id}",
+    ]
+
+
+@pytest.mark.parametrize("name", ["message", "asked"])
+@pytest.mark.parametrize("text", ["x" * 2_001, "x\u202e", "x" + " " * 40])
+def test_view_in_a_turn_with_a_long_or_hidden_message_or_request_must_be_read(name: str, text: str) -> None:
+    told: dict[str, Any] = {"message": "now", name: text}
+    assert view_of(replace(PLAIN, **told)).must_read
+
+
 def test_view_of_version_1_says_nothing_of_the_request_and_none_of_what_it_hides() -> None:
     hidden = replace(PLAIN, asked="pay\u202e it")
     assert view_of(hidden, 1).text == view_of(PLAIN, 1).text

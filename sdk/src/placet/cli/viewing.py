@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The question and what would run: printed last, right above the prompt for the decision.
 ASKED = (
+    "asked first in the conversation",
     "asked of the agent",
     "agent",
     "reason",
