@@ -47,7 +47,20 @@ Option = Annotated[
         {
             "anyOf": [
                 *_OPTION_NAME,
-                {"type": "object", "properties": {"id": {"anyOf": _OPTION_NAME}}, "required": ["id"]},
+                {
+                    "type": "object",
+                    "description": "An option with an `id`, by which it is chosen. Any other field describes it, "
+                    "such as these.",
+                    "properties": {
+                        "id": {"anyOf": _OPTION_NAME},
+                        # None of these has a type: the decider keeps whatever they hold.
+                        "label": {"description": "The words of its button: a text."},
+                        "description": {"description": "What it means: a text."},
+                        "recommended": {"description": "true if it is the agent's own choice."},
+                    },
+                    "required": ["id"],
+                    "additionalProperties": True,
+                },
             ]
         }
     ),

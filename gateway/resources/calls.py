@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.resources.base import Resource
 from gateway.resources.secrets import DeliveredSecret
@@ -90,6 +90,9 @@ class Grant(Resource):
 class JsonWebKey(BaseModel):
     """An Ed25519 public key (RFC 8037)."""
 
+    # RFC 7517: a key and a set can have further members, which whoever does not know them leaves alone.
+    model_config = ConfigDict(extra="allow")
+
     kty: Literal["OKP"]
     crv: Literal["Ed25519"]
     x: str
@@ -100,6 +103,8 @@ class JsonWebKey(BaseModel):
 
 class JsonWebKeySet(BaseModel):
     """The keys that sign grants (RFC 7517); former keys stay, so that their grants can be verified."""
+
+    model_config = ConfigDict(extra="allow")
 
     keys: list[JsonWebKey]
 

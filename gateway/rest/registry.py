@@ -10,7 +10,7 @@ import json
 from typing import Any, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -22,7 +22,9 @@ from schemas.registry import SchemaEntry, builtin
 
 
 class AvroSchema(BaseModel):
-    """A schema as Confluent's clients send it: as text."""
+    """A schema as Confluent's clients send it: as text. Their other fields, such as `references`, change nothing."""
+
+    model_config = ConfigDict(extra="allow")
 
     text: str = Field(alias="schema")
     schemaType: Literal["AVRO"] = "AVRO"

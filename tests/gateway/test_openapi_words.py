@@ -84,3 +84,42 @@ def test_openapi_says_how_long_a_proposal_waits_for_a_person() -> None:
     for operation, default in ((paths[calls]["post"], 5), (paths[f"{calls}/{{call_id}}"]["get"], 0)):
         wait = next(one for one in operation["parameters"] if one["name"] == "wait")
         assert wait["schema"]["default"] == default
+
+
+def test_openapi_says_of_every_object_whether_it_has_further_members() -> None:
+    """A client that is generated for an object without a word on it drops, or refuses, what is not named."""
+    assert list(_objects_without_a_word(OPENAPI["components"]["schemas"], "")) == []
+
+
+def _objects_without_a_word(value: Any, where: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        if value.get("type") == "object" and "additionalProperties" not in value:
+            yield where
+        for name, part in value.items():
+            yield from _objects_without_a_word(part, f"{where}/{name}")
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _objects_without_a_word(part, f"{where}/{index}")
+
+
+def test_openapi_option_that_is_an_object_has_the_words_of_its_button() -> None:
+    options = OPENAPI["components"]["schemas"]["RequestHumanInput"]["properties"]["options"]
+    (described,) = [one for one in options["items"]["anyOf"] if one["type"] == "object"]
+
+    assert described["properties"].keys() == {"id", "label", "description", "recommended"}
+    assert described["required"] == ["id"]
+    assert described["additionalProperties"] is True
+
+
+def test_openapi_declares_every_tag_that_an_operation_has() -> None:
+    declared = [tag["name"] for tag in OPENAPI["tags"]]
+    used = {
+        tag
+        for operations in OPENAPI["paths"].values()
+        for operation in operations.values()
+        for tag in operation["tags"]
+    }
+
+    assert set(declared) == used
+    assert len(declared) == len(used)
+    assert all(tag["description"] for tag in OPENAPI["tags"])
