@@ -207,7 +207,7 @@ class RequestHumanInput(Body):
         float | None,
         Field(
             gt=0,
-            le=DEADLINE_MAX_S,
+            lt=DEADLINE_MAX_S,
             description="People are reminded once if nobody has answered by then; below `timeout_seconds`.",
         ),
     ] = None

@@ -43,6 +43,13 @@ def form_of(command: type[Message], name: str) -> str:
     return f"^{form.pattern}$"
 
 
+def range_of(command: type[Message], name: str) -> Range:
+    """The smallest and largest value of a number of a command."""
+    found = rules_of(command)[name].range
+    assert found is not None, f"{command.__name__}.{name} has no range"
+    return found
+
+
 def unfit(command: Message) -> tuple[Refusal, str] | None:
     """Why a command is refused in any state: a text too long, or a field in the wrong form; or None."""
     return _too_large(command) or _invalid(command)

@@ -16,8 +16,10 @@ from schemas.conversation_commands import (
 from schemas.fields import (
     AttemptId,
     ChosenId,
+    ClaimSeconds,
     Count,
     Document,
+    ExtensionSeconds,
     Id,
     Json,
     Name,
@@ -162,7 +164,7 @@ class ClaimHold(Message):
     """Tell the others that one is on it, for so many seconds."""
 
     hold_id: Id
-    seconds: Long = 300
+    seconds: ClaimSeconds = 300
 
 
 class ReleaseHold(Message):
@@ -188,7 +190,7 @@ class ExtendHold(Message):
     """Move a hold's deadline."""
 
     hold_id: Id
-    seconds: Long
+    seconds: ExtensionSeconds
 
 
 class DecideHold(Message):

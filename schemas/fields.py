@@ -5,8 +5,10 @@ from typing import Annotated
 from schemas.ids import CHOSEN_ID, CHOSEN_ID_RULE, CLIENT_ID, ID_RULE
 from schemas.limits import (
     ARGUMENTS_MAX_BYTES,
+    CLAIM_MAX_S,
     COUNT_MAX,
     DECISION_MAX_BYTES,
+    EXTENSION_MAX_S,
     ID_MAX_CHARS,
     NAME_MAX_CHARS,
     REQUEST_MAX_BYTES,
@@ -28,6 +30,8 @@ ToolName = Annotated[
 ]
 Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]*\S[\s\S]*", "must not be blank")]
 Count = Annotated[Long, Range(0, COUNT_MAX)]
+ClaimSeconds = Annotated[Long, Range(1, CLAIM_MAX_S)]
+ExtensionSeconds = Annotated[Long, Range(1, EXTENSION_MAX_S)]
 Id = Annotated[str, Limit(ID_MAX_CHARS)]
 Name = Annotated[str, Limit(NAME_MAX_CHARS)]
 Text = Annotated[str, Limit(TEXT_MAX_CHARS)]

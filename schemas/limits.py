@@ -53,6 +53,9 @@ CONVERSATION_IDLE_S = 30 * 86_400
 QUESTION_IDLE_S = 7 * 86_400
 # How far ahead a deadline can be set, or moved by an extension, in seconds.
 DEADLINE_MAX_S = 366 * 86_400
+# By how much one extension can move a deadline, and for how long one claim can show, in seconds.
+EXTENSION_MAX_S = 7 * 86_400
+CLAIM_MAX_S = 3_600
 # The time of a question of the tool human_input: its callers fetch the answer whenever it is there.
 TASK_TIMEOUT_S = 7 * 86_400
 # Beyond this size a decision leaves the rest of the due expiries, or of the parked calls, to the next one.

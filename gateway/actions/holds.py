@@ -15,17 +15,21 @@ from gateway.bodies import Body, ClientId, Nothing
 from gateway.problems import Problem
 from schemas import commands as k
 from schemas.actor import subject_fault
-from schemas.command_rules import limit_of
+from schemas.command_rules import limit_of, range_of
 from schemas.events import holds as h
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
 from schemas.refusals import Refusal
 
 
+_CLAIM = range_of(k.ClaimHold, "seconds")
+_EXTENSION = range_of(k.ExtendHold, "seconds")
+
+
 class ClaimHold(Body):
     """Claim a hold for a number of seconds, so that other reviewers see who is working on it."""
 
-    seconds: Annotated[int, Field(ge=1, le=3_600)] = 300
+    seconds: Annotated[int, Field(ge=_CLAIM.least, le=_CLAIM.most)] = 300
 
 
 class DelegateHold(Body):
@@ -37,7 +41,15 @@ class DelegateHold(Body):
 class ExtendHold(Body):
     """Extend a hold's deadline."""
 
-    seconds: Annotated[int, Field(gt=0, le=DEADLINE_MAX_S)]
+    seconds: Annotated[
+        int,
+        Field(
+            ge=_EXTENSION.least,
+            le=_EXTENSION.most,
+            description="How much later than now set. However often it is extended, the deadline is then at most "
+            f"{DEADLINE_MAX_S} seconds from now.",
+        ),
+    ]
 
 
 class Claim(ClientMessage):

@@ -45,6 +45,7 @@ BOUNDS = {
     "minimum": "at least {:,}",
     "exclusiveMinimum": "above {:,}",
     "maximum": "at most {:,}",
+    "exclusiveMaximum": "below {:,}",
     "pattern": "{}",
 }
 # The forms of ids, in words.
@@ -136,3 +137,4 @@ def _conversations() -> Iterable[tuple[str, str]]:
     )
     yield "a question of the tool `human_input`", f"{limits.TASK_TIMEOUT_S // DAY_S} days"
     yield "the longest deadline of a question", f"{limits.DEADLINE_MAX_S // DAY_S} days"
+    yield "one extension of a deadline", f"{limits.EXTENSION_MAX_S // DAY_S} days"

@@ -11,15 +11,14 @@ from projections.folds.audit import entry_of
 from projections.folds.effects import Before
 from projections.queries.history import fold_all
 from schemas import commands as k
-from schemas.limits import DEADLINE_MAX_S
-from services.domain.execution.holds import EXTENSION_MAX_S
+from schemas.limits import DEADLINE_MAX_S, EXTENSION_MAX_S
 from tests.actions.handling import said
 from tests.domain.steps import code, decided, held, refusal, started
 from tests.domain.world import ANNA, RITA, names
 
 
-@pytest.mark.parametrize("seconds", [0, DEADLINE_MAX_S + 1])
-def test_door_takes_no_extension_that_a_deadline_may_not_have(seconds: int) -> None:
+@pytest.mark.parametrize("seconds", [0, EXTENSION_MAX_S + 1])
+def test_door_takes_no_extension_that_the_decider_refuses(seconds: int) -> None:
     with pytest.raises(Problem, match="seconds"):
         said("extend", "h", seconds=seconds)
 

@@ -28,9 +28,6 @@ from services.domain.memory.memory import remember_problem, remember_role_proble
 from services.domain.refusals import Events, refuse, refuse_decision
 from services.domain.state import Call, Execution, Hold, Vote
 
-EXTENSION_MAX_S = 7 * 24 * 60 * 60
-CLAIM_MAX_S = 60 * 60
-
 
 def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events:
     """DecideHold: the first valid decision wins; every other is recorded with the id of the decision that won."""
@@ -49,8 +46,6 @@ def claim(state: Execution, command: k.ClaimHold, ctx: Context) -> Events:
     """ClaimHold: shows a claim to the others for a while; it can be repeated, and others can still decide."""
 
     def problem(hold: Hold) -> Problem | None:
-        if not 1 <= command.seconds <= CLAIM_MAX_S:
-            return Refusal.INVALID, f"seconds must be 1 to {CLAIM_MAX_S}"
         return (Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}") if _is_anothers(hold, ctx) else None
 
     def claimed(hold: Hold) -> Message:
@@ -108,8 +103,6 @@ def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
     """ExtendHold: move the deadline by seconds from its present value."""
 
     def problem(hold: Hold) -> Problem | None:
-        if not 1 <= command.seconds <= EXTENSION_MAX_S:
-            return Refusal.INVALID, f"seconds must be 1 to {EXTENSION_MAX_S}"
         if hold.deadline_at_ms is None:
             return Refusal.INVALID, "this hold has no deadline"
         too_far = moved(hold.deadline_at_ms) > ctx.now_ms + DEADLINE_MAX_S * 1000
