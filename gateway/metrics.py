@@ -14,10 +14,19 @@ ANSWER_BUCKETS_S = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 
 
 
 class Metrics:
-    """The gateway's metrics, in a registry of their own."""
+    """The gateway's metrics.
 
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+    Attributes:
+        registry: has them all.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        """Register them.
+
+        Args:
+            registry: where; None for one of their own.
+        """
+        self.registry = CollectorRegistry() if registry is None else registry
         self.requests = Counter(
             "placet_gateway_requests",
             "HTTP requests by method and status.",

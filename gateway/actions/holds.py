@@ -21,7 +21,6 @@ from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
 from schemas.refusals import Refusal
 
-
 _CLAIM = range_of(k.ClaimHold, "seconds")
 _EXTENSION = range_of(k.ExtendHold, "seconds")
 

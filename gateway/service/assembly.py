@@ -9,6 +9,7 @@ from gateway.identity.keys import load_or_create
 from gateway.kafka.commands import KafkaCommandLog
 from gateway.kafka.records import RecordReader
 from gateway.live.heartbeats import LatestHeartbeats
+from gateway.metrics import Metrics
 from gateway.policy import load_gateway_policy
 from gateway.pushes.hub import Hub
 from gateway.server.unauthenticated import UnauthenticatedConnections
@@ -28,6 +29,7 @@ from projections.audit.head_files import HeadFiles
 from projections.queries.views import open_views
 from schemas.audit import AUDIT_KEYS
 from vitals.heartbeat_sender import HeartbeatSender
+from vitals.metrics import role_registry
 from vitals.process_status import ProcessStatus
 
 
@@ -66,6 +68,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         vault_reconciler=VaultReconciler(vault_access, views),
         unauthenticated=UnauthenticatedConnections(limits.bounds),
         status=status,
+        metrics=Metrics(role_registry(status)),
         heartbeat_sender=HeartbeatSender(status, producer, settings.status_file),
         heartbeats=heartbeats,
         work=Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s),

@@ -39,11 +39,11 @@ class Served:
     audit: AuditReads
     unauthenticated: UnauthenticatedConnections
     status: ProcessStatus
+    metrics: Metrics
     heartbeats: LatestHeartbeats
     work: Work
     budget: Budget
     trust: TrustParts = field(default_factory=TrustParts)
-    metrics: Metrics = field(default_factory=Metrics)
     shutdown: Shutdown = field(default_factory=Shutdown)
     caught_up: bool = False
     port: int = 0

@@ -6,12 +6,24 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from gateway import resources as r
 from gateway.operations.calls import VERDICT_WAIT_S
 from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
+
+# What the gateway tells of itself as every other role does at its probe (docs/operations.md).
+OF_EVERY_ROLE = {
+    "placet_role_ready",
+    "placet_role_lag_records",
+    "placet_role_stalled_seconds",
+    "placet_role_loop_age_seconds",
+    "placet_role_kafka_age_seconds",
+    "process_cpu_seconds",
+    "python_gc_collections",
+}
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -388,7 +400,8 @@ def test_reviewers_are_who_decided_and_how(bot: Caller, doors: Doors) -> None:
 def test_system_doors(doors: Doors, admin: Caller) -> None:
     assert doors.client.get(f"{doors.url}/healthz").json() == {"status": "ok"}
     assert doors.client.get(f"{doors.url}/readyz").status_code == 200
-    assert b"placet_gateway_requests_total" in doors.client.get(f"{doors.url}/metrics").content
+    families = text_string_to_metric_families(doors.client.get(f"{doors.url}/metrics").text)
+    assert {family.name for family in families} >= {"placet_gateway_requests", *OF_EVERY_ROLE}
     assert admin.get("/v1/dead-letters").json()["items"] == []
     assert admin.get("/v1/agents").status_code == 200
     assert admin.get("/v1/rules").json()["items"][0]["policy"] == "doors"

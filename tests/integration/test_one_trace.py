@@ -200,7 +200,7 @@ def test_metrics_are_sent_by_every_role(traced: Traced, paid: str) -> None:
     roles = SERVICES - {"placet-agent"} | {"placet-grpc"}
     metrics = wait_for(lambda: traced.collector.metrics, lambda found: found.keys() >= roles)
     assert "placet_gateway_request_seconds" in metrics["placet-gateway"]
-    assert "placet_role_ready" in metrics["placet-decider"]
+    assert all("placet_role_ready" in metrics[role] for role in roles)
 
 
 def test_logs_are_json(traced: Traced, paid: str) -> None:
