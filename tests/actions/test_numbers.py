@@ -36,7 +36,7 @@ def _numbers() -> Iterator[tuple[str, dict[str, Any]]]:
 NUMBERS = dict(_numbers())
 
 
-def _of_hold(command: type[Message], seconds: float) -> list[Message]:
+def _of_hold(command: Any, seconds: float) -> list[Message]:
     world = started()
     return world.ask(command(hold_id=held(world).hold_id, seconds=seconds), RITA)
 
@@ -77,7 +77,10 @@ SAID: dict[str, Callable[[float], list[Message]]] = {
     ),
 }
 # The numbers whose bounds are in the command's model itself.
-RANGES = {"ReportResult.duration_ms": k.ReportResult, "RetirePolicy.version": k.RetirePolicy}
+RANGES: dict[str, type[Message]] = {
+    "ReportResult.duration_ms": k.ReportResult,
+    "RetirePolicy.version": k.RetirePolicy,
+}
 
 
 def _is_in_bounds(events: list[Message]) -> bool:
