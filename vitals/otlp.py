@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -61,7 +62,11 @@ class Otlp:
             has_traces: True if it sends spans.
             metrics_every_s: the time between two readings of its metrics; None if it sends none.
         """
-        own = {"placet.role": role, "service.instance.id": f"{role}@{socket.gethostname()}:{os.getpid()}"}
+        own = {
+            "placet.role": role,
+            "service.instance.id": f"{role}@{socket.gethostname()}:{os.getpid()}",
+            "service.version": version("placet-server"),
+        }
         if not environ.get("OTEL_SERVICE_NAME"):
             own["service.name"] = f"placet-{role}"
         resource = Resource.create(own)

@@ -20,20 +20,24 @@ class HeadAsGet:
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
+        scope.setdefault("state", {})[WITHOUT_BODY] = True
+        as_get: Scope = {**scope, "method": "GET"}
         has_ended = False
 
         async def head_alone(message: Message) -> None:
             nonlocal has_ended
             if has_ended:
                 return
+            if "route" in as_get:
+                # Whoever is around this one asks which route answers, by the scope that it passed on.
+                scope["route"] = as_get["route"]
             await send(message)
             if message["type"] == "http.response.start":
                 has_ended = True
                 # At once: the end of the answer shows a stream that it has no reader, so it does not begin.
                 await send({"type": "http.response.body", "body": b""})
 
-        scope.setdefault("state", {})[WITHOUT_BODY] = True
-        await self.app({**scope, "method": "GET"}, receive, head_alone)
+        await self.app(as_get, receive, head_alone)
 
 
 def has_body(scope: Scope) -> bool:

@@ -1,4 +1,8 @@
-"""The span of each HTTP request, which continues the trace in its header `traceparent`."""
+"""The span of each HTTP request, which continues the trace in its header `traceparent`.
+
+It has the attributes that OpenTelemetry's conventions require of a server, but the path only of a request that a
+route takes: it then consists of names and ids, while any other could be anything. A query is never told.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,10 @@ from vitals.spans import Spans, failed, trace_said
 # Asked every second by machines.
 UNTRACED = frozenset({"/healthz", "/readyz", "/metrics"})
 STREAM = b"text/event-stream"
+# The methods that the conventions know; others would give spans as many names as callers think of.
+METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
+OTHER, OTHERS_NAME = "_OTHER", "HTTP"
+PATH_MAX_CHARS = 1_024
 
 
 class RequestSpans:
@@ -30,12 +38,17 @@ class RequestSpans:
             await self.app(scope, receive, send)
             return
         method = scope["method"]
+        name = method if method in METHODS else OTHERS_NAME
         parent = trace_said(Headers(scope=scope).get(TRACEPARENT))
-        span = self.spans.begun(method, SpanKind.SERVER, parent, {"http.request.method": method})
+        facts = {
+            "http.request.method": method if method in METHODS else OTHER,
+            "url.scheme": scope.get("scheme", "http"),
+        }
+        span = self.spans.begun(name, SpanKind.SERVER, parent, facts)
 
         async def traced(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _answered(span, method, scope, message)
+                _answered(span, name, scope, message)
             await send(message)
 
         with self.spans.within(span):
@@ -51,17 +64,25 @@ class RequestSpans:
                     span.end()
 
 
-def _answered(span: Span, method: str, scope: Scope, message: Message) -> None:
+def _answered(span: Span, name: str, scope: Scope, message: Message) -> None:
     status = message["status"]
     span.set_attribute("http.response.status_code", status)
     if (route := getattr(scope.get("route"), "path", None)) is not None:
-        span.update_name(f"{method} {route}")
+        span.update_name(f"{name} {route}")
         span.set_attribute("http.route", route)
+        span.set_attribute("url.path", _path(scope))
     if status >= 500:
         failed(span, str(status))
     # It may last for hours, and no single piece of work is done in it.
     if any(name == b"content-type" and value.startswith(STREAM) for name, value in _heads(message)):
         span.end()
+
+
+def _path(scope: Scope) -> str:
+    """The path as it was sent, without the query."""
+    raw: bytes | None = scope.get("raw_path")
+    sent = scope["path"] if raw is None else raw.partition(b"?")[0].decode("ascii", "replace")
+    return str(sent)[:PATH_MAX_CHARS]
 
 
 def _heads(message: Message) -> Iterable[tuple[bytes, bytes]]:

@@ -15,7 +15,6 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gateway.rpc.statuses import CODE
-from gateway.rpc.tracing import call_span
 from gateway.rpc.upstream import Context, Refused, Upstream, refused
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
@@ -127,8 +126,7 @@ async def _refusing(context: Context, request: Message) -> AsyncIterator[None]:
             grpc.StatusCode.INVALID_ARGUMENT, f"invalid: field {number} of {name} is unknown to this version"
         )
     try:
-        with call_span(context, request):
-            yield
+        yield
     except Refused as error:
         context.set_trailing_metadata(error.metadata)
         await context.abort(error.code, str(error))

@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from gateway.rpc.decoding import RECEIVED_MAX_BYTES, MessageChecks
 from gateway.rpc.servicers import HumanInput, HumanInputTool
 from gateway.rpc.settings import RpcSettings
+from gateway.rpc.tracing import CallSpans
 from gateway.rpc.upstream import Upstream
 from host.errors import AddressTaken, SettingsRefused
 from schemas.human_input.v1 import human_input_pb2 as pb
@@ -42,10 +43,9 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
         SettingsRefused: the certificate or its key cannot be used.
     """
     upstream, checks = Upstream(settings.gateway_url), health.aio.HealthServicer()
-    checks_of_messages = (MessageChecks(SERVICES),)
-    server = grpc.aio.server(
-        interceptors=checks_of_messages, options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX
-    )
+    # The first one sees a call first: a message that cannot be read has a span too.
+    interceptors = (CallSpans(SERVICES), MessageChecks(SERVICES))
+    server = grpc.aio.server(interceptors=interceptors, options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
     rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream), server)
     rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)

@@ -1,29 +1,106 @@
-"""The span of each call of gRPC, which continues the trace in its metadata `traceparent`."""
+"""The span of each call of gRPC, which continues the trace in its metadata `traceparent`.
+
+A span has failed only by a status that OpenTelemetry's conventions count against a server: a refusal for what the
+caller did is an answer like any other.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
-from google.protobuf.message import Message
+from grpc import StatusCode
 
-from schemas.human_input.v1 import human_input_pb2 as pb
+from gateway.rpc.statuses import CODE
 from schemas.trace_context import TRACEPARENT, is_traceparent
 from vitals import tracing
+
+FAULTS = frozenset(
+    {
+        StatusCode.UNKNOWN,
+        StatusCode.DEADLINE_EXCEEDED,
+        StatusCode.UNIMPLEMENTED,
+        StatusCode.INTERNAL,
+        StatusCode.UNAVAILABLE,
+        StatusCode.DATA_LOSS,
+    }
+)
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-def call_span(context: Context, request: Message) -> AbstractContextManager[Any]:
-    """Return a span for a call; none for a stream, which can last for hours and only passes its trace on."""
-    if tracing.spans is None or isinstance(request, pb.WatchHumanInputRequest):
-        return nullcontext()
+class CallSpans(grpc.aio.ServerInterceptor):
+    """A span for each call of some services, but for streams, which can last for hours and only pass a trace on."""
+
+    def __init__(self, services: tuple[str, ...]) -> None:
+        self._services = services
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """Return the handler of a call, which runs within a span."""
+        handler = await continuation(details)
+        service, _, method = str(details.method).removeprefix("/").rpartition("/")
+        if tracing.spans is None or handler is None or service not in self._services:
+            return handler
+        if handler.unary_unary is None:
+            return handler
+        behave: Any = handler.unary_unary
+
+        async def answer(request: Any, context: Context) -> Any:
+            with _span(service, method, context):
+                return await behave(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(
+            answer, handler.request_deserializer, handler.response_serializer
+        )
+
+
+@contextmanager
+def _span(service: str, method: str, context: Context) -> Iterator[None]:
+    if tracing.spans is None:
+        yield
+        return
     from opentelemetry.trace import SpanKind
 
-    method = request.DESCRIPTOR.name.removesuffix("Request")
-    facts = {"rpc.system": "grpc", "rpc.method": method}
-    return tracing.spans.span(f"grpc {method}", SpanKind.SERVER, _said(context), facts)
+    from vitals.spans import failed
+
+    facts = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
+    span = tracing.spans.begun(f"{service}/{method}", SpanKind.SERVER, _said(context), facts)
+    status = StatusCode.UNKNOWN
+    try:
+        with tracing.spans.within(span, facts):
+            yield
+        status = StatusCode.OK
+    except grpc.aio.AbortError:
+        status = _status(context)
+        raise
+    except BaseException as error:
+        # One that nobody handles is answered as UNKNOWN; whoever has gone away is told nothing.
+        status = StatusCode.UNKNOWN if isinstance(error, Exception) else StatusCode.CANCELLED
+        raise
+    finally:
+        span.set_attribute("rpc.grpc.status_code", status.value[0])
+        if code := _refusal(context):
+            span.set_attribute("placet.refusal_code", code)
+        if status in FAULTS:
+            failed(span, status.name)
+        span.end()
+
+
+def _status(context: Context) -> StatusCode:
+    """The status with which a call was ended; grpcio tells it as a number or as itself."""
+    said: Any = context.code()
+    return said if isinstance(said, StatusCode) else next(one for one in StatusCode if one.value[0] == said)
+
+
+def _refusal(context: Context) -> str:
+    """The code of the refusal that ends a call; empty for none."""
+    return next((str(value) for name, value in context.trailing_metadata() or () if name == CODE), "")
 
 
 def trace_to_continue(context: Context) -> str:

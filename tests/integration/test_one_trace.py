@@ -31,6 +31,8 @@ from tests.servers.stack import running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
 SECRET_PAYEE = "GB29-must-not-be-told"
+# The span of a question that was asked by gRPC.
+BY_GRPC = "placet.human_input.v1.HumanInputTool/Run"
 POLICY = """
 policy: own
 rules:
@@ -235,7 +237,7 @@ async def test_request_by_any_door_continues_the_trace_of_its_sender(
         by_socket: [("placet-gateway", "ws propose"), ("placet-decider", "decide ProposeToolCall")],
         by_bridge: [("placet-gateway", "ws request"), ("placet-decider", "decide RequestHumanInput")],
         by_grpc: [
-            ("placet-grpc", "grpc Run"),
+            ("placet-grpc", BY_GRPC),
             ("placet-gateway", "POST /v1/tools:run"),
             ("placet-decider", "decide RequestHumanInput"),
         ],
@@ -335,7 +337,10 @@ def test_neither_spans_nor_logs_have_an_argument_or_a_question(
 ) -> None:
     wait_for(
         lambda: traced.collector.of_trace(by_grpc[3:35]),
-        lambda spans: {"grpc Run", "decide RequestHumanInput"} <= {span.name for span in spans},
+        lambda spans: (
+            {BY_GRPC, "decide RequestHumanInput"}
+            <= {span.name for span in spans}
+        ),
     )
     assert trace
     sent = b"".join(traced.collector.raw)

@@ -51,6 +51,7 @@ class Collector:
     spans: list[Told] = field(default_factory=list)
     metrics: dict[str, set[str]] = field(default_factory=dict)
     raw: list[bytes] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -82,6 +83,7 @@ class Collector:
             if path == "/v1/traces":
                 traces = ExportTraceServiceRequest.FromString(body)
                 self.spans += spans_in(traces)
+                self.versions |= _versions_in(traces)
                 return ExportTraceServiceResponse().SerializeToString()
             sent = ExportMetricsServiceRequest.FromString(body)
             for resource in sent.resource_metrics:
@@ -111,6 +113,12 @@ def spans_in(sent: ExportTraceServiceRequest) -> list[Told]:
         for scope in resource.scope_spans
         for span in scope.spans
     ]
+
+
+def _versions_in(sent: ExportTraceServiceRequest) -> dict[str, str]:
+    """The version of each service in one export that says one."""
+    of = [_values(resource.resource.attributes) for resource in sent.resource_spans]
+    return {one["service.name"]: one["service.version"] for one in of if "service.version" in one}
 
 
 def _service(attributes: Any) -> str:

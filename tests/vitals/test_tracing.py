@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 from opentelemetry.sdk.metrics.export import Gauge, Histogram, Sum
@@ -111,6 +112,7 @@ def test_process_tells_a_collector_its_last_span_before_it_ends() -> None:
         (told,) = collector.spans
     assert (told.service, told.name, told.trace_id) == ("placet-decider", "last", TRACE[3:35])
     assert (told.parent_id, told.attributes) == (TRACE[36:52], {"placet.tenant": "acme"})
+    assert collector.versions == {"placet-decider": version("placet-server")}
     assert tracing.spans is None
 
 

@@ -1,0 +1,183 @@
+"""The spans of requests and calls: named and marked by OpenTelemetry's conventions, without what callers say."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import grpc
+import pytest
+from aiohttp import web
+from fastapi import FastAPI
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+from starlette.middleware import Middleware
+
+from gateway.rest.head_method import HeadAsGet
+from gateway.rest.request_spans import PATH_MAX_CHARS, RequestSpans
+from gateway.rpc.serving import serving
+from gateway.rpc.settings import RpcSettings
+from schemas.human_input.v1 import human_input_pb2 as pb
+from schemas.human_input.v1 import human_input_pb2_grpc as rpc
+from tests.gateway.test_server_bounds import BOUNDS, WITHIN_S, served
+from vitals import tracing
+from vitals.spans import Spans
+
+PROMPT = "must-not-be-told"
+RUN = "placet.human_input.v1.HumanInputTool/Run"
+
+
+@pytest.fixture
+def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "spans", Spans(provider.get_tracer("test")))
+    yield exporter
+    provider.shutdown()
+
+
+@pytest.fixture
+async def channel(exported: InMemorySpanExporter) -> AsyncIterator[Any]:
+    """A client of a gRPC server whose gateway answers with the status and code that its token names."""
+
+    async def answer(request: web.Request) -> web.Response:
+        status, _, code = request.headers["authorization"].removeprefix("Bearer ").partition(" ")
+        fields = {"status": {"stringValue": "waiting_for_human"}, "task_id": {"stringValue": "t"}}
+        made = {"result": {"structValue": {"fields": fields}}}
+        return web.json_response({"code": code, "detail": "no"} if code else made, status=int(status))
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    (port,) = [address[1] for address in runner.addresses]
+    try:
+        async with (
+            serving(RpcSettings(f"http://127.0.0.1:{port}", "127.0.0.1", 0)) as address,
+            grpc.aio.insecure_channel(address) as found,
+        ):
+            yield found
+    finally:
+        await runner.cleanup()
+
+
+async def called(channel: Any, token: str) -> grpc.StatusCode:
+    """The status of one call of the tool, with a token that says how the gateway answers."""
+    call = rpc.HumanInputToolStub(channel).Run(
+        pb.RunRequest(prompt=PROMPT), metadata=(("authorization", f"Bearer {token}"),)
+    )
+    status: grpc.StatusCode = await call.code()
+    return status
+
+
+def the_span(exported: InMemorySpanExporter) -> ReadableSpan:
+    (span,) = exported.get_finished_spans()
+    return span
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "refusal", "has_failed"),
+    [
+        ("200", grpc.StatusCode.OK, None, False),
+        ("401 unauthenticated", grpc.StatusCode.UNAUTHENTICATED, "unauthenticated", False),
+        ("403 not_authorised", grpc.StatusCode.PERMISSION_DENIED, "not_authorised", False),
+        ("409 already_decided", grpc.StatusCode.FAILED_PRECONDITION, "already_decided", False),
+        ("503 unavailable", grpc.StatusCode.UNAVAILABLE, "unavailable", True),
+        ("500 who_knows", grpc.StatusCode.INTERNAL, "who_knows", True),
+    ],
+)
+async def test_call_has_failed_only_by_a_fault_of_the_server(
+    channel: Any,
+    exported: InMemorySpanExporter,
+    token: str,
+    status: grpc.StatusCode,
+    refusal: str | None,
+    has_failed: bool,
+) -> None:
+    assert await called(channel, token) is status
+
+    span = the_span(exported)
+    attributes = dict(span.attributes or {})
+    assert attributes.pop("placet.refusal_code", None) == refusal
+    assert attributes.pop("error.type", None) == (status.name if has_failed else None)
+    assert (span.status.status_code is StatusCode.ERROR) is has_failed
+    service, _, method = RUN.partition("/")
+    assert span.name == RUN
+    assert attributes == {
+        "rpc.system": "grpc",
+        "rpc.service": service,
+        "rpc.method": method,
+        "rpc.grpc.status_code": status.value[0],
+    }
+
+
+async def test_message_that_cannot_be_read_has_the_span_of_a_refusal(
+    channel: Any, exported: InMemorySpanExporter
+) -> None:
+    call = channel.unary_unary(f"/{RUN}")(b"\xff")
+    assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    span = the_span(exported)
+    assert span.name == RUN
+    assert (span.attributes or {})["placet.refusal_code"] == "malformed"
+    assert span.status.status_code is not StatusCode.ERROR
+
+
+@pytest.fixture
+def connection(exported: InMemorySpanExporter) -> Iterator[http.client.HTTPConnection]:
+    assert tracing.spans is not None
+    app = FastAPI(middleware=[Middleware(RequestSpans, spans=tracing.spans), Middleware(HeadAsGet)])
+
+    @app.get("/v1/holds/{hold_id}")
+    async def hold() -> str:
+        return "well"
+
+    with served(BOUNDS, app) as (port, _):
+        opened = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_request_has_its_route_path_and_scheme_and_never_its_query(
+    connection: http.client.HTTPConnection, exported: InMemorySpanExporter, method: str
+) -> None:
+    connection.request(method, f"/v1/holds/h%201?reason={PROMPT}")
+    connection.getresponse().read()
+
+    span = the_span(exported)
+    assert span.name == f"{method} /v1/holds/{{hold_id}}"
+    assert span.attributes == {
+        "http.request.method": method,
+        "http.response.status_code": 200,
+        "http.route": "/v1/holds/{hold_id}",
+        "url.path": "/v1/holds/h%201",
+        "url.scheme": "http",
+    }
+
+
+def test_path_that_leads_nowhere_and_an_unknown_method_are_not_told(
+    connection: http.client.HTTPConnection, exported: InMemorySpanExporter
+) -> None:
+    connection.request("PROPFIND", f"/{PROMPT}")
+    connection.getresponse().read()
+
+    span = the_span(exported)
+    assert span.name == "HTTP"
+    assert span.attributes == {
+        "http.request.method": "_OTHER",
+        "http.response.status_code": 404,
+        "url.scheme": "http",
+    }
+
+
+def test_long_path_is_cut(connection: http.client.HTTPConnection, exported: InMemorySpanExporter) -> None:
+    connection.request("GET", f"/v1/holds/{'h' * 2_000}")
+    connection.getresponse().read()
+
+    assert len(str((the_span(exported).attributes or {})["url.path"])) == PATH_MAX_CHARS
