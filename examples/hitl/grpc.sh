@@ -19,7 +19,8 @@ as_agent -d "{\"service\": \"$service.HumanInput\"}" "$PLACET_GRPC" grpc.health.
 title "the agent asks, and has a task id at once"
 asked=$(as_agent -d '{"prompt": "The account will be deleted. Go on?"}' "$PLACET_GRPC" $service.HumanInputTool/Run)
 echo "$asked"
-task=$(sed -n 's/.*"task_id": "\([^"]*\)".*/\1/p' <<<"$asked")
+# By reflection grpcurl prints names as the .proto has them, with -proto as JSON has them: taskId.
+task=$(sed -nE 's/.*"(task_id|taskId)": "([^"]*)".*/\2/p' <<<"$asked")
 
 title "it watches the task: the present state, then the answer"
 watched=$(mktemp)

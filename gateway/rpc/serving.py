@@ -10,9 +10,9 @@ from pathlib import Path
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 
 from gateway.rpc.decoding import RECEIVED_MAX_BYTES, MessageChecks
+from gateway.rpc.reflecting import add_reflection
 from gateway.rpc.servicers import HumanInput, HumanInputTool
 from gateway.rpc.settings import RpcSettings
 from gateway.rpc.tracing import CallSpans
@@ -49,7 +49,7 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
     rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream), server)
     rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
-    reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    add_reflection((*SERVICES, health.SERVICE_NAME), server)
     port = _bind(server, settings)
     await _tell(checks, is_ready=False)
     await server.start()

@@ -337,10 +337,7 @@ def test_neither_spans_nor_logs_have_an_argument_or_a_question(
 ) -> None:
     wait_for(
         lambda: traced.collector.of_trace(by_grpc[3:35]),
-        lambda spans: (
-            {BY_GRPC, "decide RequestHumanInput"}
-            <= {span.name for span in spans}
-        ),
+        lambda spans: {BY_GRPC, "decide RequestHumanInput"} <= {span.name for span in spans},
     )
     assert trace
     sent = b"".join(traced.collector.raw)
