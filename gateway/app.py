@@ -47,6 +47,10 @@ CORS_HEADERS = (
     LAST_EVENT_ID.name,
     PROJECT.name,
     TRACEPARENT,
+    # A browser's OpenTelemetry sends them too, and without leave for them the whole request would be lost. They are
+    # not read.
+    "tracestate",
+    "baggage",
 )
 CORS_EXPOSED = ("Retry-After", "WWW-Authenticate")
 CORS_MAX_AGE_S = 600
