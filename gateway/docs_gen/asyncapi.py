@@ -1,7 +1,8 @@
-"""The AsyncAPI 3 document: the WebSocket and the stream, and the log's topics."""
+"""The AsyncAPI 3 document: the WebSocket, the human bridge, the stream, and the log's topics."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -10,12 +11,19 @@ from pydantic import BaseModel
 from gateway.docs_gen import log
 from gateway.docs_gen.openapi import VERSION
 from gateway.docs_gen.schemas import Schemas, add, schemas_of, summary_of
+from gateway.sockets import bridge_protocol
+from gateway.sockets.bridge import MESSAGE_MAX_BYTES
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from schemas.trace_context import TRACEPARENT
 
 REF = "#/components/schemas/{model}"
 WS = "websocket"
+BRIDGE = "bridge"
 SSE = "stream"
+# Messages by their names in the document.
+FROM_CLIENTS: dict[str, type[BaseModel]] = {type_of(model): model for model in CLIENT_MESSAGES}
+FROM_GATEWAY: dict[str, type[BaseModel]] = {type_of(model): model for model in SERVER_MESSAGES}
+MESSAGES = {**FROM_CLIENTS, **FROM_GATEWAY, **bridge_protocol.CLIENT, **bridge_protocol.SERVER}
 
 
 @cache
@@ -43,11 +51,10 @@ def asyncapi_document() -> dict[str, Any]:
             },
             "kafka": log.server(),
         },
-        "channels": {WS: _websocket(), SSE: _stream(), **log.channels()},
+        "channels": {WS: _websocket(), BRIDGE: _bridge(), SSE: _stream(), **log.channels()},
         "operations": {**_operations(), **log.operations()},
         "components": {
-            "messages": {type_of(model): _message(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)}
-            | log.messages(),
+            "messages": {name: _message(name) for name in MESSAGES} | log.messages(),
             "schemas": _schemas(),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
@@ -61,13 +68,26 @@ def asyncapi_document() -> dict[str, Any]:
 
 
 def _websocket() -> dict[str, Any]:
-    models = (*CLIENT_MESSAGES, *SERVER_MESSAGES)
     return {
         "address": "/v1/ws",
         "servers": [{"$ref": "#/servers/gateway"}],
         "title": "WebSocket",
         "description": "Subprotocol placet.v1. Frames are JSON texts of at most 1 MiB.",
-        "messages": {type_of(model): _component(model) for model in models},
+        "messages": _components({**FROM_CLIENTS, **FROM_GATEWAY}),
+        "bindings": {"ws": {"method": "GET", "bindingVersion": "0.1.0"}},
+    }
+
+
+def _bridge() -> dict[str, Any]:
+    return {
+        "address": "/human-bridge",
+        "servers": [{"$ref": "#/servers/gateway"}],
+        "title": "Human bridge",
+        "description": (
+            "Questions and answers in a few messages; authentication, limits and refusals are those of /v1/ws. "
+            f"Frames are JSON texts of at most {MESSAGE_MAX_BYTES // 1024} KiB."
+        ),
+        "messages": _components({**bridge_protocol.CLIENT, **bridge_protocol.SERVER}),
         "bindings": {"ws": {"method": "GET", "bindingVersion": "0.1.0"}},
     }
 
@@ -78,59 +98,66 @@ def _stream() -> dict[str, Any]:
         "servers": [{"$ref": "#/servers/gateway"}],
         "title": "Server-sent events",
         "description": "The gateway's messages; `id` is the cursor, and Last-Event-ID continues after it.",
-        "messages": {type_of(model): _component(model) for model in SERVER_MESSAGES},
+        "messages": _components(FROM_GATEWAY),
     }
 
 
 def _operations() -> dict[str, Any]:
-    received = {f"on_{type_of(model)}": _operation("receive", WS, model) for model in CLIENT_MESSAGES}
-    sent = {f"send_{type_of(model)}": _operation("send", WS, model) for model in SERVER_MESSAGES}
     streamed = {
         "stream": {
             "action": "send",
             "channel": {"$ref": f"#/channels/{SSE}"},
             "summary": "The messages of the channels in the query.",
-            "messages": [
-                {"$ref": f"#/channels/{SSE}/messages/{type_of(model)}"} for model in SERVER_MESSAGES
-            ],
+            "messages": [{"$ref": f"#/channels/{SSE}/messages/{name}"} for name in FROM_GATEWAY],
         }
     }
-    return {**received, **sent, **streamed}
+    return {
+        **{f"on_{name}": _operation("receive", WS, name) for name in FROM_CLIENTS},
+        **{f"send_{name}": _operation("send", WS, name) for name in FROM_GATEWAY},
+        **{_on_bridge("on", name): _operation("receive", BRIDGE, name) for name in bridge_protocol.CLIENT},
+        **{_on_bridge("send", name): _operation("send", BRIDGE, name) for name in bridge_protocol.SERVER},
+        **streamed,
+    }
 
 
-def _operation(action: str, channel: str, model: type[BaseModel]) -> dict[str, Any]:
+def _on_bridge(verb: str, name: str) -> str:
+    """The name of an operation on the bridge, which shares some messages with the other socket."""
+    return f"{verb}_{BRIDGE}_{name.removeprefix(f'{BRIDGE}_')}"
+
+
+def _operation(action: str, channel: str, name: str) -> dict[str, Any]:
     return {
         "action": action,
         "channel": {"$ref": f"#/channels/{channel}"},
-        "summary": summary_of(model),
-        "messages": [{"$ref": f"#/channels/{channel}/messages/{type_of(model)}"}],
+        "summary": summary_of(MESSAGES[name]),
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"}],
     }
 
 
-def _component(model: type[BaseModel]) -> dict[str, str]:
-    return {"$ref": f"#/components/messages/{type_of(model)}"}
+def _components(names: Iterable[str]) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/messages/{name}"} for name in names}
 
 
-def _message(model: type[BaseModel]) -> dict[str, Any]:
+def _message(name: str) -> dict[str, Any]:
     return {
-        "name": type_of(model),
-        "title": type_of(model).replace("_", " "),
-        "summary": summary_of(model),
-        "payload": {"$ref": f"#/components/schemas/{_name(model)}"},
+        "name": name,
+        "title": name.replace("_", " "),
+        "summary": summary_of(MESSAGES[name]),
+        "payload": {"$ref": f"#/components/schemas/{_schema(name)}"},
     }
 
 
 def _schemas() -> Schemas:
     found: Schemas = {}
-    for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES):
-        add(found, schemas_of(model, _name(model), name_lists=True))
-    for model in CLIENT_MESSAGES:
-        found[_name(model)]["properties"][TRACEPARENT] = log.TRACE
+    for name, model in MESSAGES.items():
+        add(found, schemas_of(model, _schema(name), name_lists=True))
+    for name in (*FROM_CLIENTS, *bridge_protocol.TRACED):
+        found[_schema(name)]["properties"][TRACEPARENT] = log.TRACE
     for model in log.JSON_MODELS:
         add(found, schemas_of(model, model.__name__, name_lists=True))
     return found
 
 
-def _name(model: type[BaseModel]) -> str:
+def _schema(name: str) -> str:
     # Some messages have the same name as the REST body that they contain.
-    return f"{type_of(model)}_message"
+    return f"{name}_message"

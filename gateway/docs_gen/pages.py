@@ -80,8 +80,8 @@ HTTP_MEANINGS = {
 }
 
 CONNECTING = f"""
-Connect to `/v1/ws` with the subprotocol `{SUBPROTOCOL}`. Send a bearer token in the `Authorization` header, or
-as the first message within 5 seconds:
+Connect to `/v1/ws` with the subprotocol `{SUBPROTOCOL}` (others that you offer are ignored). Send a bearer token in
+the `Authorization` header, or as the first message within 5 seconds:
 
 ```json
 {{"type": "authenticate", "token": "…"}}

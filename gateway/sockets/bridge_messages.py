@@ -4,6 +4,7 @@
 |---|---|
 | `{type: publish, prompt, task_id?}` | asks a person (an agent's token) |
 | `{type: answer, task_id, response, hold_id?}` | answers (a person's token) |
+| `{type: authenticate, …}`, `{type: ping}` | as at `/v1/ws` |
 
 | the client gets | |
 |---|---|
@@ -12,6 +13,7 @@
 | `{type: answer, task_id, response}` | a question was answered |
 | `{type: closed, task_id, status, feedback}` | it ended without an answer |
 | `{type: error, task_id, code, detail, …}` | a refusal |
+| `{type: authenticated, …}`, `{type: pong}`, `{type: resync_required, …}` | as at `/v1/ws` |
 """
 
 from __future__ import annotations

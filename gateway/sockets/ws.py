@@ -59,6 +59,7 @@ async def endpoint(websocket: WebSocket, own: Mapping[str, Verb] = NO_OTHERS) ->
     if (problem := _unwelcome(websocket, gateway)) is not None:
         await websocket.send_denial_response(response(problem))
         return
+    # RFC 6455, section 4.2.2: of protocols that it does not speak a server chooses none, and the client sees that.
     offered = websocket.scope.get("subprotocols", [])
     await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
     with suppress(WebSocketDisconnect):
@@ -85,9 +86,6 @@ def _unwelcome(websocket: WebSocket, gateway: Served) -> Problem | None:
     origin = websocket.headers.get("origin")
     if origin is not None and not is_known_origin(origin, gateway):
         return Problem(Refusal.NOT_AUTHORISED, "pages of this origin may not open a WebSocket here")
-    offered = websocket.scope.get("subprotocols", [])
-    if offered and SUBPROTOCOL not in offered:
-        return Problem(Refusal.INVALID, f"the subprotocol must be {SUBPROTOCOL}")
     if not gateway.caught_up:
         return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
     return None

@@ -20,6 +20,8 @@ from gateway.problems import Problem, message_of
 from gateway.rest.parameters import PROJECT
 from gateway.service.assembly import assemble
 from gateway.settings import read_settings
+from gateway.sockets import bridge_protocol
+from gateway.sockets.bridge_messages import BridgeMessages
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from gateway.sockets.verbs import VERBS
 from projections.folds.audit import audit_json
@@ -293,6 +295,7 @@ def test_asyncapi_payloads_are_json_schema() -> None:
 def test_asyncapi_names_every_message_once() -> None:
     names = [type_of(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)]
     assert len(set(names)) == len(names)
+    names += bridge_protocol.CLIENT.keys() | bridge_protocol.SERVER.keys()
     on_the_log = {*builtin().by_subject, "TrustPart", "TrustCheckpoint"}
     assert set(ASYNCAPI["components"]["messages"]) == set(names) | on_the_log
 
@@ -352,6 +355,19 @@ def test_page_names_every_message() -> None:
     people, agents = pages()["websocket-protocol.md"], pages()["agent_extended_protocol.md"]
     for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES):
         assert f"`{type_of(model)}`" in people + agents
+
+
+def test_page_of_the_bridge_names_every_message() -> None:
+    page = (DOCS / "hitl" / "api-reference.md").read_text(encoding="utf-8").partition("### Human Bridge")[2]
+    for model in (*bridge_protocol.CLIENT.values(), *bridge_protocol.SERVER.values()):
+        assert f'`{{"type": "{type_of(model)}"' in page, model
+
+
+def test_bridge_takes_what_the_asyncapi_document_says() -> None:
+    with pytest.raises(Problem) as refused:
+        BridgeMessages().from_client({"type": "sing"})
+    accepted = set(refused.value.detail.partition("accepts ")[2].split(", "))
+    assert accepted == {type_of(model) for model in bridge_protocol.CLIENT.values()}
 
 
 def test_docs_directory_is_the_projects() -> None:

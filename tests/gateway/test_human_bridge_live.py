@@ -12,8 +12,11 @@ from uuid import uuid4
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
+from gateway.sockets import bridge_protocol
 from gateway.sockets.bridge import MESSAGE_MAX_BYTES
+from gateway.sockets.protocol import type_of
 from gateway.sockets.ws import FLOOD_REFUSALS_MAX
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
@@ -21,6 +24,13 @@ from tests.servers.stack import wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
 WITHIN_S = 20.0
+
+
+def assert_documented(message: dict[str, Any]) -> None:
+    """Fail if a message is not one of those that the AsyncAPI document describes, with all of its fields."""
+    (model,) = [model for model in bridge_protocol.SERVER.values() if type_of(model) == message["type"]]
+    model.model_validate(message)
+    assert message.keys() <= model.model_fields.keys(), message
 
 
 class Bridge:
@@ -46,6 +56,7 @@ class Bridge:
         async with asyncio.timeout(WITHIN_S):
             while not any(map(fits, self.kept)):
                 self.kept.append(json.loads(await self.connection.recv()))
+                assert_documented(self.kept[-1])
         found = next(filter(fits, self.kept))
         self.kept.remove(found)
         return found
@@ -215,6 +226,22 @@ async def test_answer_to_a_closed_question_is_never_that_to_another_agents(
         assert (await person.next("error", task_id=task_id))["code"] == "already_decided"
         await person.send(type="answer", task_id=task_id, response="no", hold_id=shown[1])
         assert (await person.next("answer", task_id=task_id))["response"] == "no"
+
+
+async def test_ping_is_answered(bot: Caller) -> None:
+    async with bridge_of(bot) as agent:
+        await agent.send(type="ping", ref="p1")
+        assert (await agent.next("pong"))["ref"] == "p1"
+
+
+@pytest.mark.parametrize("path", ["/human-bridge", "/v1/ws"])
+async def test_subprotocols_that_nobody_here_speaks_are_ignored(bot: Caller, path: str) -> None:
+    headers = {"Authorization": f"Bearer {bot.token}"}
+    offered = [Subprotocol("chat.v9"), Subprotocol("json")]
+    url = bot.url.replace("http", "ws", 1) + path
+    async with connect(url, additional_headers=headers, subprotocols=offered) as connection:
+        assert connection.subprotocol is None
+        assert json.loads(await connection.recv())["type"] == "authenticated"
 
 
 async def test_question_that_expires_is_closed(bot: Caller, anna: Caller) -> None:

@@ -14,7 +14,9 @@ from tests.gateway.conftest import Caller, Doors
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
 
 DESK, SHOP, FOREIGN = "https://desk.example.com", "http://127.0.0.1:3000", "https://evil.example"
-HEADERS = "authorization,content-type,idempotency-key,last-event-id,placet-project,traceparent,tracestate,baggage"
+HEADERS = (
+    "authorization,content-type,idempotency-key,last-event-id,placet-project,traceparent,tracestate,baggage"
+)
 PATHS = ("/v1/holds", "/v1/holds/h1/decision", "/v1/events/stream", "/.well-known/jwks.json")
 
 
