@@ -19,6 +19,7 @@ from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.openapi import DESCRIPTION, LICENSE, VERSION, openapi_document
 from gateway.metrics import Metrics
 from gateway.problems import Problem, bare, not_found, response
+from gateway.rest import registry
 from gateway.rest.documented import ANY_HEAD
 from gateway.rest.failed_authentications import FAILURES_BURST_S, FAILURES_PER_S, FailedAuthenticationLimit
 from gateway.rest.head_method import HeadAsGet
@@ -163,22 +164,27 @@ async def _problem(request: Request, error: Exception) -> Response:
 async def _http_problem(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    if error.status_code == 404:
-        return response(not_found("resource"))
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(sorted(_methods(request.scope)))
+    if (registrys := registry.http_error(request.scope["path"], error.status_code, headers)) is not None:
+        return registrys
+    if error.status_code == 404:
+        return response(not_found("resource"))
     return bare(error.status_code, str(error.detail), headers)
 
 
 def _methods(scope: Scope) -> set[str]:
-    """Return the methods of a resource (RFC 9110, section 10.2.1). Each method has a route of its own."""
+    """Return the methods of a resource (RFC 9110, section 10.2.1). Each method has a route of its own.
+
+    Of several resources that an address can name it is the one with the fewest parameters: `/v1/holds/decisions` is
+    no hold.
+    """
     routes = [route for router in ROUTERS for route in router.routes if isinstance(route, Route | APIRoute)]
+    matching = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
+    fewest = min((route.path.count("{") for route in matching), default=0)
     found = {
-        method
-        for route in routes
-        if route.matches(scope)[0] is not Match.NONE
-        for method in route.methods or ()
+        method for route in matching if route.path.count("{") == fewest for method in route.methods or ()
     }
     return found | {"HEAD"} if "GET" in found else found
 

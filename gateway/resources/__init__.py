@@ -61,6 +61,7 @@ from gateway.resources.system import (
     SchemaId,
     SchemaText,
     SchemaVersion,
+    SubjectVersion,
 )
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "SchemaText",
     "SchemaVersion",
     "StandingRule",
+    "SubjectVersion",
     "Tool",
     "ToolCall",
     "ToolStarted",

@@ -58,6 +58,13 @@ class SchemaText(Resource):
     text: str = Field(alias="schema")
 
 
+class SubjectVersion(Resource):
+    """A subject and one of its versions."""
+
+    subject: str
+    version: int
+
+
 class SchemaVersion(SchemaText):
     """A version of a subject."""
 

@@ -7,6 +7,8 @@ accepted only if it changes nothing: a client that registers the schema it uses 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -60,6 +62,8 @@ NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_SCHEMA, BAD_VERSION, READ_ONLY = (
     42205,
 )
 COMPATIBILITY = "FULL_TRANSITIVE"
+# The first parts of the registry's addresses.
+ROOTS = ("subjects", "schemas", "config", "mode")
 
 
 @router.get(
@@ -98,15 +102,21 @@ async def versions(subject: str) -> Response:
 )
 async def version_of(subject: str, version: str) -> Response:
     """Get one version of a subject; `latest` is its newest."""
-    entries = builtin().by_subject.get(subject)
-    if entries is None:
-        return _no_subject()
-    if version == "latest":
-        return _answer(_version_json(entries[-1]))
-    if not version.isascii() or not version.isdigit() or int(version[:10]) == 0:
-        return _error(422, BAD_VERSION, "The version must be a positive number or latest.")
-    found = next((entry for entry in entries if entry.version == int(version[:10])), None)
-    return _error(404, NO_VERSION, "Version not found.") if found is None else _answer(_version_json(found))
+    found = _version(subject, version)
+    return found if isinstance(found, Response) else _answer(_version_json(found))
+
+
+@router.get(
+    "/subjects/{subject}/versions/{version}/schema",
+    operation_id="getSchemaOfVersion",
+    response_class=RegistryResponse,
+    response_model=dict[str, Any],
+    **open_operation(REFUSALS),
+)
+async def schema_of_version(subject: str, version: str) -> Response:
+    """Get the schema alone of one version of a subject; `latest` is its newest."""
+    found = _version(subject, version)
+    return found if isinstance(found, Response) else _schema_alone(found)
 
 
 @router.get(
@@ -118,9 +128,36 @@ async def version_of(subject: str, version: str) -> Response:
 )
 async def schema_of(schema_id: str) -> Response:
     """Get the schema with an id."""
-    is_id = schema_id.isascii() and schema_id.isdigit() and len(schema_id) <= ID_MAX_DIGITS
-    entry = builtin().by_id.get(int(schema_id)) if is_id else None
-    return _error(404, NO_SCHEMA, "Schema not found.") if entry is None else _answer({"schema": entry.text})
+    entry = _by_id(schema_id)
+    return _no_schema() if entry is None else _answer({"schema": entry.text})
+
+
+@router.get(
+    "/schemas/ids/{schema_id}/schema",
+    operation_id="getSchemaAlone",
+    response_class=RegistryResponse,
+    response_model=dict[str, Any],
+    **open_operation(REFUSALS),
+)
+async def schema_alone(schema_id: str) -> Response:
+    """Get the schema with an id, not as text within JSON but by itself."""
+    entry = _by_id(schema_id)
+    return _no_schema() if entry is None else _schema_alone(entry)
+
+
+@router.get(
+    "/schemas/ids/{schema_id}/versions",
+    operation_id="listSchemaVersions",
+    response_class=RegistryResponse,
+    response_model=list[r.SubjectVersion],
+    **open_operation(REFUSALS),
+)
+async def versions_of_schema(schema_id: str) -> Response:
+    """List the versions of subjects that have the schema with an id: there is one."""
+    entry = _by_id(schema_id)
+    if entry is None:
+        return _no_schema()
+    return _answer([{"subject": entry.subject, "version": entry.version}])
 
 
 @router.post(
@@ -228,6 +265,38 @@ async def policy_schema() -> Response:
     return SchemaResponse(policy_json_schema())
 
 
+def http_error(path: str, status: int, headers: Mapping[str, str]) -> Response | None:
+    """The answer to a request that HTTP itself refuses, in the registry's form; None if it is not for the registry.
+
+    Args:
+        path: of the request.
+        status: 404 or 405: the registry has no such address, or no such method of it.
+        headers: of the answer.
+    """
+    if path.split("/")[1] not in ROOTS:
+        return None
+    message = f"HTTP {status} {HTTPStatus(status).phrase}"
+    return RegistryResponse({"error_code": status, "message": message}, status, dict(headers))
+
+
+def _version(subject: str, version: str) -> SchemaEntry | Response:
+    """Return a version of a subject, or the registry's error."""
+    entries = builtin().by_subject.get(subject)
+    if entries is None:
+        return _no_subject()
+    if version == "latest":
+        return entries[-1]
+    if not version.isascii() or not version.isdigit() or int(version[:10]) == 0:
+        return _error(422, BAD_VERSION, "The version must be a positive number or latest.")
+    found = next((entry for entry in entries if entry.version == int(version[:10])), None)
+    return _error(404, NO_VERSION, "Version not found.") if found is None else found
+
+
+def _by_id(schema_id: str) -> SchemaEntry | None:
+    is_id = schema_id.isascii() and schema_id.isdigit() and len(schema_id) <= ID_MAX_DIGITS
+    return builtin().by_id.get(int(schema_id)) if is_id else None
+
+
 async def _looked_up(request: Request, subject: str) -> SchemaEntry | Response:
     """Return the version of a subject that equals the schema in the body, or the registry's error."""
     entries = builtin().by_subject.get(subject)
@@ -242,7 +311,7 @@ async def _looked_up(request: Request, subject: str) -> SchemaEntry | Response:
     for entry in reversed(entries):
         if _undocumented(entry.schema) == asked:
             return entry
-    return _error(404, NO_SCHEMA, "Schema not found.")
+    return _no_schema()
 
 
 def _undocumented(schema: Any) -> Any:
@@ -259,6 +328,15 @@ def _undocumented(schema: Any) -> Any:
 
 def _no_subject() -> Response:
     return _error(404, NO_SUBJECT, "Subject not found.")
+
+
+def _no_schema() -> Response:
+    return _error(404, NO_SCHEMA, "Schema not found.")
+
+
+def _schema_alone(entry: SchemaEntry) -> Response:
+    # As it was shipped: the text is what readers compare.
+    return Response(entry.text, media_type=RegistryResponse.media_type)
 
 
 def _version_json(entry: SchemaEntry) -> dict[str, Any]:
