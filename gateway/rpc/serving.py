@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import grpc
@@ -42,7 +42,22 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
         AddressTaken: the port is taken.
         SettingsRefused: the certificate or its key cannot be used.
     """
-    upstream, checks = Upstream(settings.gateway_url), health.aio.HealthServicer()
+    async with aclosing(Upstream(settings.gateway_url)) as upstream:
+        checks = health.aio.HealthServicer()
+        server = _server(upstream, checks)
+        port = _bind(server, settings)
+        await _tell(checks, is_ready=False)
+        await server.start()
+        watching = asyncio.create_task(_watch(upstream, checks))
+        try:
+            yield settings.address(port)
+        finally:
+            watching.cancel()
+            await checks.enter_graceful_shutdown()
+            await server.stop(STOP_WITHIN_S)
+
+
+def _server(upstream: Upstream, checks: health.aio.HealthServicer) -> grpc.aio.Server:
     # The first one sees a call first: a message that cannot be read has a span too.
     interceptors = (CallSpans(SERVICES), MessageChecks(SERVICES))
     server = grpc.aio.server(interceptors=interceptors, options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
@@ -50,17 +65,7 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
     rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     add_reflection((*SERVICES, health.SERVICE_NAME), server)
-    port = _bind(server, settings)
-    await _tell(checks, is_ready=False)
-    await server.start()
-    watching = asyncio.create_task(_watch(upstream, checks))
-    try:
-        yield settings.address(port)
-    finally:
-        watching.cancel()
-        await checks.enter_graceful_shutdown()
-        await server.stop(STOP_WITHIN_S)
-        await upstream.close()
+    return server
 
 
 async def _watch(upstream: Upstream, checks: health.aio.HealthServicer) -> None:

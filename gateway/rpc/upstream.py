@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 class Upstream:
-    """Sends requests to a gateway. Close it at the end."""
+    """Sends requests to a gateway. Close it at the end, also if nothing was served (`contextlib.aclosing`)."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -52,7 +52,7 @@ class Upstream:
             connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX), cookie_jar=aiohttp.DummyCookieJar()
         )
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
         await self._session.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from gateway.rpc.serving import SERVICES, serving
 from gateway.rpc.settings import RpcSettings
+from tests.house.sources import ROOT
 
 VERSIONS = ("grpc.reflection.v1", "grpc.reflection.v1alpha")
 GET = "placet.human_input.v1.HumanInput.GetHumanInput"
@@ -84,3 +87,20 @@ def test_generators_of_go_and_java_know_where_their_code_belongs() -> None:
     options = pb.DESCRIPTOR.GetOptions()
     assert options.go_package.endswith(";humaninputv1")
     assert (options.java_package, options.java_multiple_files) == ("placet.human_input.v1", True)
+
+
+@pytest.mark.parametrize("name", ["task_id", "taskId"])
+def test_example_for_the_shell_reads_the_task_id_by_either_name(name: str) -> None:
+    """By reflection grpcurl prints the names of the .proto, with `-proto` those of JSON."""
+    script = (ROOT / "examples" / "hitl" / "grpc.sh").read_text("utf-8")
+    (read,) = [line for line in script.splitlines() if line.startswith("task=")]
+    asked = f'{{\n  "status": "waiting_for_human",\n  "{name}": "t-1"\n}}'
+
+    said = subprocess.run(
+        ["bash", "-c", f'{read}\necho "$task"'],
+        env={**os.environ, "asked": asked},
+        capture_output=True,
+        text=True,
+    )
+
+    assert said.stdout == "t-1\n"
