@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
+from gateway.actions.verb import Verb
 from gateway.rest.documented import bodies
 from schemas import commands as k
 from schemas import conversation_commands as t
@@ -14,6 +16,7 @@ from schemas.command_rules import range_of
 from schemas.events.executions import CommandRefused
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
+from tests.actions.handling import HANDLING
 from tests.clients.documents import document
 from tests.domain.steps import held, started
 from tests.domain.world import RITA, World
@@ -36,9 +39,18 @@ def _numbers() -> Iterator[tuple[str, dict[str, Any]]]:
 NUMBERS = dict(_numbers())
 
 
-def _of_hold(command: Any, seconds: float) -> list[Message]:
+def _of_hold(verb: Verb[Any], field: str, number: float) -> list[Message]:
     world = started()
-    return world.ask(command(hold_id=held(world).hold_id, seconds=seconds), RITA)
+    # As no door would take it: unread by the model.
+    body = verb.body.model_construct(**{field: int(number)})
+    return world.ask(verb.command(held(world).hold_id, body), RITA)
+
+
+def _of_holds() -> Iterator[tuple[str, Callable[[float], list[Message]]]]:
+    for verb in HANDLING.values():
+        for field in verb.body.model_fields:
+            if (name := f"{verb.body.__name__}.{field}") in NUMBERS:
+                yield name, partial(_of_hold, verb, field)
 
 
 def _asked(**ms: int) -> list[Message]:
@@ -65,8 +77,7 @@ def _ms(seconds: float) -> int:
 
 # What the decider makes of a number in the unit of the body.
 SAID: dict[str, Callable[[float], list[Message]]] = {
-    "ClaimHold.seconds": lambda seconds: _of_hold(k.ClaimHold, seconds),
-    "ExtendHold.seconds": lambda seconds: _of_hold(k.ExtendHold, seconds),
+    **dict(_of_holds()),
     "PostReply.number": _replied,
     "RequestHumanInput.remind_after_seconds": lambda seconds: _asked(
         timeout_ms=_ms(DEADLINE_MAX_S), remind_after_ms=_ms(seconds)
@@ -110,3 +121,9 @@ def test_bounds_of_a_number_are_those_of_its_command(field: str) -> None:
 
     assert rule.least <= NUMBERS[field]["minimum"]
     assert rule.most == NUMBERS[field]["maximum"]
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("field", dict(_of_holds()))
+def test_number_of_a_command_that_is_no_time_is_refused(field: str, number: int) -> None:
+    assert not _is_in_bounds(SAID[field](number))

@@ -358,7 +358,7 @@ def test_page_names_every_message() -> None:
 
 
 def test_page_of_the_bridge_names_every_message() -> None:
-    page = (DOCS / "hitl" / "api-reference.md").read_text(encoding="utf-8").partition("### Human Bridge")[2]
+    page = (DOCS / "hitl/api-reference.md").read_text(encoding="utf-8").partition("### Human Bridge")[2]
     for model in (*bridge_protocol.CLIENT.values(), *bridge_protocol.SERVER.values()):
         assert f'`{{"type": "{type_of(model)}"' in page, model
 

@@ -14,7 +14,6 @@ from schemas.limits import INPUT_SCHEMA_MAX_BYTES
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
-REGISTRY = "application/vnd.schemaregistry.v1+json"
 # What the gateway tells of itself as every other role does at its probe (docs/operations.md).
 OF_EVERY_ROLE = {
     "placet_role_ready",
@@ -335,34 +334,6 @@ def test_user_and_workspace_only_as_the_token_permits(doors: Doors) -> None:
     assert _code(bound.post("/v1/executions", {"user": "bob"})) == (403, "not_authorised")
     started = bound.post("/v1/executions", {"workspace": "w1"}).json()
     assert (started["user"], started["workspace"]) == ("alice", "w1")
-
-
-def test_registry_answers_as_confluents_does(bot: Caller) -> None:
-    subject = "placet.events.ToolCallProposed"
-    assert subject in bot.get("/subjects").json()
-    newest = bot.get(f"/subjects/{subject}/versions/latest").json()
-    assert newest["subject"] == subject
-    assert bot.get(f"/schemas/ids/{newest['id']}").json() == {"schema": newest["schema"]}
-    assert bot.get(f"/subjects/{subject}/versions").json() == list(range(1, newest["version"] + 1))
-    assert bot.get("/subjects/none/versions").json()["error_code"] == 40401
-    for unknown in ("99999", "9" * 5000):
-        for part in ("", "/schema", "/versions"):
-            assert bot.get(f"/schemas/ids/{unknown}{part}").json()["error_code"] == 40403
-    alone = bot.get(f"/schemas/ids/{newest['id']}/schema")
-    assert (alone.text, alone.headers["content-type"]) == (newest["schema"], REGISTRY)
-    assert bot.get(f"/subjects/{subject}/versions/latest/schema").text == newest["schema"]
-    assert bot.get(f"/subjects/{subject}/versions/999/schema").json()["error_code"] == 40402
-    versions = [{"subject": subject, "version": newest["version"]}]
-    assert bot.get(f"/schemas/ids/{newest['id']}/versions").json() == versions
-
-
-@pytest.mark.parametrize("path", ["/subjects/a/b/c/d", "/schemas/nothing", "/config/a/b", "/mode/a/b"])
-def test_registry_has_its_own_form_of_errors_for_what_it_does_not_have(bot: Caller, path: str) -> None:
-    missing, refused = bot.get(path), bot.call("DELETE", "/subjects/a")
-    assert (missing.status_code, missing.headers["content-type"]) == (404, REGISTRY)
-    assert missing.json() == {"error_code": 404, "message": "HTTP 404 Not Found"}
-    assert refused.json() == {"error_code": 405, "message": "HTTP 405 Method Not Allowed"}
-    assert refused.headers["allow"] == "POST"
 
 
 def test_trust_of_an_agent_is_what_was_counted_of_it_by_tool(doors: Doors, bot: Caller, anna: Caller) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from schemas import commands as k
 from schemas.actor import subject_fault
 from schemas.authority import Delegation
+from schemas.command_rules import range_of
 from schemas.events import holds as h
 from schemas.events import rules as r
 from schemas.limits import DEADLINE_MAX_S
@@ -46,13 +47,21 @@ def claim(state: Execution, command: k.ClaimHold, ctx: Context) -> Events:
     """ClaimHold: shows a claim to the others for a while; it can be repeated, and others can still decide."""
 
     def problem(hold: Hold) -> Problem | None:
-        return (Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}") if _is_anothers(hold, ctx) else None
+        return _out_of_range(command) or (
+            (Refusal.NOT_OPEN, f"claimed by {hold.claimed_by}") if _is_anothers(hold, ctx) else None
+        )
 
     def claimed(hold: Hold) -> Message:
         until_ms = ctx.now_ms + command.seconds * 1000
         return h.HoldClaimed(hold_id=hold.hold_id, by=ctx.actor.subject, until_ms=until_ms)
 
     return _on_open_hold(state, command, ctx, problem, claimed)
+
+
+def _out_of_range(command: k.ClaimHold | k.ExtendHold) -> Problem | None:
+    # Every command's ranges are checked after it was judged; but no event can have a time that is no long.
+    allowed = range_of(type(command), "seconds")
+    return None if allowed.allows(command.seconds) else (Refusal.INVALID, f"seconds {allowed.rule}")
 
 
 def _is_anothers(hold: Hold, ctx: Context) -> bool:
@@ -103,6 +112,8 @@ def extend(state: Execution, command: k.ExtendHold, ctx: Context) -> Events:
     """ExtendHold: move the deadline by seconds from its present value."""
 
     def problem(hold: Hold) -> Problem | None:
+        if (wrong := _out_of_range(command)) is not None:
+            return wrong
         if hold.deadline_at_ms is None:
             return Refusal.INVALID, "this hold has no deadline"
         too_far = moved(hold.deadline_at_ms) > ctx.now_ms + DEADLINE_MAX_S * 1000
