@@ -69,7 +69,13 @@ async def propose(context: Context, execution_id: str) -> Response:
     subject = plan.subject
     if response.status_code != 202 or subject is None or wait_s == 0:
         return response
-    row = await _decided(context, subject, wait_s)
+    try:
+        row = await _decided(context, subject, wait_s)
+    except Problem as problem:
+        if problem.code == Refusal.QUOTA:
+            # It has been proposed: told as it stands, it can be asked for when fewer requests wait.
+            return response
+        raise
     if row is not None and row["status"] == "consumed" and plan.ask.anew:
         # The decider says whose permission to run that is, and whether it is still valid.
         return await context.perform(lambda: plan)

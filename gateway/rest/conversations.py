@@ -29,7 +29,7 @@ from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.history import log_page
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, WAIT
 from gateway.rest.request_context import RequestContext, answer, context_of
-from gateway.rest.waiting import wait_until, while_connected
+from gateway.rest.waiting import wait_until
 from projections.folds.turns import message_json, turn_json
 from projections.queries import resources
 from projections.tables.conversations import TurnRow
@@ -140,7 +140,7 @@ async def _next(
 
     try:
         wait_s = until_s - asyncio.get_running_loop().time()
-        await while_connected(context.request, wait_until(context, agent, is_reserved, wait_s))
+        await wait_until(context, agent, is_reserved, wait_s)
     except BaseException:
         for turn in found:
             live.cache.turns.give_back(turn)

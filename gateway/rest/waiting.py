@@ -20,6 +20,22 @@ async def wait_until(
 ) -> None:
     """Wait until a condition holds that can become true only when a subject changes; at most `wait_s`.
 
+    The request counts among those of its sender that wait, and no longer than its client is there.
+
+    Raises:
+        ClientDisconnect: the client is gone.
+        Problem: 429 quota, the sender has the maximum number of requests that wait; otherwise as `_wait`.
+    """
+    if wait_s <= 0:
+        await _wait(context, subject, done, wait_s)
+        return
+    with context.gateway.waiting_limit.open(context.actor):
+        await while_connected(context.request, _wait(context, subject, done, wait_s))
+
+
+async def _wait(context: RequestContext, subject: Hashable, done: Callable[[], bool], wait_s: float) -> None:
+    """Wait as `wait_until`.
+
     Raises:
         Problem: at the end of the wait, and every `RECHECK_S` before it: 401, the token is no longer valid;
             503, its subject now has other roles: the request must be repeated with them.

@@ -17,8 +17,8 @@ from gateway.service.gateway import Gateway
 from gateway.service.trusted import authenticator_of, vault_access_of
 from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
+from gateway.shares.open_limit import OpenLimit
 from gateway.shares.rates import Buckets
-from gateway.shares.socket_limit import SocketLimit
 from gateway.shares.work import Work
 from gateway.vault.reconciler import VaultReconciler
 from gateway.views import GatewayViews
@@ -31,6 +31,9 @@ from schemas.audit import AUDIT_KEYS
 from vitals.heartbeat_sender import HeartbeatSender
 from vitals.metrics import role_registry
 from vitals.process_status import ProcessStatus
+
+_TOO_MANY_SOCKETS = "{} sockets of this subject are open: close some, or send more over one of them"
+_TOO_MANY_WAITS = "{} requests of this subject wait: wait for fewer at once, or use the WebSocket"
 
 
 def assemble(settings: GatewaySettings) -> Gateway:
@@ -61,7 +64,8 @@ def assemble(settings: GatewaySettings) -> Gateway:
         commands=commands,
         asked_for_time=KafkaCommandLog(config, commands.time),
         requests=Buckets(limits.requests_per_s),
-        socket_limit=SocketLimit(limits.sockets),
+        socket_limit=OpenLimit(limits.sockets, _TOO_MANY_SOCKETS.format(limits.sockets)),
+        waiting_limit=OpenLimit(limits.requests_per_s, _TOO_MANY_WAITS.format(limits.requests_per_s)),
         components=Components(config, settings.data_dir / "run", heartbeats, settings.partitions),
         audit=_audit_reads(settings, config),
         vault_access=vault_access,

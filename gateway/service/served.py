@@ -16,8 +16,8 @@ from gateway.pushes.hub import Hub
 from gateway.server.unauthenticated import UnauthenticatedConnections
 from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
+from gateway.shares.open_limit import OpenLimit
 from gateway.shares.rates import Buckets
-from gateway.shares.socket_limit import SocketLimit
 from gateway.shares.work import Work
 from gateway.shutdown import Shutdown
 from gateway.views import GatewayViews
@@ -34,7 +34,8 @@ class Served:
     hub: Hub
     views: GatewayViews
     requests: Buckets
-    socket_limit: SocketLimit
+    socket_limit: OpenLimit
+    waiting_limit: OpenLimit
     components: Components
     audit: AuditReads
     unauthenticated: UnauthenticatedConnections

@@ -15,7 +15,7 @@ from gateway.problems import Problem
 from gateway.rest.stream import stream_events
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
-from gateway.shares.socket_limit import SocketLimit
+from gateway.shares.open_limit import OpenLimit
 from gateway.shutdown import Shutdown
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
@@ -40,7 +40,7 @@ class Forgetful:
         return None
 
 
-def context_of(socket_limit: SocketLimit, channels: str = "events") -> Any:
+def context_of(socket_limit: OpenLimit, channels: str = "events") -> Any:
     live, hub = new_live()
     gateway = SimpleNamespace(
         socket_limit=socket_limit,
@@ -73,7 +73,7 @@ async def served(stream: Any) -> None:
 
 
 async def test_stream_takes_one_of_its_subjects_places_until_it_ends() -> None:
-    socket_limit = SocketLimit(LIMITS.sockets)
+    socket_limit = OpenLimit(LIMITS.sockets, "too many")
     streams = [await stream_events(context_of(socket_limit)) for _ in range(LIMITS.sockets)]
     with pytest.raises(Problem) as refused:
         await stream_events(context_of(socket_limit))
@@ -86,7 +86,7 @@ async def test_stream_takes_one_of_its_subjects_places_until_it_ends() -> None:
 
 
 async def test_stream_that_is_refused_takes_no_place() -> None:
-    socket_limit = SocketLimit(LIMITS.sockets)
+    socket_limit = OpenLimit(LIMITS.sockets, "too many")
     with pytest.raises(Problem):
         await stream_events(context_of(socket_limit, "nonsense"))
     assert len(socket_limit) == 0

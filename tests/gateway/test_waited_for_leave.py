@@ -16,6 +16,7 @@ from gateway.operations.plan import Gate, perform
 from gateway.problems import Problem
 from gateway.rest import calls as routes
 from gateway.rest.request_context import answer
+from gateway.shares.open_limit import OpenLimit
 from schemas.refusals import Refusal
 
 NOW_MS = 10_000_000
@@ -106,6 +107,8 @@ def door_at(gate: Any, attempt_id: str) -> Any:
         priced=priced,
         perform=performed,
         authentication=SimpleNamespace(recheck_s=30, check=lambda: asyncio.sleep(0)),
+        gateway=SimpleNamespace(waiting_limit=OpenLimit(1, "too many")),
+        request=SimpleNamespace(receive=asyncio.Event().wait),
     )
 
 

@@ -1,0 +1,83 @@
+"""Requests that wait: as many of one subject at once as the operator's page says, by every route."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.settings import DEFAULT_REQUESTS_PER_S
+from tests.gateway.conftest import Caller, Doors
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+
+# Slower than the rate of requests, which has a limit of its own.
+PAUSE_S = 0.004
+
+
+def waits_of(bot: Caller) -> list[tuple[str, str, dict[str, Any]]]:
+    """A waiting request of each kind, which nothing ends: method, address and body."""
+    execution = bot.execution()
+    request = bot.post("/v1/requests", {"question": "?", "execution_id": execution}).json()["request_id"]
+    calls = f"/v1/executions/{execution}/tool-calls"
+    bot.post(calls, {"call_id": "held", "tool": "send_money", "arguments": {}})
+    of = f"?execution_id={execution}&wait=60"
+    return [
+        ("GET", f"/v1/human-input/{request}{of}", {}),
+        ("GET", f"/v1/requests/{request}{of}", {}),
+        ("GET", f"{calls}/held?wait=60", {}),
+        ("POST", "/v1/agents/billing/turns/claim?wait=60", {"attempt_id": "nobody"}),
+    ]
+
+
+async def test_case_30_waiting_requests_of_one_subject_are_bounded_and_another_waits(
+    doors: Doors, bot: Caller
+) -> None:
+    waits = await asyncio.to_thread(waits_of, bot)
+    mine = {"Authorization": f"Bearer {bot.token}"}
+    rival = {"Authorization": f"Bearer {doors.caller('rival', 'agent', agent='billing').token}"}
+    no_limits = httpx.Limits(max_connections=None)
+
+    async def send(client: httpx.AsyncClient, number: int, headers: dict[str, str] = mine) -> httpx.Response:
+        method, path, body = waits[number % len(waits)]
+        return await client.request(method, path, headers=headers, json=body if method == "POST" else None)
+
+    async with httpx.AsyncClient(base_url=doors.url, timeout=90) as after:
+        async with httpx.AsyncClient(base_url=doors.url, timeout=90, limits=no_limits) as client:
+            waiting = []
+            for number in range(DEFAULT_REQUESTS_PER_S):
+                waiting.append(asyncio.create_task(send(client, number)))
+                await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(1.0)
+            assert [task.result().text for task in waiting if task.done()] == []
+            for number in range(len(waits)):
+                refused = await send(after, number)
+                assert (refused.status_code, refused.json()["code"]) == (429, "quota"), refused.text
+                assert refused.headers["retry-after"] == "5"
+                assert "wait" in refused.json()["detail"]
+            await _served_without_waiting(after, waits, mine)
+            path = waits[0][1].replace("wait=60", "wait=0.2")
+            assert (await after.get(path, headers=rival)).status_code == 202
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        # Who is gone waits no longer.
+        async with asyncio.timeout(10):
+            path = waits[0][1].replace("wait=60", "wait=0.1")
+            while (await after.get(path, headers=mine)).status_code != 202:
+                await asyncio.sleep(0.1)
+
+
+async def _served_without_waiting(client: httpx.AsyncClient, waits: Any, headers: dict[str, str]) -> None:
+    """A state is told, and a call that is held is proposed: it is answered as held at once, not after 5 s."""
+    path = waits[0][1].replace("&wait=60", "")
+    assert (await client.get(path, headers=headers)).status_code == 202
+    began = time.monotonic()
+    body = {"call_id": "one-more", "tool": "send_money", "arguments": {}}
+    calls = waits[2][1].removesuffix("/held?wait=60")
+    proposed = await client.post(calls, headers=headers, json=body)
+    assert (proposed.status_code, proposed.json()["status"]) == (202, "held")
+    assert time.monotonic() - began < 4
