@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
 import socket
 import threading
@@ -28,6 +27,7 @@ from gateway.settings import GatewaySettings, read_settings
 from gateway.shutdown import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from host.errors import EXIT_USAGE, AddressTaken, OperatorError, end_process
+from host.open_files import allow_many_sockets
 from vitals.heartbeat import READY, STOPPING
 from vitals.tracing import also_by_otlp, sends_metrics
 
@@ -52,18 +52,12 @@ def run(settings: Mapping[str, str]) -> None:
     """
     try:
         read = read_settings(settings)
-        _allow_many_sockets()
+        allow_many_sockets()
         uvloop.run(serve(read))
     except OperatorError as error:
         end_process(error, error.exit_code)
     except OSError as error:
         end_process(error, EXIT_USAGE)
-
-
-def _allow_many_sockets() -> None:
-    """Raise the limit on open files to the system's maximum: each client needs one, and 1,024 is a common default."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def serve(settings: GatewaySettings) -> None:

@@ -177,11 +177,20 @@ class Authenticator:
         Raises:
             Problem: as `claims`.
         """
-        authorization = headers.get("authorization", "")
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
-        return await self.admit(token.strip(), project_of(headers))
+        return await self.admit(bearer_token(headers), project_of(headers))
+
+
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """Return the token of the Authorization header.
+
+    Raises:
+        Problem: 401 unauthenticated, there is none.
+    """
+    authorization = headers.get("authorization", "")
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Problem(Refusal.UNAUTHENTICATED, "send a bearer token in the Authorization header")
+    return token.strip()
 
 
 def project_of(headers: Mapping[str, str]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gateway.audit_reads import AuditReads
 from gateway.components import Components
+from gateway.identity.authenticators import authenticator_of
 from gateway.identity.grants import Grants
-from gateway.identity.keys import load_or_create
+from gateway.identity.keys import ISSUERS, load_or_create
 from gateway.kafka.commands import KafkaCommandLog
 from gateway.kafka.records import RecordReader
 from gateway.live.heartbeats import LatestHeartbeats
@@ -14,7 +15,7 @@ from gateway.policy import load_gateway_policy
 from gateway.pushes.hub import Hub
 from gateway.server.unauthenticated import UnauthenticatedConnections
 from gateway.service.gateway import Gateway
-from gateway.service.trusted import authenticator_of, vault_access_of
+from gateway.service.vault_access import vault_access_of
 from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
 from gateway.shares.open_limit import OpenLimit
@@ -46,7 +47,8 @@ def assemble(settings: GatewaySettings) -> Gateway:
     """
     load_gateway_policy(settings.policy_file)
     keys = load_or_create(settings.keys_dir)
-    grants, authenticator = Grants(settings.keys_dir), authenticator_of(settings)
+    grants = Grants(settings.keys_dir)
+    authenticator = authenticator_of(settings.keys_dir / ISSUERS, settings.oidc)
     config = KafkaSettings(settings.bootstrap_servers, client_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
     vault_access = vault_access_of(settings)
