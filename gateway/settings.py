@@ -18,6 +18,7 @@ from schemas.topics import DEFAULT_PARTITIONS, Topics
 DEFAULT_REQUESTS_PER_S = 500
 DEFAULT_AGENT_PROPOSALS_PER_MINUTE = 600
 DEFAULT_TENANT_PROPOSALS_PER_MINUTE = 6_000
+DEFAULT_GRPC_CALLS_AT_ONCE = 100
 # The limits that a setting named gateway_… can change.
 RATES = {
     "requests_per_s": DEFAULT_REQUESTS_PER_S,

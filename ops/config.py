@@ -10,6 +10,7 @@ from pathlib import Path
 from gateway.identity.oidc_settings import PREFIX
 from gateway.settings import (
     DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    DEFAULT_GRPC_CALLS_AT_ONCE,
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
@@ -111,6 +112,7 @@ class StackConfig:
         grpc_tls: Absolute path of a directory with its `tls.crt` and `tls.key` (PEM); empty for no TLS.
         bridge_port: A second port on which the gateway listens; 0 for none.
         grpc_gateway_url: The gateway's address for the gRPC role; empty for `url`.
+        grpc_calls_at_once: Calls of one subject that may be open over gRPC at once.
         log_signatures: `required`, or `off` to count unsigned records too.
         log_level: Level of the roles' logs.
         log_format: `text`, or `json` for one JSON object a line.
@@ -145,6 +147,7 @@ class StackConfig:
     grpc_tls: str = ""
     bridge_port: int = 0
     grpc_gateway_url: str = ""
+    grpc_calls_at_once: int = DEFAULT_GRPC_CALLS_AT_ONCE
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
     log_format: str = TEXT
@@ -204,6 +207,7 @@ class StackConfig:
             "grpc_tls": self.grpc_tls,
             "bridge_port": str(self.bridge_port),
             "grpc_gateway_url": self.grpc_gateway_url or self.url,
+            "grpc_calls_at_once": str(self.grpc_calls_at_once),
             "log_signatures": self.log_signatures,
             "gateway_url": self.url,
             "worker_id": worker_id,

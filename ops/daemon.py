@@ -20,7 +20,7 @@ from ops.config import DataDir
 from ops.errors import OpsError, UsageError
 from ops.file_modes import keep_private
 from ops.files import is_full, unusable
-from ops.options import Limits, UpOptions
+from ops.options import Limits, Probes, UpOptions
 from ops.status import Stack, read_stack, unnamed_supervisor
 
 POLL_S = 0.1
@@ -103,6 +103,7 @@ def from_json(text: str) -> UpOptions:
     values: dict[str, Any] = json.loads(text)
     paths = {name: Path(values[name]) for name in PATHS if values[name]}
     values |= {"gateway_origins": tuple(values["gateway_origins"]), "limits": Limits(*values["limits"])}
+    values["probes"] = Probes(*values["probes"])
     return UpOptions(**(values | paths))
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gateway.identity.oidc_settings import PREFIX, read_oidc
 from gateway.settings import (
     DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    DEFAULT_GRPC_CALLS_AT_ONCE,
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
@@ -34,6 +35,14 @@ class Limits(NamedTuple):
     requests_per_s: int = DEFAULT_REQUESTS_PER_S
     agent_proposals_per_minute: int = DEFAULT_AGENT_PROPOSALS_PER_MINUTE
     tenant_proposals_per_minute: int = DEFAULT_TENANT_PROPOSALS_PER_MINUTE
+    grpc_calls_at_once: int = DEFAULT_GRPC_CALLS_AT_ONCE
+
+
+class Probes(NamedTuple):
+    """Where the roles' probes listen. See StackConfig for each."""
+
+    host: str = LOOPBACK
+    port: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,7 @@ class UpOptions:
     log_signatures: str = REQUIRED
     log_level: str = "INFO"
     log_format: str = TEXT
-    probe_host: str = LOOPBACK
-    probe_port: int = 0
+    probes: Probes = Probes()  # noqa: RUF009 - it is immutable
     oidc: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -96,6 +104,7 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         gateway_requests_per_s=options.limits.requests_per_s,
         gateway_agent_proposals_per_minute=options.limits.agent_proposals_per_minute,
         gateway_tenant_proposals_per_minute=options.limits.tenant_proposals_per_minute,
+        grpc_calls_at_once=options.limits.grpc_calls_at_once,
         audit_heads_dir=_absolute(options.audit_heads_dir),
         audit_webhook=_webhook(options.audit_webhook),
         audit_head_events=options.audit_head_events,
@@ -110,8 +119,8 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         log_signatures=options.log_signatures,
         log_level=options.log_level,
         log_format=options.log_format,
-        probe_host=options.probe_host,
-        probe_port=options.probe_port,
+        probe_host=options.probes.host,
+        probe_port=options.probes.port,
         oidc=dict(options.oidc),
     )
 
@@ -181,9 +190,9 @@ def check_addresses(options: UpOptions) -> None:
     _check_different(options)
     if options.grpc_tls is not None and options.grpc_port is None:
         raise UsageError("--grpc-tls needs --grpc-port: give the port on which gRPC is served.")
-    for number in range(len(PROBED) if options.probe_port else 1):
-        port = options.probe_port and options.probe_port + number
-        check_listening(port, options.probe_host, "probe-")
+    for number in range(len(PROBED) if options.probes.port else 1):
+        port = options.probes.port and options.probes.port + number
+        check_listening(port, options.probes.host, "probe-")
 
 
 def _check_different(options: UpOptions) -> None:

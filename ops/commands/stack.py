@@ -12,6 +12,7 @@ import typer
 
 from gateway.settings import (
     DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    DEFAULT_GRPC_CALLS_AT_ONCE,
     DEFAULT_REQUESTS_PER_S,
     DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
 )
@@ -22,7 +23,7 @@ from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_format
 from ops.daemon import start_detached, stop_stack
 from ops.errors import UsageError
 from ops.file_modes import hide_secrets
-from ops.options import Limits, UpOptions, check_data_dir, check_log_signatures, oidc_environment
+from ops.options import Limits, Probes, UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.roles import check_telemetry, check_tls
 from ops.status import Stack, as_protocol, read_stack, unnamed_supervisor
@@ -59,11 +60,27 @@ Origins = Annotated[
     list[str] | None, typer.Option(help="A web origin whose pages may use the API; may be repeated.")
 ]
 Requests = Annotated[
-    int, typer.Option(min=1, help="REST requests a second for each subject; the burst has the same size.")
+    int,
+    typer.Option(
+        "--requests-per-second",
+        min=1,
+        help="REST requests a second for each subject; the burst has the same size, and as many may wait.",
+    ),
 ]
-AgentProposals = Annotated[int, typer.Option(min=1, help="Calls that one agent may propose a minute.")]
+AgentProposals = Annotated[
+    int,
+    typer.Option("--agent-proposals-per-minute", min=1, help="Calls that one agent may propose a minute."),
+]
 TenantProposals = Annotated[
-    int, typer.Option(min=1, help="Calls that all agents of a tenant may propose a minute.")
+    int,
+    typer.Option(
+        "--tenant-proposals-per-minute",
+        min=1,
+        help="Calls that all agents of a tenant may propose a minute.",
+    ),
+]
+GrpcCalls = Annotated[
+    int, typer.Option(min=1, help="Calls of one subject that may be open over gRPC at once.")
 ]
 HeadsDir = Annotated[
     Path | None, typer.Option(help="The directory of the audit heads; best on another disk.")
@@ -120,9 +137,10 @@ def up(
     topic_prefix: Annotated[str, typer.Option(help="Prefix of the topics' names.")] = "placet",
     gateway_policy: GatewayPolicy = None,
     origin: Origins = None,
-    requests_per_second: Requests = DEFAULT_REQUESTS_PER_S,
-    agent_proposals_per_minute: AgentProposals = DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
-    tenant_proposals_per_minute: TenantProposals = DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
+    requests: Requests = DEFAULT_REQUESTS_PER_S,
+    agent_proposals: AgentProposals = DEFAULT_AGENT_PROPOSALS_PER_MINUTE,
+    tenant_proposals: TenantProposals = DEFAULT_TENANT_PROPOSALS_PER_MINUTE,
+    grpc_calls: GrpcCalls = DEFAULT_GRPC_CALLS_AT_ONCE,
     audit_heads_dir: HeadsDir = None,
     audit_webhook: Webhook = "",
     audit_head_events: HeadEvents = DEFAULT_EVENTS,
@@ -152,7 +170,7 @@ def up(
         topic_prefix=topic_prefix,
         gateway_policy=gateway_policy,
         gateway_origins=tuple(origin or ()),
-        limits=Limits(requests_per_second, agent_proposals_per_minute, tenant_proposals_per_minute),
+        limits=Limits(requests, agent_proposals, tenant_proposals, grpc_calls),
         audit_heads_dir=audit_heads_dir,
         audit_webhook=audit_webhook,
         audit_head_events=audit_head_events,
@@ -164,8 +182,7 @@ def up(
         log_signatures=log_signatures,
         log_level=log_level.upper(),
         log_format=log_format,
-        probe_host=probe_host,
-        probe_port=probe_port,
+        probes=Probes(probe_host, probe_port),
     )
     _start(options, detach=detach, json=json)
 

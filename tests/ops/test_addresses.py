@@ -14,7 +14,7 @@ from gateway.vault.postgres import PostgresVaultDatabase
 from gateway.vault.store import VaultUnavailable
 from ops.config import StackConfig, save_config
 from ops.errors import DatabaseUnreachableError, PortTakenError, UsageError
-from ops.options import UpOptions, check_addresses
+from ops.options import Probes, UpOptions, check_addresses
 from ops.ports import broker_addresses, in_url
 from ops.process import STOP_SIGNALS
 from ops.view_upgrade import check_database
@@ -179,7 +179,7 @@ def test_taken_port_of_a_probe_is_told_with_its_option(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         with pytest.raises(PortTakenError, match=f"Port {port} on 127.0.0.1 is taken.*--probe-port"):
-            check_addresses(UpOptions(tmp_path, 0, probe_port=port))
+            check_addresses(UpOptions(tmp_path, 0, probes=Probes(port=port)))
 
 
 def test_address_of_ipv6_stands_in_brackets_in_a_url() -> None:
