@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from gateway.rpc.serving import serving
 from gateway.rpc.settings import read_rpc_settings
 from host.errors import OperatorError, end_process
+from host.open_files import allow_many_sockets
 from vitals.health_reporting import HealthReporter, health_reporting
 from vitals.heartbeat import READY
 
@@ -25,6 +26,7 @@ def run(settings: Mapping[str, str]) -> None:
         SystemExit: with one sentence for the operator, if it cannot start.
     """
     try:
+        allow_many_sockets()
         with health_reporting(settings, ROLE) as health:
             asyncio.run(_serve(settings, health))
     except OperatorError as error:

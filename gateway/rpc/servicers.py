@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
-import grpc
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from gateway.problems import Problem
+from gateway.rpc.metadata import Context
 from gateway.rpc.statuses import CODE
-from gateway.rpc.upstream import Context, Refused, Upstream, refused
+from gateway.rpc.upstream import Refused, Upstream
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
+from schemas.ids import ID_RULE, is_client_id
 from schemas.refusals import Refusal
 
 TOOL = "human_input"
@@ -28,6 +31,8 @@ WAIT_MAX_S = 60.0
 WAY_BACK_S = 0.25
 # A stream asks anew after this long, so that a token that was withdrawn ends it.
 WATCH_S = 20.0
+# And no sooner than this, if it was answered that nobody has decided.
+ASK_EVERY_S = 1.0
 
 
 class HumanInputTool(rpc.HumanInputToolServicer):
@@ -38,8 +43,8 @@ class HumanInputTool(rpc.HumanInputToolServicer):
 
     async def Run(self, request: pb.RunRequest, context: Context) -> pb.RunResponse:
         """Ask a person, and return a task id at once."""
-        async with _refusing(context, request):
-            result = await _run(self._upstream, context, {"prompt": request.prompt})
+        _check_known(request)
+        result = await _run(self._upstream, context, {"prompt": request.prompt})
         return pb.RunResponse(status=result["status"], task_id=result["task_id"])
 
 
@@ -51,8 +56,8 @@ class HumanInput(rpc.HumanInputServicer):
 
     async def RunTool(self, request: pb.RunToolRequest, context: Context) -> pb.RunToolResponse:
         """Run the tool by its name."""
-        async with _refusing(context, request):
-            result = await _run(self._upstream, context, _arguments(request), request.name)
+        _check_known(request)
+        result = await _run(self._upstream, context, _arguments(request), request.name)
         response = pb.RunToolResponse()
         response.result.struct_value.update(result)
         return response
@@ -61,38 +66,44 @@ class HumanInput(rpc.HumanInputServicer):
         self, request: pb.ProvideHumanInputRequest, context: Context
     ) -> pb.ProvideHumanInputResponse:
         """Answer a task, with a person's token."""
-        async with _refusing(context, request):
-            hold_id = await self._hold_of(context, request)
-            decision = {"decision": "respond", "value": request.response}
-            await self._upstream.ask(context, "POST", f"/v1/holds/{_id(hold_id)}/decision", decision)
+        _check_known(request)
+        hold_id = await self._hold_of(context, request)
+        decision = {"decision": "respond", "value": request.response}
+        await self._upstream.ask(context, "POST", f"/v1/holds/{hold_id}/decision", decision)
         return pb.ProvideHumanInputResponse()
 
     async def GetHumanInput(
         self, request: pb.GetHumanInputRequest, context: Context
     ) -> pb.GetHumanInputResponse:
         """Return the answer to a task, or that nobody has answered yet."""
-        async with _refusing(context, request):
-            return await self._get(context, request.task_id, request.wait_seconds)
+        _check_known(request)
+        return await self._get(context, request.task_id, request.wait_seconds)
 
     async def WatchHumanInput(
         self, request: pb.WatchHumanInputRequest, context: Context
     ) -> AsyncIterator[pb.GetHumanInputResponse]:
         """Send the present state of a task, and its answer once it is there."""
-        async with _refusing(context, request):
-            found = await self._get(context, request.task_id, 0.0)
-            yield found
-            while found.status == WAITING:
-                found = await self._get(context, request.task_id, WATCH_S)
-                if found.status != WAITING:
-                    yield found
+        _check_known(request)
+        found = await self._get(context, request.task_id, 0.0)
+        yield found
+        while found.status == WAITING:
+            again_at = time.monotonic() + ASK_EVERY_S
+            found = await self._get(context, request.task_id, WATCH_S)
+            if found.status != WAITING:
+                yield found
+            else:
+                # Shortly before the deadline, and while the gateway stops, it is answered at once.
+                await asyncio.sleep(max(0.0, again_at - time.monotonic()))
 
     async def _hold_of(self, context: Context, request: pb.ProvideHumanInputRequest) -> str:
         """Return the hold of the task that a request answers.
 
         Raises:
+            Problem: an id that is none, or the hold is not one of the task.
             Refused: there is none, or several tasks have the id; or the gateway does not answer.
         """
-        asked = f"holds/{_id(request.hold_id)}" if request.hold_id else f"requests/{_id(request.task_id)}"
+        task = f"requests/{_id(request.task_id, 'task_id')}"
+        asked = f"holds/{_id(request.hold_id, 'hold_id')}" if request.hold_id else task
         try:
             found = await self._upstream.ask(context, "GET", f"/v1/{asked}")
         except Refused as error:
@@ -100,13 +111,14 @@ class HumanInput(rpc.HumanInputServicer):
                 # Who may not read the hold may not decide it, either: that is said, and recorded, by the decider.
                 return request.hold_id
             raise
-        if found["request_id"] != request.task_id:
-            raise refused(Refusal.NOT_FOUND, "the hold is not one of this task")
+        # The hold of a call is of no request.
+        if found.get("request_id") != request.task_id:
+            raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
         return str(found["hold_id"])
 
     async def _get(self, context: Context, task_id: str, wait_s: float) -> pb.GetHumanInputResponse:
         seconds = _wait_s(context, wait_s)
-        path = f"/v1/human-input/{_id(task_id)}?wait={seconds:.3f}"
+        path = f"/v1/human-input/{_id(task_id, 'task_id')}?wait={seconds:.3f}"
         answer = await self._upstream.ask(context, "GET", path, wait_s=seconds)
         response = answer.get("response")
         status = answer.get("status", ANSWERED)
@@ -117,19 +129,21 @@ class HumanInput(rpc.HumanInputServicer):
         )
 
 
-@asynccontextmanager
-async def _refusing(context: Context, request: Message) -> AsyncIterator[None]:
-    """Turn a refusal within it into the status of the call, and refuse fields that this version does not know."""
+def waits(request: Message) -> bool:
+    """Return True for the message of a call that waits for a person."""
+    if isinstance(request, pb.GetHumanInputRequest):
+        return request.wait_seconds > 0
+    return isinstance(request, pb.WatchHumanInputRequest)
+
+
+def _check_known(request: Message) -> None:
+    """Refuse a message with fields that this version does not know.
+
+    Raises:
+        Problem: it has.
+    """
     for name, number in _unknown_fields(request):
-        context.set_trailing_metadata(((CODE, "invalid"),))
-        await context.abort(
-            grpc.StatusCode.INVALID_ARGUMENT, f"invalid: field {number} of {name} is unknown to this version"
-        )
-    try:
-        yield
-    except Refused as error:
-        context.set_trailing_metadata(error.metadata)
-        await context.abort(error.code, str(error))
+        raise Problem(Refusal.INVALID, f"field {number} of {name} is unknown to this version")
 
 
 def _unknown_fields(message: Message) -> Iterator[tuple[str, int]]:
@@ -163,25 +177,32 @@ def _arguments(request: pb.RunToolRequest) -> Any:
         return MessageToDict(request.arguments)
     except ValueError as error:
         # protobuf's numbers can be NaN and infinite, JSON's cannot.
-        raise refused(Refusal.MALFORMED, f"arguments: {error}") from error
+        raise Problem(Refusal.MALFORMED, f"arguments: {error}") from error
 
 
 def _wait_s(context: Context, asked_s: float) -> float:
     """How long the gateway may wait: no longer than until shortly before the call's deadline.
 
     Raises:
-        Refused: it is not a number of seconds that may be asked for.
+        Problem: it is not a number of seconds that may be asked for.
     """
     if not 0 <= asked_s <= WAIT_MAX_S:
-        raise refused(Refusal.INVALID, f"wait_seconds must be seconds from 0 to {WAIT_MAX_S:g}")
+        raise Problem(Refusal.INVALID, f"wait_seconds must be seconds from 0 to {WAIT_MAX_S:g}")
     left_s = context.time_remaining()
     # A call without a deadline has some centuries left, or None, by the version of grpc.
     bounded = WAIT_MAX_S if left_s is None else min(left_s - WAY_BACK_S, WAIT_MAX_S)
     return max(0.0, min(asked_s, bounded))
 
 
-def _id(task_id: str) -> str:
-    return quote(task_id, safe="")
+def _id(text: str, name: str) -> str:
+    """Return an id as a segment of a path: it names nothing else there, whatever its text.
+
+    Raises:
+        Problem: it is no id that anything could have.
+    """
+    if not is_client_id(text):
+        raise Problem(Refusal.INVALID, f"{name} {ID_RULE}")
+    return quote(text, safe="")
 
 
 def _text(response: Any) -> str:

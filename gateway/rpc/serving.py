@@ -11,11 +11,14 @@ from pathlib import Path
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from gateway.rpc.decoding import RECEIVED_MAX_BYTES, MessageChecks
+from gateway.identity.authenticators import authenticator_of
+from gateway.rpc.admission import Admission
+from gateway.rpc.callers import Callers
+from gateway.rpc.decoding import RECEIVED_MAX_BYTES
+from gateway.rpc.guard import Guard
 from gateway.rpc.reflecting import add_reflection
-from gateway.rpc.servicers import HumanInput, HumanInputTool
+from gateway.rpc.servicers import HumanInput, HumanInputTool, waits
 from gateway.rpc.settings import RpcSettings
-from gateway.rpc.tracing import CallSpans
 from gateway.rpc.upstream import Upstream
 from host.errors import AddressTaken, SettingsRefused
 from schemas.human_input.v1 import human_input_pb2 as pb
@@ -24,11 +27,16 @@ from schemas.human_input.v1 import human_input_pb2_grpc as rpc
 logger = logging.getLogger(__name__)
 
 SERVICES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
-CALLS_MAX = 2_000
+# Far above what admission permits to calls without a token, and to many subjects together.
+CALLS_MAX = 10_000
 HEALTH_INTERVAL_S = 1.0
 STOP_WITHIN_S = 3.0
+METADATA_MAX_BYTES = 16 * 1024
 _OPTIONS = (
     ("grpc.max_receive_message_length", RECEIVED_MAX_BYTES),
+    # By default calls are refused at random from the half of it on, which a long token has.
+    ("grpc.max_metadata_size", METADATA_MAX_BYTES),
+    ("grpc.absolute_max_metadata_size", METADATA_MAX_BYTES),
     # Two servers on one port would each get some of the calls.
     ("grpc.so_reuseport", 0),
 )
@@ -42,9 +50,10 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
         AddressTaken: the port is taken.
         SettingsRefused: the certificate or its key cannot be used.
     """
-    async with aclosing(Upstream(settings.gateway_url)) as upstream:
+    async with aclosing(Upstream(settings.gateway_url)) as upstream, aclosing(_callers(settings)) as callers:
         checks = health.aio.HealthServicer()
-        server = _server(upstream, checks)
+        guard = Guard(SERVICES, Admission(callers, settings.calls_at_once), waits)
+        server = _server(upstream, checks, guard)
         port = _bind(server, settings)
         await _tell(checks, is_ready=False)
         await server.start()
@@ -57,10 +66,14 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
             await server.stop(STOP_WITHIN_S)
 
 
-def _server(upstream: Upstream, checks: health.aio.HealthServicer) -> grpc.aio.Server:
-    # The first one sees a call first: a message that cannot be read has a span too.
-    interceptors = (CallSpans(SERVICES), MessageChecks(SERVICES))
-    server = grpc.aio.server(interceptors=interceptors, options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
+def _callers(settings: RpcSettings) -> Callers:
+    if settings.issuers is None:
+        return Callers(None, None)
+    return Callers(authenticator_of(settings.issuers, settings.oidc), settings.issuers)
+
+
+def _server(upstream: Upstream, checks: health.aio.HealthServicer, guard: Guard) -> grpc.aio.Server:
+    server = grpc.aio.server(interceptors=(guard,), options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
     rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream), server)
     rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)

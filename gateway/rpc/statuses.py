@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import grpc
 from grpc import StatusCode
 
+from gateway.problems import Problem
 from schemas.refusals import Refusal
 
 # The trailing metadata of a refusal: its code, and after how many seconds to try again.
@@ -46,3 +48,13 @@ def trailing(problem: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     wait = problem.get("retry_after")
     retry = () if wait is None else ((RETRY_AFTER, str(wait)),)
     return ((CODE, str(problem.get("code", ""))), *retry)
+
+
+async def refuse(context: grpc.aio.ServicerContext[Any, Any], problem: Problem) -> None:
+    """End a call with a refusal.
+
+    Raises:
+        AbortError: always; it ends the call.
+    """
+    context.set_trailing_metadata(trailing(problem.document()))
+    await context.abort(status_of(problem.code), f"{problem.code}: {problem.detail}")

@@ -6,13 +6,14 @@ caller did is an answer like any other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import grpc
 from grpc import StatusCode
 
+from gateway.rpc.metadata import Context
 from gateway.rpc.statuses import CODE
 from schemas.trace_context import TRACEPARENT, is_traceparent
 from vitals import tracing
@@ -28,40 +29,13 @@ FAULTS = frozenset(
     }
 )
 
-Context = grpc.aio.ServicerContext[Any, Any]
-
-
-class CallSpans(grpc.aio.ServerInterceptor):
-    """A span for each call of some services, but for streams, which can last for hours and only pass a trace on."""
-
-    def __init__(self, services: tuple[str, ...]) -> None:
-        self._services = services
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
-        details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Return the handler of a call, which runs within a span."""
-        handler = await continuation(details)
-        service, _, method = str(details.method).removeprefix("/").rpartition("/")
-        if tracing.spans is None or handler is None or service not in self._services:
-            return handler
-        if handler.unary_unary is None:
-            return handler
-        behave: Any = handler.unary_unary
-
-        async def answer(request: Any, context: Context) -> Any:
-            with _span(service, method, context):
-                return await behave(request, context)
-
-        return grpc.unary_unary_rpc_method_handler(
-            answer, handler.request_deserializer, handler.response_serializer
-        )
-
 
 @contextmanager
-def _span(service: str, method: str, context: Context) -> Iterator[None]:
+def call_span(path: str, context: Context) -> Iterator[None]:
+    """A span around a call, with the status that it is ended with; `path` is `/SERVICE/METHOD`.
+
+    A stream has none: it can last for hours, and only passes its trace on.
+    """
     if tracing.spans is None:
         yield
         return
@@ -69,6 +43,7 @@ def _span(service: str, method: str, context: Context) -> Iterator[None]:
 
     from vitals.spans import failed
 
+    service, _, method = path.removeprefix("/").rpartition("/")
     facts = {"rpc.system": "grpc", "rpc.service": service, "rpc.method": method}
     span = tracing.spans.begun(f"{service}/{method}", SpanKind.SERVER, _said(context), facts)
     status = StatusCode.UNKNOWN

@@ -13,19 +13,14 @@ import grpc
 import orjson
 from yarl import URL
 
+from gateway.rpc.metadata import Context, passed_on
 from gateway.rpc.statuses import CODE, status_of, trailing
 from gateway.rpc.tracing import trace_to_continue
-from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
 
-# The metadata that is passed on, each by the header of the same name.
-KEY = "idempotency-key"
-PASSED_ON = ("authorization", KEY, "placet-project")
 # Without a deadline of its own, a call waits this long for the gateway, beside the time that it asks to wait.
 DEFAULT_S = 15.0
-CONNECTIONS_MAX = 1_000
-
-Context = grpc.aio.ServicerContext[Any, Any]
+CONNECTIONS_MAX = 2_000
 
 
 class Refused(Exception):
@@ -48,18 +43,19 @@ class Upstream:
     def __init__(self, url: str) -> None:
         self._url = url
         # By default no proxy of the environment is used: the gateway belongs to the same installation.
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS_MAX), cookie_jar=aiohttp.DummyCookieJar()
-        )
+        self._session = _session(CONNECTIONS_MAX)
+        # Whatever callers do, the gateway is asked whether it is ready.
+        self._readiness = _session(1)
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._session.close()
+        await self._readiness.close()
 
     async def is_ready(self) -> bool:
         """Return True if the installation can decide: Kafka answers, and every role that it needs works."""
         try:
-            async with self._request("GET", "/readyz", DEFAULT_S) as answer:
+            async with self._readiness.get(f"{self._url}/readyz", timeout=_within(DEFAULT_S)) as answer:
                 return bool(answer.ok)
         except (aiohttp.ClientError, TimeoutError):
             return False
@@ -83,8 +79,11 @@ class Upstream:
 
         Raises:
             Refused: the gateway refused it, or did not answer in time.
+            Problem: the call's metadata is not that of any request.
         """
-        headers, content = _headers(context), None
+        headers, content = passed_on(context), None
+        if trace := trace_to_continue(context):
+            headers[TRACEPARENT] = trace
         if body is not None:
             headers["content-type"], content = "application/json", orjson.dumps(body)
         try:
@@ -97,35 +96,18 @@ class Upstream:
             raise Refused(grpc.StatusCode.UNAVAILABLE, detail, ((CODE, "unavailable"),)) from error
 
     def _request(self, method: str, path: str, within_s: float, **more: Any) -> Any:
-        timeout = aiohttp.ClientTimeout(total=within_s)
         # The path is quoted already, and sent as it is: `..` in an id is not another path.
         url = URL(f"{self._url}{path}", encoded=True)
-        return self._session.request(method, url, timeout=timeout, allow_redirects=False, **more)
+        return self._session.request(method, url, timeout=_within(within_s), allow_redirects=False, **more)
 
 
-def refused(code: Refusal, detail: str) -> Refused:
-    """The refusal of a call here, as the gateway would refuse the same REST request."""
-    return Refused(status_of(code), f"{code}: {detail}", ((CODE, str(code)),))
+def _session(connections: int) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(limit=connections)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 
-def _headers(context: Context) -> dict[str, str]:
-    """The headers of a call's metadata; HTTP itself would remove white space around a value.
-
-    Raises:
-        Refused: a name is given twice, or a value is not one that a header can have.
-    """
-    found: dict[str, str] = {}
-    for name, value in context.invocation_metadata() or ():
-        if name not in PASSED_ON or not isinstance(value, str):
-            continue
-        if name in found:
-            raise refused(Refusal.MALFORMED, f"{name} is given twice: give it once")
-        if name == KEY and value != value.strip():
-            raise refused(Refusal.INVALID, f"{name} must have no spaces around it")
-        found[name] = value.strip()
-    if trace := trace_to_continue(context):
-        found[TRACEPARENT] = trace
-    return found
+def _within(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds)
 
 
 def _read(http_status: int, content: bytes) -> Any:

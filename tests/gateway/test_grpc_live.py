@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import grpc
+import httpx
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -30,6 +31,8 @@ pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 PROMPT = "Следующий шаг — удаление учетной записи пользователя. Вы одобряете?"
 Code = grpc.StatusCode
 Metadata = tuple[tuple[str, str], ...]
+# A token that the role leaves to the gateway: it has no keys.
+SOMEBODY = (("authorization", "Bearer x"),)
 
 
 class Stubs(NamedTuple):
@@ -96,6 +99,9 @@ async def test_task_whose_id_two_agents_chose_is_answered_by_its_hold(
     wrong = pb.ProvideHumanInputRequest(task_id="other", response="yes", hold_id=mine)
     code, detail, _ = await refused(stubs.tasks.ProvideHumanInput(wrong, metadata=by(anna)))
     assert (code, detail) == (Code.NOT_FOUND, "not_found: the hold is not one of this task")
+    route = pb.ProvideHumanInputRequest(task_id=task_id, response="yes", hold_id=f"{mine}/view")
+    code, _, refusal = await refused(stubs.tasks.ProvideHumanInput(route, metadata=by(anna)))
+    assert (code, refusal) == (Code.INVALID_ARGUMENT, "invalid")
     answer = pb.ProvideHumanInputRequest(task_id=task_id, response="yes", hold_id=mine)
     await stubs.tasks.ProvideHumanInput(answer, metadata=by(anna))
     assert bot.get(f"/v1/human-input/{task_id}?wait=5").json() == {"response": "yes"}
@@ -195,10 +201,14 @@ async def test_call_that_may_not_be_made_is_refused_as_by_rest(
         *(
             (
                 stubs.tasks.GetHumanInput(pb.GetHumanInputRequest(task_id=other), metadata=by(bot)),
-                Code.NOT_FOUND,
-                "not_found",
+                status,
+                own,
             )
-            for other in ("../holds", "..", ".", "%2e%2e", "a?b")
+            for status, own, others in (
+                (Code.NOT_FOUND, "not_found", ("..", ".")),
+                (Code.INVALID_ARGUMENT, "invalid", ("../holds", "%2e%2e", "a?b", "t" * 129)),
+            )
+            for other in others
         ),
     )
     for call, status, own in calls:
@@ -249,7 +259,7 @@ async def test_server_with_a_certificate_serves_over_tls_and_no_other_way(tmp_pa
             address, trusted, (("grpc.ssl_target_name_override", HOST),)
         ) as channel:
             await healthy(stubs_on(channel), "", "NOT_SERVING")
-            call = stubs_on(channel).tool.Run(pb.RunRequest(prompt="?"))
+            call = stubs_on(channel).tool.Run(pb.RunRequest(prompt="?"), metadata=SOMEBODY)
             assert (await refused(call))[::2] == (Code.UNAVAILABLE, "unavailable")
         async with grpc.aio.insecure_channel(address) as channel:
             plain = stubs_on(channel).health.Check(health_pb2.HealthCheckRequest(), timeout=5)
@@ -304,12 +314,6 @@ async def test_unknown_fields_are_refused_at_any_depth(
     assert told in detail
 
 
-async def test_task_id_that_is_too_long_for_http_is_an_invalid_argument(stubs: Stubs, bot: Caller) -> None:
-    request = pb.GetHumanInputRequest(task_id="t" * 9_000)
-    code, _, own = await refused(stubs.tasks.GetHumanInput(request, metadata=by(bot)))
-    assert (code, own) == (Code.INVALID_ARGUMENT, "uri_too_long")
-
-
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 async def test_arguments_that_are_no_json_are_malformed(stubs: Stubs, bot: Caller, number: float) -> None:
     request = pb.RunToolRequest(name="human_input")
@@ -328,16 +332,16 @@ async def test_arguments_that_are_no_json_are_malformed(stubs: Stubs, bot: Calle
 )
 @pytest.mark.parametrize("method", ["HumanInputTool/Run", "HumanInput/RunTool", "HumanInput/WatchHumanInput"])
 async def test_message_that_cannot_be_read_is_refused_with_a_code(
-    doors: Doors, method: str, raw: bytes, own: str
+    doors: Doors, bot: Caller, method: str, raw: bytes, own: str
 ) -> None:
     async with grpc.aio.insecure_channel(doors.stack.status()["grpc_address"]) as channel:
         path = f"/placet.human_input.v1.{method}"
         if method.endswith("WatchHumanInput"):
             stream: Any = channel.unary_stream(path)
-            call = stream(raw).read()
+            call = stream(raw, metadata=by(bot)).read()
         else:
             unary: Any = channel.unary_unary(path)
-            call = unary(raw)
+            call = unary(raw, metadata=by(bot))
         code, detail, found = await refused(call)
     assert (code, found) == (Code.INVALID_ARGUMENT, own)
     assert "Unexpected" not in detail
@@ -349,3 +353,23 @@ async def test_wait_that_nobody_may_ask_for_is_refused(stubs: Stubs, bot: Caller
     asked = pb.GetHumanInputRequest(task_id=run.task_id, wait_seconds=seconds)
     code, _, own = await refused(stubs.tasks.GetHumanInput(asked, metadata=by(bot)))
     assert (code, own) == (Code.INVALID_ARGUMENT, "invalid")
+
+
+async def test_case_30_invalid_tokens_over_grpc_refuse_nobody_of_this_machine_over_rest(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    own_connections = (("grpc.use_local_subchannel_pool", 1),)
+    address = doors.stack.status()["grpc_address"]
+    async with grpc.aio.insecure_channel(address, own_connections) as channel:
+        stranger = stubs_on(channel)
+        known = await stranger.tool.Run(pb.RunRequest(prompt="?"), metadata=by(bot))
+        seen = set()
+        for number in range(1_000):
+            metadata = (("authorization", f"Bearer {bot.token[:-8]}{number:08}"),)
+            seen.add((await refused(stranger.tool.Run(pb.RunRequest(prompt="?"), metadata=metadata)))[::2])
+        assert seen == {(Code.UNAUTHENTICATED, "unauthenticated"), (Code.RESOURCE_EXHAUSTED, "quota")}
+        task = pb.GetHumanInputRequest(task_id=known.task_id)
+        assert (await stranger.tasks.GetHumanInput(task, metadata=by(bot))).status == "waiting_for_human"
+    async with httpx.AsyncClient() as fresh:
+        headers = {"Authorization": f"Bearer {anna.token}"}
+        assert (await fresh.get(f"{doors.url}/v1/holds", headers=headers)).status_code == 200
