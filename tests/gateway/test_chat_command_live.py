@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from tests.gateway.conftest import Caller, Doors
+from tests.gateway.people import answer_next
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -29,6 +33,10 @@ def answer(turn):
     turn.say("One moment.")
     if turn.message == "ask":
         return "You said " + str(turn.hitl.request_clarification("Which one?"))
+    if turn.message == "choose":
+        where = turn.hitl.request_decision("Where?", [{{"id": "p", "label": "Prod"}}, "b"], multiple=True)
+        keys = turn.hitl.request_env_var([{{"name": "KEY", "pattern": "[a-z]+"}}])
+        return f"{{where}} {{len(keys['KEY'])}}"
     if turn.message in ("number", "much"):
         return 5 if turn.message == "number" else "x" * 20_000
     return turn.message.upper() + " of " + turn.history()[0].text
@@ -74,6 +82,39 @@ def worker(doors: Doors, name: str, directory: Path) -> Iterator[subprocess.Pope
             yield process
         finally:
             process.kill()
+
+
+@dataclass
+class Typing:
+    """A person at a terminal."""
+
+    process: subprocess.Popen[bytes]
+    screen: int
+    told: str = ""
+
+    def expect(self, text: str) -> str:
+        """What was shown until a text, which is taken off."""
+        while text not in self.told:
+            assert select.select([self.screen], [], [], 30)[0], self.told
+            self.told += os.read(self.screen, 65536).decode()
+        before, _, self.told = self.told.partition(text)
+        return before
+
+    def type(self, text: str) -> None:
+        os.write(self.screen, f"{text}\n".encode())
+
+
+@contextmanager
+def typing(*words: str, environment: dict[str, str]) -> Iterator[Typing]:
+    screen, side = pty.openpty()
+    process = subprocess.Popen([*PLACET, *words], env=environment, stdin=side, stdout=side, stderr=side)
+    os.close(side)
+    try:
+        yield Typing(process, screen)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(screen)
 
 
 def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_path: Path) -> None:
@@ -125,6 +166,61 @@ def test_worker_that_waits_for_a_person_stops_at_once(
             with worker(doors, name, tmp_path):
                 last = [event for event in events if event["event"] == "message"][-1]
             assert last["data"]["text"] == "You said the second"
+
+
+def test_person_at_the_terminal_is_asked_until_an_answer_fits(
+    doors: Doors, anna: Caller, name: str, tmp_path: Path
+) -> None:
+    access = {**environment(doors, name), "PLACET_TOKEN": anna.token}
+    conversation = doors.caller(f"{name}-web", "agent", agent=name).execution()
+    with (
+        worker(doors, name, tmp_path),
+        typing("chat", "choose", "--conversation", conversation, environment=access) as talk,
+    ):
+        for shown, typed in (
+            ("answer: ", "nonsense"),
+            ("[not accepted: ", ""),
+            ("answer: ", '["Prod", "b"]'),
+            ("\nKEY: ", "UPPER"),
+            ("[not accepted: invalid_arguments", ""),
+            ("\nKEY: ", "lower"),
+        ):
+            talk.expect(shown)
+            if typed:
+                talk.type(typed)
+        assert "lower" not in talk.expect("['p', 'b'] 5")
+        assert talk.process.wait(timeout=30) == 0
+
+
+def test_token_that_may_not_answer_is_told_and_follows_the_answer_of_others(
+    doors: Doors, anna: Caller, name: str, tmp_path: Path
+) -> None:
+    with (
+        worker(doors, name, tmp_path),
+        typing("chat", "ask", "--agent", name, environment=environment(doors, name)) as talk,
+    ):
+        talk.expect("answer: ")
+        talk.type("mine")
+        talk.expect("it waits for somebody who may answer it: placet answer")
+        answer_next(anna, name, "yours")
+        assert "answer: " not in talk.expect("You said yours")
+        assert talk.process.wait(timeout=30) == 0
+
+
+def test_conversation_that_there_is_not_and_message_that_nobody_takes_on(doors: Doors, name: str) -> None:
+    unknown = run(doors, name, "chat", "hello", "--conversation", f"typo-{name}")
+    assert unknown.returncode == 1
+    assert f"not_found: no conversation typo-{name}; to begin one: placet chat --agent NAME" in unknown.stderr
+    with subprocess.Popen(
+        [*PLACET, "chat", "hello", "--agent", name],
+        env=environment(doors, name),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        assert waiting.stderr is not None
+        waiting.stderr.readline()
+        assert f"no worker of {name} has taken the message on yet" in waiting.stderr.readline()
+        waiting.kill()
 
 
 def test_wrong_use_is_told(doors: Doors, name: str, tmp_path: Path) -> None:

@@ -123,6 +123,10 @@ def test_nobody_is_asked(own: Caller, anna: Caller, page_blocks: list[Block]) ->
     inbox, hold = objects(shown(block, anna, REQUEST=request["request_id"]))
     assert request["hold_id"] in json.dumps(inbox)
     assert hold["status"] == "open"
+    word = {"decision": "respond", "value": "that one"}
+    assert anna.post(f"/v1/holds/{request['hold_id']}/decision", word).status_code == 200
+    _, hold = objects(shown(block, anna, REQUEST=request["request_id"]))
+    assert (hold["status"], hold["response"]) == ("resolved", "that one")
 
 
 def test_refused_answer(own: Caller, anna: Caller, agent: str, page_blocks: list[Block]) -> None:

@@ -4,15 +4,12 @@ import re
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
 
 from placet.canonical import call_digest
-from placet.cli.decide import answer_value
 from placet.cli.viewing import arranged
-from placet.models import Hold
 from tests.sdk.scripted import Asked, Scripted
 from tests.sdk.terminal import DIGEST, HOLD, TEXT, VIEW, Terminal, gateway
 from tests.sdk.threaded import serving_thread
@@ -205,52 +202,6 @@ def test_approve_for_a_rule_names_it_and_says_whether_it_waits(
     assert ("another person must activate it: placet rules activate r-7" in terminal.out) is four_eyes
 
 
-def test_answer_that_gives_a_permission_where_nobody_can_be_asked_is_wrong_usage(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(HOLD, "call_id", None)
-    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "true") == 2
-    assert "--yes" in terminal.err
-    assert terminal.sent() == []
-    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "true", "--yes") == 0
-    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "false") == 0
-
-
-@pytest.mark.parametrize(("text", "value"), [("yes", True), ("No", False), ("TRUE", True), ("false", False)])
-def test_answer_to_a_permission_without_options_is_yes_or_no(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, text: str, value: Any
-) -> None:
-    monkeypatch.setitem(HOLD, "call_id", None)
-    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text, "--yes") == 0
-    assert terminal.sent()[0].json()["value"] == value
-    assert type(terminal.sent()[0].json()["value"]) is type(value)
-
-
-@pytest.mark.parametrize(
-    ("options", "text", "offered"),
-    [([], "perhaps", "yes, no"), ([], "1", "yes, no"), (["once", {"id": 7}], "perhaps", "once, 7")],
-)
-def test_answer_that_is_none_of_a_permissions_is_told_before_anybody_is_asked(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, options: list[Any], text: str, offered: str
-) -> None:
-    monkeypatch.setitem(HOLD, "call_id", None)
-    monkeypatch.setitem(HOLD, "options", options)
-    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text) == 2
-    said = " ".join(terminal.err.replace("│", " ").split())
-    assert f"is not one of the answers: {offered}" in said
-    assert "--yes" not in terminal.err
-    assert terminal.sent() == []
-
-
-def test_answer_to_a_permission_with_options_is_one_of_them(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(HOLD, "call_id", None)
-    monkeypatch.setitem(HOLD, "options", ["yes", "later"])
-    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "yes", "--yes") == 0
-    assert terminal.sent()[0].json()["value"] == "yes"
-
-
 def test_edit_that_changes_nothing_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("edit", "c0ffee", "--yes", "--arguments", json.dumps(HOLD["arguments"])) == 2
     assert "these are the call's own arguments; use: placet approve" in terminal.err
@@ -263,14 +214,6 @@ def test_edit_of_1_into_true_is_a_change(terminal: Terminal, monkeypatch: pytest
     monkeypatch.setitem(HOLD, "must_read", False)
     assert terminal("edit", "c0ffee", "--yes", "--arguments", '{"again": true}') == 0
     assert terminal.sent()[0].json()["edited_arguments"] == {"again": True}
-
-
-def test_answer_without_a_value_names_the_options(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(HOLD, "options", ["visa", {"id": "sepa", "label": "SEPA"}])
-    assert terminal("answer", "c0ffee") == 2
-    assert "give an answer: visa, sepa" in terminal.err
 
 
 def test_show_of_what_is_no_hold_names_the_commands_for_other_ids(terminal: Terminal) -> None:
@@ -309,40 +252,6 @@ def test_reject_without_feedback_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("reject", "c0ffee") == 2
 
 
-@pytest.mark.parametrize(
-    ("hold", "text", "value"),
-    [
-        (Hold("h", options=("yes", "no")), "yes", "yes"),
-        (Hold("h", options=({"label": "Later", "id": 3},)), "Later", 3),
-        (Hold("h", options=({"label": "Later", "id": "l"},)), "l", "l"),
-        (Hold("h"), "42", 42),
-        (Hold("h"), "plain words", "plain words"),
-        (Hold("h", input_schema={"type": "string"}), "42", "42"),
-        (Hold("h"), '{"a": [1]}', {"a": [1]}),
-    ],
-)
-def test_answer_value_is_what_was_meant(hold: Hold, text: str, value: Any) -> None:
-    assert answer_value(hold, text) == value
-
-
-@pytest.mark.parametrize("cause", ["policy", "policy_error", "escalation"])
-def test_answer_to_a_call_that_waits_for_approval_is_wrong_usage(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, cause: str
-) -> None:
-    monkeypatch.setitem(HOLD, "cause", cause)
-    assert terminal("answer", "c0ffee", "travel") == 2
-    assert "this is a call; use: placet approve, edit or reject" in terminal.err
-    assert terminal.sent() == []
-
-
-def test_answer_to_a_call_with_an_unknown_outcome_is_its_output(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(HOLD, "cause", "outcome_unknown")
-    assert terminal("answer", "c0ffee", "paid") == 0
-    assert terminal.sent()[0].json()["value"] == "paid"
-
-
 def test_show_says_who_is_on_a_hold_and_whose_it_is(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,11 +261,6 @@ def test_show_says_who_is_on_a_hold_and_whose_it_is(
     assert terminal("show", "c0ffee") == 0
     assert re.search(r"claimed +by mia until 2026-11-\d\d \d\d:00:00", terminal.out)
     assert re.search(r"delegated to +tom", terminal.out)
-
-
-def test_answer_sends_the_value(terminal: Terminal) -> None:
-    assert terminal("answer", "c0ffee", "42") == 0
-    assert terminal.sent()[0].json()["value"] == 42
 
 
 def test_approve_shows_what_is_asked_and_what_would_run_last(terminal: Terminal) -> None:
@@ -381,12 +285,6 @@ def test_arranged_view_leaves_no_line_out_and_puts_long_arguments_before_what_is
     turn = arranged((GOLDEN / "turn.6.txt").read_text("utf-8"))[1]
     words = [line.partition(":")[0] for line in turn[1:3]]
     assert words == ["asked first in the conversation", "asked of the agent"]
-
-
-def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:
-    assert terminal("answer", "c0ffee", "") == 2
-    assert "must not be blank" in terminal.err
-    assert terminal.sent() == []
 
 
 @pytest.mark.parametrize(("known", "warned"), [(False, True), (True, False), (None, False)])

@@ -15,7 +15,7 @@ import typer
 from starlette.responses import JSONResponse, Response
 
 from placet.canonical import call_digest
-from placet.cli import decide, inputs
+from placet.cli import answering, inputs
 from placet.models import Hold
 from tests.sdk.scripted import Asked, Scripted
 from tests.sdk.terminal import HOLD as WAITING
@@ -79,7 +79,7 @@ def test_variables_where_nobody_can_be_asked_come_from_the_input(monkeypatch: py
 
 def test_other_questions_need_an_answer() -> None:
     with pytest.raises(typer.BadParameter, match="give an answer"):
-        decide._said(Hold("h", kind="clarification"), None)
+        answering.answer_to(Hold("h", kind="clarification"), None)
 
 
 SEALED = {"handle": f"sec_{'a' * 32}", "commitment": "b" * 64}

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from placet.cli import safe
+from placet.cli.asking import ask_here, tell
 from placet.cli.session import JsonFlag, connect, console, is_interactive, print_json
-from placet.errors import PlacetError, Refused
-from placet.ids import new_id
+from placet.errors import NotFound, PlacetError
+from placet.ids import new_id, segment
+from placet.models import Hold
+from placet.parsing import parse
 
 if TYPE_CHECKING:
     from placet.chat_models import ChatEvent
     from placet.sync import Placet
+
+# A worker that is there takes a message on in a fraction of this.
+UNCLAIMED_AFTER_S = 5.0
+# For the request that is under way at the end.
+LOOK_ENDS_WITHIN_S = 1.0
 
 
 class TurnFailed(PlacetError):
@@ -30,7 +40,10 @@ def chat(
         typer.Argument(help="The message. [default: asked for at the terminal, one after another]"),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="The agent of a new conversation.")] = None,
-    conversation: Annotated[str | None, typer.Option(help="Go on with this conversation.")] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option(help="Go on with this conversation; with --agent it is begun if it does not exist."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Send an agent messages and follow its answers; its questions are asked here."""
@@ -38,28 +51,92 @@ def chat(
         raise typer.BadParameter("there is no terminal to ask at: give the message", param_hint="MESSAGE")
     if conversation is None and agent is None:
         raise typer.BadParameter("name the agent, or a conversation", param_hint="--agent")
-    conversation_id = conversation or new_id()
     with connect(context) as placet:
+        if conversation is not None and agent is None:
+            _check_exists(placet, conversation)
+        talk = _Talk(placet, conversation or new_id(), agent, as_json)
         if conversation is None and not as_json:
-            console(stderr=True).print(f"conversation {conversation_id}")
+            console(stderr=True).print(f"conversation {talk.conversation_id}")
         while True:
-            text = message if message is not None else typer.prompt("you", err=True)
-            _turn(placet, text, conversation_id, agent, as_json)
+            talk.turn(message if message is not None else typer.prompt("you", err=True))
             if message is not None:
                 return
 
 
-def _turn(placet: Placet, text: str, conversation_id: str, agent: str | None, as_json: bool) -> None:
-    with closing(placet.conversations.chat(text, conversation_id=conversation_id, agent=agent)) as events:
-        for event in events:
-            if as_json:
-                print_json({"event": event.type, "id": event.cursor, "data": event.body})
-            else:
-                _show(event)
-            if event.type == "hitl_requested" and not as_json and is_interactive():
-                _ask(placet, event.body, conversation_id)
-            if event.type == "error":
-                raise TurnFailed(str(event.body.get("detail") or event.body.get("code")))
+def _check_exists(placet: Placet, conversation_id: str) -> None:
+    """Refuse to go on with a conversation that does not exist, which the gateway would open for an agent's token.
+
+    Raises:
+        NotFound: it does not exist.
+    """
+    try:
+        placet.executions.get(conversation_id)
+    except NotFound as error:
+        detail = f"no conversation {conversation_id}; to begin one: placet chat --agent NAME"
+        raise NotFound(error.code, error.status, detail) from error
+
+
+@dataclass
+class _Talk:
+    """One conversation at this terminal."""
+
+    placet: Placet
+    conversation_id: str
+    agent: str | None
+    as_json: bool
+    # The questions that were asked here: each is asked until it is answered, or cannot be.
+    _asked: set[str] = field(default_factory=set)
+
+    def turn(self, text: str) -> None:
+        """Send a message, and follow what the agent does to the end of its answer.
+
+        Raises:
+            TurnFailed: it did not answer.
+        """
+        message_id = new_id()
+        events = self.placet.conversations.chat(
+            text, conversation_id=self.conversation_id, agent=self.agent, message_id=message_id
+        )
+        with self._telling_if_unclaimed(message_id), closing(events):
+            for event in events:
+                self._take(event)
+
+    def _take(self, event: ChatEvent) -> None:
+        if self.as_json:
+            print_json({"event": event.type, "id": event.cursor, "data": event.body})
+        else:
+            _show(event)
+        if event.type == "hitl_requested" and not self.as_json and is_interactive():
+            self._ask(parse(Hold, event.body))
+        if event.type == "error":
+            raise TurnFailed(str(event.body.get("detail") or event.body.get("code")))
+
+    def _ask(self, hold: Hold) -> None:
+        """Ask the question of a hold. A call is decided elsewhere, where all that it would do is shown."""
+        if hold.raw.get("request_id") and hold.hold_id not in self._asked:
+            self._asked.add(hold.hold_id)
+            ask_here(self.placet, hold)
+
+    @contextmanager
+    def _telling_if_unclaimed(self, message_id: str) -> Iterator[None]:
+        """Within this context a line says, once, that no worker has taken the message on for some seconds."""
+        timer = threading.Timer(UNCLAIMED_AFTER_S, self._tell_if_unclaimed, (message_id,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join(LOOK_ENDS_WITHIN_S)
+
+    def _tell_if_unclaimed(self, message_id: str) -> None:
+        # The stream tells of an outage, and the client may be closed meanwhile.
+        with suppress(PlacetError, RuntimeError, CancelledError):
+            turn = self.placet.fetch(
+                f"/executions/{segment(self.conversation_id)}/turns/{segment(message_id)}"
+            )
+            if turn["status"] == "waiting" and not turn["claims"]:
+                tell(f"no worker of {turn['agent']} has taken the message on yet (placet agent run MODULE)")
 
 
 def _show(event: ChatEvent) -> None:
@@ -72,28 +149,3 @@ def _show(event: ChatEvent) -> None:
         case "hitl_requested":
             console(stderr=True).print(safe.text(f"[asks: {body.get('question') or body.get('tool')}]"))
             console(stderr=True).print(f"[placet show {body.get('hold_id')}]")
-
-
-def _ask(placet: Placet, hold: Mapping[str, Any], conversation_id: str) -> None:
-    """Ask the person at this terminal, if it is a question that can be answered here; else others must decide."""
-    if not hold.get("request_id") or hold.get("kind") == "env_var":
-        return
-    options = [one.get("id") if isinstance(one, Mapping) else one for one in hold.get("options") or ()]
-    if options:
-        console(stderr=True).print(safe.text("options: " + ", ".join(map(json.dumps, options))))
-    said = typer.prompt("answer", err=True)
-    try:
-        placet.conversations.respond(
-            str(hold["request_id"]), _meant(said, options, hold), conversation_id=conversation_id
-        )
-    except Refused as refused:
-        console(stderr=True).print(safe.text(f"[not accepted: {refused}]"))
-
-
-def _meant(said: str, options: list[Any], hold: Mapping[str, Any]) -> Any:
-    """An answer as a value: an option that is no text, yes or no to a permission, or the text itself."""
-    if hold.get("kind") == "permission":
-        return said.strip().lower() in ("y", "yes", "true")
-    return next(
-        (one for one in options if not isinstance(one, str) and json.dumps(one) == said.strip()), said
-    )

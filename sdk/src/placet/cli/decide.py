@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placet.canonical import MalformedJson, call_digest, canonical, parse_strict
+from placet.canonical import call_digest, canonical
 from placet.cli import safe
+from placet.cli.answering import answer_to, gives_permission, send_answer
 from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
 from placet.cli.decision_effects import what_follows
 from placet.cli.groups import approve_group
-from placet.cli.inputs import read_object, variables_of
+from placet.cli.inputs import read_object
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
     JsonFlag,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 FeedbackOption = Annotated[str, typer.Option("--feedback", help="What the agent should know.")]
 SHORTEST_DIGEST = 8
-# The texts that answer a permission without options.
-_PERMISSION = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def approve(
@@ -223,17 +222,10 @@ def answer(
         if hold.call_id and hold.raw.get("cause") not in (None, "outcome_unknown"):
             detail = f"this is a call; use: placet approve, edit or reject {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="ID")
-        said = variables_of(hold, value) if hold.kind == "env_var" else _said(hold, value)
-        _check_option(hold, said)
-        if hold.kind == "permission" and not hold.call_id and _grants(said):
+        said = answer_to(hold, value)
+        if gives_permission(hold, said):
             confirm(f"Answer {safe.escaped(json.dumps(said, ensure_ascii=False))}?", yes)
-        recorded = placet.holds.decide(
-            hold.hold_id,
-            "respond",
-            digest=hold.digest,
-            value=said,
-            feedback=feedback,
-        )
+        recorded = send_answer(placet, hold, said, feedback)
     _print_recorded(hold, "answered", recorded, as_json)
 
 
@@ -251,72 +243,6 @@ def revoke(
         print_json(revoked.raw)
     else:
         console().print(safe.text(f"{revoked.status}: {revoked.tool} {execution}/{call}", lines=True))
-
-
-def answer_value(hold: Hold, text: str) -> Any:
-    """The value of an answer: an option unchanged, text if the question takes text, else JSON or text."""
-    for option in hold.options:
-        named = named_by(option)
-        if text == named or (isinstance(option, dict) and text == option.get("label")):
-            return named
-    if _is_plain_permission(hold):
-        said = _PERMISSION.get(text.strip().lower())
-        if said is not None:
-            return said
-    if (hold.input_schema or {}).get("type") == "string":
-        return text
-    try:
-        return parse_strict(text)
-    except MalformedJson:
-        return text
-
-
-def _check_option(hold: Hold, said: Any) -> None:
-    """Refuse a value that does not answer a permission, before asking for confirmation.
-
-    Raises:
-        typer.BadParameter: it is neither yes, no nor one of the options.
-    """
-    if hold.kind != "permission" or hold.call_id:
-        return
-    # Python treats 1 and True as equal: compare the canonical text.
-    known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}
-    may_be_remembered = bool((hold.raw.get("asks") or {}).get("remember"))
-    if canonical(said) not in known and not (may_be_remembered and isinstance(said, dict)):
-        shown = safe.escaped(json.dumps(said, ensure_ascii=False))
-        raise typer.BadParameter(f"{shown} is not one of the answers{_offered(hold)}", param_hint="VALUE")
-
-
-def _grants(said: Any) -> bool:
-    """Returns False for an answer that certainly gives no permission."""
-    return said is not False and not (isinstance(said, dict) and said.get("granted") is False)
-
-
-def _is_plain_permission(hold: Hold) -> bool:
-    return hold.kind == "permission" and not hold.call_id and not hold.options
-
-
-def named_by(option: Any) -> Any:
-    """The answer that chooses an option: the option itself, or the id of an object."""
-    return option.get("id") if isinstance(option, dict) else option
-
-
-def _said(hold: Hold, text: str | None) -> Any:
-    if text is None:
-        raise typer.BadParameter(f"give an answer{_offered(hold)}", param_hint="VALUE")
-    if not text.strip():
-        raise typer.BadParameter("an answer must not be blank: answer, or reject", param_hint="VALUE")
-    return answer_value(hold, text)
-
-
-def _offered(hold: Hold) -> str:
-    if hold.raw.get("cause") == "outcome_unknown":
-        # A call's options are its decisions; an answer replaces the tool's output.
-        return ": the call's output"
-    if _is_plain_permission(hold):
-        return ": yes, no"
-    shown = [str(named_by(option)) for option in hold.options]
-    return f": {safe.escaped(', '.join(shown))}" if shown else ""
 
 
 def _is_read(text: str) -> bool:

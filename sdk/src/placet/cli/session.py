@@ -196,17 +196,21 @@ def by_prefix(
 
 
 def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
-    """A hold by the beginning of its id; an open hold also by that of its call's or request's id."""
+    """A hold by the beginning of its id; an open hold also by that of its call's or request's id.
+
+    The hold of a closed question is found by the question's whole id as well.
+    """
     # A whole id first: the lists of ended holds may be a moment behind.
     with suppress(NotFound):
         return placet.holds.get(id_or_prefix)
     holds = every(lambda cursor: placet.holds.list(status="open", cursor=cursor))
-    try:
+    with suppress(NotFound):
         return placet.holds.get(by_prefix(holds, id_or_prefix, hold_ids, "open hold").hold_id)
-    except NotFound:
-        ended = placet.holds.list(status=None, prefix=id_or_prefix).items
-        found = by_prefix(ended, id_or_prefix, lambda hold: (hold.hold_id,), "hold", OTHER_IDS)
-        return placet.holds.get(found.hold_id)
+    with suppress(NotFound):
+        return placet.holds.get(placet.requests.get(id_or_prefix).hold_id)
+    ended = placet.holds.list(status=None, prefix=id_or_prefix).items
+    found = by_prefix(ended, id_or_prefix, lambda hold: (hold.hold_id,), "hold", OTHER_IDS)
+    return placet.holds.get(found.hold_id)
 
 
 def split_call(text: str, hint: str = "ID") -> tuple[str, str] | None:

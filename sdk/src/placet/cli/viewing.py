@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
@@ -161,6 +162,7 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
     return (
         ("status", hold.status),
         ("decided", decided(hold.raw.get("decision"))),
+        ("answer", _answer(hold)),
         ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
         ("claimed", claimed(hold)),
@@ -169,6 +171,16 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
         ("to be remembered", _asked_before(hold)),
         ("waits until", until(hold)),
     )
+
+
+def _answer(hold: Hold) -> str:
+    """The answer to a question as JSON; of variables, which nobody but the agent reads, only their names."""
+    response = hold.raw.get("response")
+    if response is None:
+        return ""
+    if hold.kind == "env_var" and isinstance(response, Mapping):
+        return ", ".join(response)
+    return json.dumps(response, ensure_ascii=False)
 
 
 def claimed(hold: Hold) -> str:

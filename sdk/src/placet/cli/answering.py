@@ -1,0 +1,148 @@
+"""What a person types as the answer to a question, and the value that is sent for it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from placet.canonical import MalformedJson, canonical, parse_strict
+from placet.cli import safe
+from placet.cli.inputs import variables_of
+from placet.errors import refusal
+from placet.models import Hold, Recorded
+
+if TYPE_CHECKING:
+    from placet.sync import Placet
+
+# The texts that answer a permission without options.
+_PERMISSION = {"yes": True, "true": True, "no": False, "false": False}
+_CLOSED = {
+    "resolved": {"code": "already_decided", "detail": "it was already decided"},
+    "expired": {"code": "expired", "detail": "the deadline has passed"},
+    "cancelled": {"code": "not_open", "detail": "it no longer waits for an answer"},
+}
+
+
+def answer_to(hold: Hold, text: str | None) -> Any:
+    """The value of an answer as it was typed.
+
+    Args:
+        hold: the question.
+        text: what was typed. None prompts for the variables of an env_var question, one by one.
+
+    Raises:
+        typer.BadParameter: it does not answer the question.
+        Refused: it asked for variables, and is closed.
+    """
+    if hold.kind == "env_var":
+        if (closed := _CLOSED.get(hold.status)) is not None:
+            # Nobody should type a secret for nothing.
+            raise refusal(409, closed)
+        return variables_of(hold, text)
+    said = _said(hold, text)
+    _check_option(hold, said)
+    return said
+
+
+def send_answer(placet: Placet, hold: Hold, said: Any, feedback: str = "") -> Recorded:
+    """Answer a question.
+
+    Raises:
+        Refused: the answer was not accepted.
+    """
+    return placet.holds.decide(hold.hold_id, "respond", digest=hold.digest, value=said, feedback=feedback)
+
+
+def answer_value(hold: Hold, text: str) -> Any:
+    """The value of an answer: an option unchanged, text if the question takes text, else JSON or text."""
+    if (option := _chosen(hold, text)) is not None:
+        return option
+    if _is_plain_permission(hold):
+        said = _PERMISSION.get(text.strip().lower())
+        if said is not None:
+            return said
+    if (hold.input_schema or {}).get("type") == "string":
+        return text
+    try:
+        value = parse_strict(text)
+    except MalformedJson:
+        return text
+    if may_be_several(hold) and isinstance(value, list):
+        return [_named(hold, one) for one in value]
+    return value
+
+
+def _chosen(hold: Hold, text: str) -> Any:
+    """The option that a text names by its id or label; None if it names none."""
+    for option in hold.options:
+        named = named_by(option)
+        if text == named or (isinstance(option, dict) and text == option.get("label")):
+            return named
+    return None
+
+
+def _named(hold: Hold, one: Any) -> Any:
+    option = _chosen(hold, one) if isinstance(one, str) else None
+    return one if option is None else option
+
+
+def may_be_several(hold: Hold) -> bool:
+    """Returns True if the answer is a list of options."""
+    return bool((hold.raw.get("asks") or {}).get("multiple"))
+
+
+def named_by(option: Any) -> Any:
+    """The answer that chooses an option: the option itself, or the id of an object."""
+    return option.get("id") if isinstance(option, dict) else option
+
+
+def offered(hold: Hold) -> str:
+    """The answers that a question offers, separated by commas; empty if it takes a text."""
+    if hold.raw.get("cause") == "outcome_unknown":
+        # A call's options are its decisions; an answer replaces the tool's output.
+        return "the call's output"
+    if _is_plain_permission(hold):
+        return "yes, no"
+    return safe.escaped(", ".join(str(named_by(option)) for option in hold.options))
+
+
+def gives_permission(hold: Hold, said: Any) -> bool:
+    """Returns True if an answer may give a permission that a question asks for."""
+    if hold.kind != "permission" or hold.call_id:
+        return False
+    return said is not False and not (isinstance(said, dict) and said.get("granted") is False)
+
+
+def _said(hold: Hold, text: str | None) -> Any:
+    if text is None:
+        raise typer.BadParameter(f"give an answer{_offered(hold)}", param_hint="VALUE")
+    if not text.strip():
+        raise typer.BadParameter("an answer must not be blank: answer, or reject", param_hint="VALUE")
+    return answer_value(hold, text)
+
+
+def _check_option(hold: Hold, said: Any) -> None:
+    """Refuse a value that does not answer a permission, before asking for confirmation.
+
+    Raises:
+        typer.BadParameter: it is neither yes, no nor one of the options.
+    """
+    if hold.kind != "permission" or hold.call_id:
+        return
+    # Python treats 1 and True as equal: compare the canonical text.
+    known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}
+    may_be_remembered = bool((hold.raw.get("asks") or {}).get("remember"))
+    if canonical(said) not in known and not (may_be_remembered and isinstance(said, dict)):
+        shown = safe.escaped(json.dumps(said, ensure_ascii=False))
+        raise typer.BadParameter(f"{shown} is not one of the answers{_offered(hold)}", param_hint="VALUE")
+
+
+def _offered(hold: Hold) -> str:
+    found = offered(hold)
+    return f": {found}" if found else ""
+
+
+def _is_plain_permission(hold: Hold) -> bool:
+    return hold.kind == "permission" and not hold.call_id and not hold.options

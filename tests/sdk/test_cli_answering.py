@@ -1,0 +1,153 @@
+"""`placet answer`: what was typed as the value that is meant, and questions that are closed."""
+
+import re
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from placet.cli.answering import answer_value
+from placet.models import Hold
+from tests.sdk.scripted import Asked, Scripted
+from tests.sdk.terminal import HOLD, Terminal, gateway
+from tests.sdk.threaded import serving_thread
+
+
+def test_answer_that_gives_a_permission_where_nobody_can_be_asked_is_wrong_usage(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "true") == 2
+    assert "--yes" in terminal.err
+    assert terminal.sent() == []
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "true", "--yes") == 0
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "false") == 0
+
+
+@pytest.mark.parametrize(("text", "value"), [("yes", True), ("No", False), ("TRUE", True), ("false", False)])
+def test_answer_to_a_permission_without_options_is_yes_or_no(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, text: str, value: Any
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text, "--yes") == 0
+    assert terminal.sent()[0].json()["value"] == value
+    assert type(terminal.sent()[0].json()["value"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "offered"),
+    [([], "perhaps", "yes, no"), ([], "1", "yes, no"), (["once", {"id": 7}], "perhaps", "once, 7")],
+)
+def test_answer_that_is_none_of_a_permissions_is_told_before_anybody_is_asked(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, options: list[Any], text: str, offered: str
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    monkeypatch.setitem(HOLD, "options", options)
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text) == 2
+    said = " ".join(terminal.err.replace("│", " ").split())
+    assert f"is not one of the answers: {offered}" in said
+    assert "--yes" not in terminal.err
+    assert terminal.sent() == []
+
+
+def test_answer_to_a_permission_with_options_is_one_of_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    monkeypatch.setitem(HOLD, "options", ["yes", "later"])
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "yes", "--yes") == 0
+    assert terminal.sent()[0].json()["value"] == "yes"
+
+
+def test_answer_without_a_value_names_the_options(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "options", ["visa", {"id": "sepa", "label": "SEPA"}])
+    assert terminal("answer", "c0ffee") == 2
+    assert "give an answer: visa, sepa" in terminal.err
+
+
+@pytest.mark.parametrize("kind", ["clarification", "env_var"])
+def test_closed_question_is_found_by_its_id_and_shown_with_its_answer(
+    capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """It is in no list of open holds, and its id is not the beginning of its hold's."""
+    response: Any = {"KEY": {"handle": "sec_1", "commitment": "c"}} if kind == "env_var" else "the second"
+    closed = {
+        **HOLD,
+        "call_id": None,
+        "kind": kind,
+        "status": "resolved",
+        "fields": ["KEY"],
+        "response": response,
+        "decision": {"decision": "respond", "by": "mia", "at": "2026-11-20T10:00:00Z", "feedback": None},
+    }
+
+    async def answers(asked: Asked) -> Response:
+        if asked.path == "/v1/requests/request-1":
+            return JSONResponse({"request_id": "request-1", "hold_id": HOLD["hold_id"], "status": "resolved"})
+        if asked.path == "/v1/holds":
+            return JSONResponse({"items": [], "next_cursor": None})
+        if asked.path == f"/v1/holds/{HOLD['hold_id']}":
+            return JSONResponse(closed)
+        if asked.path.endswith("/decision"):
+            return JSONResponse({"code": "already_decided", "detail": "mia decided it already"}, 409)
+        return await gateway(asked)
+
+    with serving_thread(Scripted(on_http=answers)) as script:
+        terminal = Terminal(script, capsys)
+        assert terminal("show", "request-1") == 0
+        shown = re.search(r"^answer +(.*)$", terminal.out, re.MULTILINE)
+        assert shown is not None
+        assert shown[1].strip() == ("KEY" if kind == "env_var" else '"the second"')
+        assert "decided" in terminal.out
+        typed = ("answer", "request-1") if kind == "env_var" else ("answer", "request-1", "this")
+        assert terminal(*typed) == 1
+        assert "already_decided" in terminal.err
+        assert terminal("show", "request-2") == 1
+        assert "no hold begins with request-2" in terminal.err
+
+
+@pytest.mark.parametrize(
+    ("hold", "text", "value"),
+    [
+        (Hold("h", options=("yes", "no")), "yes", "yes"),
+        (Hold("h", options=({"label": "Later", "id": 3},)), "Later", 3),
+        (Hold("h", options=({"label": "Later", "id": "l"},)), "l", "l"),
+        (Hold("h"), "42", 42),
+        (Hold("h"), "plain words", "plain words"),
+        (Hold("h", input_schema={"type": "string"}), "42", "42"),
+        (Hold("h"), '{"a": [1]}', {"a": [1]}),
+    ],
+)
+def test_answer_value_is_what_was_meant(hold: Hold, text: str, value: Any) -> None:
+    assert answer_value(hold, text) == value
+
+
+@pytest.mark.parametrize("cause", ["policy", "policy_error", "escalation"])
+def test_answer_to_a_call_that_waits_for_approval_is_wrong_usage(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, cause: str
+) -> None:
+    monkeypatch.setitem(HOLD, "cause", cause)
+    assert terminal("answer", "c0ffee", "travel") == 2
+    assert "this is a call; use: placet approve, edit or reject" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_answer_to_a_call_with_an_unknown_outcome_is_its_output(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "cause", "outcome_unknown")
+    assert terminal("answer", "c0ffee", "paid") == 0
+    assert terminal.sent()[0].json()["value"] == "paid"
+
+
+def test_answer_sends_the_value(terminal: Terminal) -> None:
+    assert terminal("answer", "c0ffee", "42") == 0
+    assert terminal.sent()[0].json()["value"] == 42
+
+
+def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:
+    assert terminal("answer", "c0ffee", "") == 2
+    assert "must not be blank" in terminal.err
+    assert terminal.sent() == []
