@@ -19,6 +19,7 @@ import pytest
 
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import answer_next
+from tests.gateway.test_openai_agent_live import endpoint
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -136,6 +137,21 @@ def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_
             assert (found.returncode, told in found.stderr) == (1, True), found.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 130
+
+
+def test_worker_before_a_model_needs_no_key(doors: Doors, name: str) -> None:
+    given = environment(doors, name)
+    given.pop("OPENAI_API_KEY", None)
+    with endpoint({"content": "Good day."}) as (url, _):
+        command = [*PLACET, "agent", "openai", "--agent", name, "--model", "m", "--base-url", url]
+        with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stderr is not None
+                assert f"answering messages to {name}" in process.stderr.readline()
+                said = run(doors, name, "chat", "hello", "--agent", name)
+                assert said.stdout == "Good day.\n", said.stderr
+            finally:
+                process.kill()
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

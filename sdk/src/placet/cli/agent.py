@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from placet.client import AsyncPlacet
     from placet.sync import Placet
 
+KEY_VARIABLE = "OPENAI_API_KEY"
+# An endpoint of one's own needs no key, but its client does.
+NO_KEY = "none"
+
 app = new_group("agent", help="Workers that answer the messages to agents.", no_args_is_help=True)
 Concurrency = Annotated[int, typer.Option(min=1, max=1_000, help="How many turns run at once.")]
 Wait = Annotated[
@@ -74,8 +78,12 @@ def on_openai(
         str | None, typer.Option(help="The endpoint, such as http://127.0.0.1:11434/v1. [default: OpenAI's]")
     ] = None,
     key_variable: Annotated[
-        str, typer.Option("--key-variable", help="The environment variable with the endpoint's key.")
-    ] = "OPENAI_API_KEY",
+        str | None,
+        typer.Option(
+            "--key-variable",
+            help=f"The environment variable with the endpoint's key. [default: {KEY_VARIABLE}, if it is set]",
+        ),
+    ] = None,
     system: Annotated[Path | None, typer.Option(help="A file with the instructions for the model.")] = None,
     tools: Annotated[
         list[str] | None,
@@ -91,12 +99,7 @@ def on_openai(
         from placet.openai_agent import OpenAIAgent
     except ImportError as error:
         raise NotInstalled("this agent", "openai", error) from error
-    key = os.environ.get(key_variable)
-    if not key:
-        raise typer.BadParameter(
-            f"{key_variable} is not set: it is the endpoint's key (any text where none is needed)",
-            param_hint="--key-variable",
-        )
+    key = _key(key_variable)
     functions = [function for module in tools or () for function in _gated(module)]
     instructions = "" if system is None else read_text(system, "--system")
     _told(name)
@@ -108,6 +111,21 @@ def on_openai(
 
     with _stopped_by_sigterm():
         asyncio.run(serve())
+
+
+def _key(variable: str | None) -> str:
+    """The endpoint's key; a placeholder if no variable is named and the usual one is not set.
+
+    Raises:
+        typer.BadParameter: the variable that was named is not set.
+    """
+    key = os.environ.get(variable or KEY_VARIABLE)
+    if variable is not None and not key:
+        raise typer.BadParameter(
+            f"{variable} is not set: leave the option out if the endpoint needs no key",
+            param_hint="--key-variable",
+        )
+    return key or NO_KEY
 
 
 def _told(names: str) -> None:
