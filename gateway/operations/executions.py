@@ -27,6 +27,11 @@ from schemas.refusals import Refusal
 from schemas.token import Claims
 
 OPENED = 201
+HOW_TO_GET_ONE = "(placet token issue --subject NAME --role agent --agent NAME)"
+UNNAMED_AGENT = (
+    "this token does not belong to an agent: name the agent of the new execution in `agent`, or use a token that was "
+    f"issued for one {HOW_TO_GET_ONE}"
+)
 _VERBS = {verb.name: verb for verb in VERBS}
 
 
@@ -51,9 +56,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
     actor = claims.actor
     agent = body.agent or actor.agent
     if agent is None:
-        raise Problem(
-            Refusal.INVALID, "name the agent of the new execution: this token does not belong to one"
-        )
+        raise Problem(Refusal.INVALID, UNNAMED_AGENT)
     check_acts(actor, agent)
     command = k.StartExecution(
         agent=agent,

@@ -12,6 +12,7 @@ import orjson
 from gateway import bodies
 from gateway.bodies import read_body
 from gateway.live.outcome import Outcome
+from gateway.operations.executions import HOW_TO_GET_ONE
 from gateway.operations.holds import plan_decision
 from gateway.operations.holds import subject_of as hold_of
 from gateway.operations.plan import Gate, Given, Plan, Reply, planned
@@ -23,14 +24,22 @@ from projections.tables.holds import HoldRow
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
+# The tool takes no agent: it asks for the agent of the token.
+NO_AGENT = (
+    "this token does not belong to an agent: use a token that was issued for the agent that asks "
+    + HOW_TO_GET_ONE
+)
+
 
 async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
     """Ask a person, and answer with the task id at once.
 
     Raises:
-        Problem: as `plan_request`.
+        Problem: 422 invalid, the token does not belong to an agent; the others as `plan_request`.
     """
     body = read_body(bodies.RunTool, given())
+    if claims.actor.agent is None:
+        raise Problem(Refusal.INVALID, NO_AGENT)
     plan = await plan_request(gate, claims, lambda: question_of(body.arguments.prompt), key)
 
     def render(row: HoldRow, outcome: Outcome) -> Reply:

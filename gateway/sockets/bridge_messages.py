@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from gateway.bodies import Body, ClientId, Prompt, read_body
+from gateway.operations.executions import UNNAMED_AGENT
+from gateway.operations.human_input import NO_AGENT
 from gateway.problems import Problem, message_of
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
 from schemas.refusals import Refusal
@@ -196,7 +198,9 @@ class BridgeMessages:
             return
         body = reply["body"]
         if reply["status"] >= 400:
-            yield _error(body, sent.task_id)
+            # A client of the bridge cannot name an agent.
+            told = {**body, "detail": NO_AGENT} if body.get("detail") == UNNAMED_AGENT else body
+            yield _error(told, sent.task_id)
         elif sent.kind == "publish":
             yield from self._followed(body)
         else:

@@ -213,6 +213,9 @@ async def test_call_that_may_not_be_made_is_refused_as_by_rest(
     )
     for call, status, own in calls:
         assert (await refused(call))[::2] == (status, own)
+    no_agents = await refused(stubs.tool.Run(pb.RunRequest(prompt="?"), metadata=by(anna)))
+    assert no_agents[0] == Code.INVALID_ARGUMENT
+    assert "use a token that was issued for the agent that asks" in no_agents[1]
     expired = stubs.tool.Run(pb.RunRequest(prompt="?"), metadata=by(bot), timeout=0.0001)
     assert (await refused(expired))[0] == Code.DEADLINE_EXCEEDED
 

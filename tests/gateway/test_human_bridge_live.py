@@ -295,6 +295,8 @@ async def test_what_a_client_may_not_do_is_refused(doors: Doors, bot: Caller, an
         ):
             await person.send(**wrong)
             assert (await person.next("error"))["code"] == code, wrong
+        await person.send(type="publish", prompt="Who asks?")
+        assert "use a token that was issued for the agent that asks" in (await person.next("error"))["detail"]
         await person.connection.send("{")
         assert (await person.next("error"))["code"] == "malformed"
         await person.send(type="answer", task_id=task_id, response="yes")

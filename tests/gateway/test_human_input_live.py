@@ -105,6 +105,17 @@ def test_prompt_that_nobody_can_be_asked_is_refused(
     assert path is None or [error["path"] for error in answer.json()["errors"]] == [path]
 
 
+def test_token_of_no_agent_is_refused_with_what_to_do(admin: Caller) -> None:
+    answer = run_tool(admin, '{"name": "human_input", "arguments": {"prompt": "?"}}')
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert "use a token that was issued for the agent that asks" in answer.json()["detail"]
+    assert "placet token issue --subject NAME --role agent --agent NAME" in answer.json()["detail"]
+    assert "in `agent`" not in answer.json()["detail"]
+    started = admin.post("/v1/executions", {})
+    assert started.status_code == 422
+    assert "name the agent of the new execution in `agent`, or use a token" in started.json()["detail"]
+
+
 def test_prompt_over_its_limit_is_refused_and_at_its_limit_asked(bot: Caller) -> None:
     content = '{"name": "human_input", "arguments": {"prompt": "%s"}}'
     assert task_of(run_tool(bot, content % ("я" * TEXT_MAX_CHARS)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import answer_next, decide, open_hold
 from tests.gateway.test_hitl_agents_live import Bank, shell
 from tests.gateway.test_hitl_pages_live import run_shell
-from tests.pages import Block
+from tests.pages import ROOT, Block
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -31,7 +32,7 @@ def mia(doors: Doors) -> Caller:
 
 
 async def test_call_and_question(
-    own: Caller, mia: Caller, page_blocks: list[Block], capsys: pytest.CaptureFixture[str]
+    own: Caller, mia: Caller, page_blocks: list[Block], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (block,) = page_blocks
     bank = Bank()
@@ -44,6 +45,11 @@ async def test_call_and_question(
     (await running)["placet"].close()
     assert bank.sent == [("GB29…", 98.7)]
     assert capsys.readouterr().out == "rent \n"
+    (line,) = re.findall(r"^    (placet state .*)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    with shell(f"{line} ", tmp_path, PLACET_URL=own.url, PLACET_TOKEN=mia.token) as looking:
+        said, _ = await asyncio.to_thread(looking.communicate, timeout=60)
+    assert looking.returncode == 0
+    assert "running" in said
 
 
 def test_conversation(own: Caller, mia: Caller, page_blocks: list[Block], tmp_path: Path) -> None:
@@ -59,9 +65,11 @@ def test_conversation(own: Caller, mia: Caller, page_blocks: list[Block], tmp_pa
     assert said == "The March invoice is booked to travel\n"
 
 
-def test_human_input(own: Caller, mia: Caller, page_blocks: list[Block]) -> None:
+def test_human_input(doors: Doors, own: Caller, mia: Caller, page_blocks: list[Block]) -> None:
     (block,) = page_blocks
-    said = json.loads(run_shell(block, own.url, PLACET_URL=own.url, PLACET_TOKEN=own.token))
+    admin = doors.token("admin", "admin", tenant=TENANT)
+    access = {"PLACET_URL": own.url, "PLACET_TOKEN": admin, "AGENT_TOKEN": own.token}
+    said = json.loads(run_shell(block, own.url, **access))
     fields = said["result"]["structValue"]["fields"]
     assert fields["status"] == {"stringValue": "waiting_for_human"}
     task_id = fields["task_id"]["stringValue"]
