@@ -198,10 +198,13 @@ def list_messages(conversation_id: str, cursor: str | None = None, after: str | 
 
 
 def respond(request_id: str, response: Any, conversation_id: str | None, feedback: str) -> Request:
-    """Answer a question as a chat's client does."""
+    """Answer a question as a chat's client does.
+
+    Without an idempotency key the same answer of the same person is one answer, also when another process repeats it.
+    """
     body = {"request_id": request_id, "response": response, "feedback": feedback}
     more = _given(conversation_id=conversation_id)
-    return Request("POST", "/agent/hitl/respond", body | more, at_root=True)
+    return Request("POST", "/agent/hitl/respond", body | more, at_root=True, ref="")
 
 
 def claim_turn(agent: str, attempt_id: str, wait_s: float) -> Request:

@@ -66,10 +66,13 @@ class AsyncConversations:
     async def respond(
         self, request_id: str, response: Any, *, conversation_id: str | None = None, feedback: str = ""
     ) -> Object:
-        """Answer an agent's question; None rejects it, with `feedback`.
+        """Answer an agent's question; None rejects it, with `feedback`. The same answer again changes nothing.
 
         Returns:
             `status`, and the `conversation_id` and `message_id` of the turn that waited for the answer, if one did.
+
+        Raises:
+            AlreadyDecided: the question has another answer, or another person's.
         """
         answer: Object = await self.channel.ask(asks.respond(request_id, response, conversation_id, feedback))
         return answer

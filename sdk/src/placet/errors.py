@@ -107,8 +107,12 @@ class HITLPending(NotReleased):
     acts = "retry"
 
     def __init__(self, request: HumanRequest) -> None:
-        super().__init__("not_released", 0, f"the question {request.request_id} has no answer yet")
+        super().__init__("not_released", 0, f"the question {request.request_id} waits for an answer")
         self.request = request
+
+    def __str__(self) -> str:
+        # Its code is about calls, which is what a `NotReleased` commonly is about.
+        return self.detail
 
 
 class QuotaExceeded(Refused):

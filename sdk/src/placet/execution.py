@@ -26,6 +26,7 @@ from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
 from placet.human_requests import AsyncRequests
 from placet.ids import check_id, new_id
+from placet.lists import check_variables
 from placet.loopthread import Make
 from placet.models import Execution, HumanRequest, Object
 from placet.recording import Recordable, recordable_failure
@@ -212,6 +213,7 @@ class AsyncExecution:
         Raises:
             NotReleased: they were not given.
             HITLPending: nobody has given them within `timeout_s`.
+            TypeError: a variable is neither a name nor a dict.
         """
         return await self.ask_env_in(self.begin(), *variables, question=question, timeout_s=timeout_s, **more)
 
@@ -219,6 +221,7 @@ class AsyncExecution:
         self, one: Try, *variables: Variable, question: str = "", timeout_s: float | None = None, **more: Any
     ) -> Mapping[str, str]:
         """`ask_env` as one try, which an error abandons."""
+        check_variables(variables)
         given = {name: value for name, value in more.items() if value is not None}
         asked = {"fields": list(variables), **given}
         with one.left_by_errors():

@@ -19,9 +19,11 @@ from typing import (
     runtime_checkable,
 )
 
+from placet.bodies import is_coroutine_function
 from placet.errors import HITLPending, Unanswered
 from placet.execution import Variable, question_for
 from placet.human_requests import AsyncRequests
+from placet.lists import checked_list
 from placet.models import HumanRequest
 
 P = ParamSpec("P")
@@ -61,7 +63,15 @@ class HITLHandler:
             wait_s: how long to wait for each answer before `HITLPending` is raised; None waits as long as the
                 question does. With 0, an agent that cannot wait, such as a request of a web server, returns at once.
             remind_after_seconds: when people are reminded of a question that nobody has answered; None for never.
+
+        Raises:
+            TypeError: the asker blocks, or is neither a run nor a client.
         """
+        if not _is_awaited(asker):
+            raise TypeError(
+                "HITLHandler takes an AsyncPlacet or a run of it: use BlockingHITLHandler for "
+                f"{type(asker).__name__}"
+            )
         self._asker: _Asker = asker if isinstance(asker, _Asker) else _Alone(asker)
         self._wait_s = wait_s
         self._remind_after_seconds = remind_after_seconds
@@ -79,7 +89,8 @@ class HITLHandler:
         Raises:
             Unanswered: it was rejected, or nobody answered in time and there is no default.
         """
-        more = {"kind": "clarification", "options": list(options), "default": default}
+        offered = checked_list(options, "options")
+        more = {"kind": "clarification", "options": offered, "default": default}
         return answer_of(await self._ask(question, more, timeout_seconds))
 
     async def request_decision(
@@ -113,7 +124,7 @@ class HITLHandler:
             NotReleased: they were not given (in time).
         """
         return await self._asker.ask_env(
-            *fields,
+            *checked_list(fields, "fields"),
             question=question,
             timeout_s=self._wait_s,
             timeout_seconds=timeout_seconds,
@@ -182,7 +193,15 @@ class BlockingHITLHandler:
         wait_s: float | None = None,
         remind_after_seconds: float | None = None,
     ) -> None:
-        """See `HITLHandler`; the asker is a `RunningExecution` or a `Placet`."""
+        """See `HITLHandler`; the asker is a `RunningExecution` or a `Placet`.
+
+        Raises:
+            TypeError: the asker has to be awaited, or is neither a run nor a client.
+        """
+        if _is_awaited(asker):
+            raise TypeError(
+                f"BlockingHITLHandler takes a Placet or a run of it: use HITLHandler for {type(asker).__name__}"
+            )
         self._handler = HITLHandler(_AtOnce(asker), wait_s=wait_s, remind_after_seconds=remind_after_seconds)
 
 
@@ -210,7 +229,7 @@ def _decision(
 ) -> dict[str, Any]:
     return {
         "kind": "decision",
-        "options": list(options),
+        "options": checked_list(options, "options"),
         "decision_type": decision_type,
         "default": default,
         "allow_custom": allow_custom,
@@ -224,6 +243,19 @@ def _permission(tool: str, action: str, risk: Risk | None, remember: bool) -> di
 
 def _may(tool: str, action: str) -> str:
     return f"May the agent do this: {action or tool or 'go on'}?"
+
+
+def _is_awaited(asker: object) -> bool:
+    """Returns True if what a run or a client asks is awaited, False if it blocks.
+
+    Raises:
+        TypeError: it is neither a run nor a client.
+    """
+    where = asker if hasattr(asker, "ask") else getattr(asker, "requests", None)
+    ask = getattr(where, "ask", None)
+    if ask is None:
+        raise TypeError(f"a handler asks by a run or a client of Placet, not by {type(asker).__name__}")
+    return is_coroutine_function(ask)
 
 
 class _Client(Protocol):

@@ -11,6 +11,7 @@ from placet import asks, tracing
 from placet.channel import Channel
 from placet.errors import DigestMismatch, HITLPending, NotReleased, why_unanswered
 from placet.ids import attempt_id as new_attempt_id
+from placet.lists import checked_list
 from placet.models import HumanRequest
 from placet.secrets import ForgedSecret, restored
 from placet.transport.rest import MOST_WAIT_S
@@ -37,15 +38,19 @@ class AsyncRequests:
         timeout_seconds: float | None = None,
         **more: Any,
     ) -> HumanRequest:
-        """Ask a person: kind clarification, decision, env_var or permission."""
+        """Ask a person: kind clarification, decision, env_var or permission.
+
+        Raises:
+            TypeError: `options` or `fields` is not a list.
+        """
         given = {
             "question": question,
             "kind": kind,
             "execution_id": execution_id,
             "agent": self.agent if execution_id is None else None,
             "request_id": request_id,
-            "options": options,
-            "fields": fields,
+            "options": None if options is None else checked_list(options, "options"),
+            "fields": None if fields is None else checked_list(fields, "fields"),
             "decision_type": decision_type,
             "timeout_seconds": timeout_seconds,
             **more,

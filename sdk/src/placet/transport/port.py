@@ -35,9 +35,9 @@ class Frame:
 class Request:
     """One request, for either transport.
 
-    `ref` is its idempotency key, which stays the same when the request is sent again.
-
     Attributes:
+        ref: its idempotency key, which stays the same when the request is sent again; empty for none, where a repeat
+            is the same request by its body.
         waits_s: seconds for which the gateway may delay its answer on purpose.
         frame: None if the request exists only in REST.
         yaml: a body in YAML instead of JSON.

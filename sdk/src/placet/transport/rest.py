@@ -1,4 +1,4 @@
-"""Requests over HTTP: each has one idempotency key, and is retried under the same key."""
+"""Requests over HTTP: each change has one idempotency key, and is retried under the same key."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class RestTransport:
 
     def _headers(self, request: Request) -> dict[str, str]:
         headers = bearer_headers(self._token)
-        if request.writes:
+        if request.writes and request.ref:
             headers["Idempotency-Key"] = request.ref
         if request.trace:
             headers["traceparent"] = request.trace
