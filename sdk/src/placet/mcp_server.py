@@ -6,16 +6,18 @@ so the server gives nobody more rights than they have.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from importlib.metadata import version as installed_version
 from typing import Annotated, Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
-from pydantic import Field
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import Field, ValidationError
 from typing_extensions import TypedDict
 
 from placet import asks
@@ -27,7 +29,16 @@ INSTRUCTIONS = (
     "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
     "Do nothing that depends on the answer before it is there."
 )
-WAIT_MAX_S = 60.0
+# Clients give up after 60 s unless they are told otherwise, and the answer needs time for its way.
+WAIT_MAX_S = 50.0
+# The gateway's limit of a question (docs/hitl/api-reference.md).
+PROMPT_MAX_CHARS = 16_384
+# What each argument is, for a caller that gave something else.
+ARGUMENTS: Mapping[str, str] = {
+    "prompt": f"a text of 1 to {PROMPT_MAX_CHARS:,} characters",
+    "task_id": "the text that human_input returned as task_id",
+    "wait_seconds": f"seconds from 0 to {WAIT_MAX_S:g}",
+}
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
 
 
@@ -46,6 +57,41 @@ class Answer(TypedDict):
     feedback: str
 
 
+class _Server(MCPServer[Any]):
+    """Refuses arguments that a tool does not have, which the SDK would ignore, and says what the others must be."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool.
+
+        Raises:
+            ToolError: an argument is unknown, missing or invalid, or the tool refuses.
+        """
+        known = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+        unknown = arguments.keys() - known.get(name, arguments).keys()
+        if unknown:
+            raise ToolError(f"invalid: {min(unknown)}: {name} has no such argument; remove it")
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            wrong = error.__cause__
+            if isinstance(error, UnexpectedToolError) or not isinstance(wrong, ValidationError):
+                raise
+            argument = str(wrong.errors()[0]["loc"][0])
+            raise ToolError(_refused(argument, is_missing=argument not in arguments)) from None
+
+
+def _refused(argument: str, *, is_missing: bool) -> str:
+    what = ARGUMENTS[argument]
+    return f"invalid: {argument}: {'it is missing; give' if is_missing else 'it must be'} {what}"
+
+
+def _strict(tool: Tool) -> Tool:
+    """The tool, with a schema that permits no other arguments."""
+    return tool.model_copy(update={"parameters": {**tool.parameters, "additionalProperties": False}})
+
+
 def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
     """The server; the client must be open while it serves.
 
@@ -53,13 +99,16 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         client: over HTTP one with `token=token_of_request` and `transport="rest"`.
         is_http: each request must have a token.
     """
-    server: MCPServer[Any] = MCPServer("placet", instructions=INSTRUCTIONS, log_level="WARNING")
 
-    @server.tool(
-        annotations=ToolAnnotations(title="Ask a person", read_only_hint=False, open_world_hint=True)
-    )
     async def human_input(
-        prompt: Annotated[str, Field(description="The question, as a person is shown it.")],
+        prompt: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=PROMPT_MAX_CHARS,
+                description="The question, as a person is shown it.",
+            ),
+        ],
         context: Context[Any, Any],
     ) -> Started:
         """Ask a person a question. Returns a task id at once; fetch the answer with get_human_input."""
@@ -68,17 +117,15 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         task_id: str = answer["result"]["structValue"]["fields"]["task_id"]["stringValue"]
         return {"status": "waiting_for_human", "task_id": task_id}
 
-    @server.tool(annotations=ToolAnnotations(title="Fetch a person's answer", read_only_hint=True))
     async def get_human_input(
         task_id: Annotated[str, Field(description="What human_input returned.")],
         context: Context[Any, Any],
         wait_seconds: Annotated[
-            float, Field(description=f"How long to wait for it, at most {WAIT_MAX_S:g}.")
+            float,
+            Field(ge=0, le=WAIT_MAX_S, description=f"How long to wait for it, at most {WAIT_MAX_S:g}."),
         ] = 0.0,
     ) -> Answer:
         """Fetch the answer to a question that human_input asked: waiting_for_human, or how it ended."""
-        if not 0 <= wait_seconds <= WAIT_MAX_S:
-            raise ToolError(f"wait_seconds must be seconds from 0 to {WAIT_MAX_S:g}")
         async with _as_caller(context, is_http):
             answer = await client.channel.ask(asks.get_human_input(task_id, wait_seconds))
         return {
@@ -87,7 +134,18 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
             "feedback": answer.get("feedback") or "",
         }
 
-    return server
+    asks_person = ToolAnnotations(title="Ask a person", read_only_hint=False, open_world_hint=True)
+    fetches = ToolAnnotations(title="Fetch a person's answer", read_only_hint=True)
+    return _Server(
+        "placet",
+        instructions=INSTRUCTIONS,
+        version=installed_version("placet"),
+        tools=[
+            _strict(Tool.from_function(human_input, annotations=asks_person)),
+            _strict(Tool.from_function(get_human_input, annotations=fetches)),
+        ],
+        log_level="WARNING",
+    )
 
 
 def token_of_request() -> str:

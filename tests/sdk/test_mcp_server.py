@@ -1,0 +1,82 @@
+"""`placet mcp` in memory: what it says of itself and its tools, and what it says to wrong arguments."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from mcp import Client
+from starlette.responses import JSONResponse, Response
+
+from placet import AsyncPlacet
+from placet.mcp_server import PROMPT_MAX_CHARS, WAIT_MAX_S, server_of
+from schemas.limits import TEXT_MAX_CHARS
+from tests.sdk.scripted import Asked, Scripted, serving
+
+
+async def unanswered(asked: Asked) -> Response:
+    return JSONResponse({"status": "waiting_for_human", "task_id": "t1"}, 202)
+
+
+async def called(tool: str, **arguments: Any) -> tuple[bool, str, list[Asked]]:
+    """Whether a call of a tool is an error, its text, and what the gateway was asked."""
+    async with (
+        serving(Scripted(on_http=unanswered)) as script,
+        AsyncPlacet(script.url, token="t", transport="rest") as gateway,
+        Client(server_of(gateway)) as client,
+    ):
+        result = await client.call_tool(tool, arguments)
+        return bool(result.is_error), result.content[0].text, script.asked  # type: ignore[union-attr]
+
+
+async def test_server_says_its_version_and_the_limits_of_its_arguments() -> None:
+    async with AsyncPlacet("http://127.0.0.1:9", token="t") as gateway, Client(server_of(gateway)) as client:
+        assert client.server_info is not None
+        assert client.server_info.version == version("placet")
+        tools = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+    assert [schema["additionalProperties"] for schema in tools.values()] == [False, False]
+    prompt = tools["human_input"]["properties"]["prompt"]
+    assert (prompt["minLength"], prompt["maxLength"]) == (1, TEXT_MAX_CHARS)
+    wait = tools["get_human_input"]["properties"]["wait_seconds"]
+    assert (wait["minimum"], wait["maximum"]) == (0, 50)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("human_input", {}, "invalid: prompt: it is missing; give a text of 1 to 16,384 characters"),
+        ("human_input", {"prompt": ""}, "invalid: prompt: it must be a text of 1 to 16,384 characters"),
+        ("human_input", {"prompt": 5}, "invalid: prompt: it must be a text of 1 to 16,384 characters"),
+        (
+            "human_input",
+            {"prompt": "x" * (PROMPT_MAX_CHARS + 1)},
+            "invalid: prompt: it must be a text of 1 to 16,384 characters",
+        ),
+        (
+            "human_input",
+            {"prompt": "?", "options": []},
+            "invalid: options: human_input has no such argument; remove it",
+        ),
+        (
+            "get_human_input",
+            {"wait_seconds": 1},
+            "invalid: task_id: it is missing; give the text that human_input returned as task_id",
+        ),
+        (
+            "get_human_input",
+            {"task_id": "t1", "wait_seconds": WAIT_MAX_S + 1},
+            "invalid: wait_seconds: it must be seconds from 0 to 50",
+        ),
+    ],
+)
+async def test_wrong_arguments_are_refused_in_words_and_nothing_is_asked(
+    tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    assert await called(tool, **arguments) == (True, told, [])
+
+
+async def test_longest_wait_is_asked_for() -> None:
+    is_error, _, asked = await called("get_human_input", task_id="t1", wait_seconds=WAIT_MAX_S)
+    assert not is_error
+    assert [one.params["wait"] for one in asked] == ["50"]
