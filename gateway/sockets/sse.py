@@ -24,6 +24,7 @@ from schemas.actor import Actor
 
 # A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone.
 HEARTBEAT_S = 15.0
+_LINE_ENDS = (("\x85".encode(), rb"\u0085"), ("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -184,7 +185,18 @@ def event_bytes(kind: str, data: dict[str, Any], cursor: str | None = None) -> b
 
 def _event(kind: str, data: bytes, cursor: str | None) -> bytes:
     head = b"" if cursor is None else b"id: %b\n" % cursor.encode()
-    return head + b"event: %b\ndata: %b\n\n" % (kind.encode(), data)
+    return head + b"event: %b\ndata: %b\n\n" % (kind.encode(), _one_line(data))
+
+
+def _one_line(data: bytes) -> bytes:
+    """Return a JSON text in which no reader finds the end of a line.
+
+    By the standard only CR and LF end one, which JSON escapes. But the line readers of many HTTP clients also end it
+    at these three characters, as `str.splitlines` does. They occur in JSON only inside strings.
+    """
+    for character, escaped in _LINE_ENDS:
+        data = data.replace(character, escaped)
+    return data
 
 
 def _error(problem: Problem) -> bytes:

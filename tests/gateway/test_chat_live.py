@@ -177,6 +177,22 @@ async def test_stream_resumes_after_the_last_event(doors: Doors) -> None:
         assert again[-1][1] == "complete"
 
 
+async def test_data_of_an_event_is_one_line_for_every_reader(doors: Doors) -> None:
+    name, text = fresh("lines"), "a\u2028b\u2029c\x85d\x0be\x1cf\r\ng — é"
+    caller = doors.caller("web", "agent", agent=name)
+
+    async def say(turn: AsyncTurn) -> str:
+        return text
+
+    async with serving(doors, name, say):
+        body = {"message": text, "message_id": fresh("m"), "conversation_id": fresh("c"), "agent": name}
+        for _ in range(2):
+            events = await asyncio.to_thread(raw, doors, caller, body)
+            assert [data.get("text") for _, _, data in events] == [text, text]
+        answer = await asyncio.to_thread(caller.post, "/agent/chat", body)
+        assert "— é" in answer.text
+
+
 async def test_two_clients_of_one_conversation_each_see_their_own_answer(doors: Doors) -> None:
     name = fresh("queue")
 
