@@ -8,6 +8,7 @@ recently changed first.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gateway.live.facts import Fact
 from gateway.live.shelf import Shelf
@@ -26,6 +27,14 @@ CallKey = tuple[bytes, str]
 
 
 @dataclass(slots=True)
+class OpenWork:
+    """The calls and holds of one execution that are open, by id."""
+
+    calls: dict[str, Row] = field(default_factory=dict)
+    holds: dict[str, Row] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Cache:
     """The cached rows. Changed only by the tail, and by rows fetched for the tail's position."""
 
@@ -35,6 +44,7 @@ class Cache:
     turns: Turns = field(default_factory=Turns)
     _requests: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
     _open: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
+    _open_of: dict[bytes, OpenWork] = field(default_factory=dict)
 
     def folding(self, key: bytes) -> Folding:
         """Begin to fold the events of one command into the rows of its execution."""
@@ -46,7 +56,9 @@ class Cache:
 
     def put_call(self, key: bytes, row: Row) -> None:
         """Store a call's row."""
-        self.calls.put((key, row["call_id"]), row, pin=row["status"] not in TERMINAL)
+        is_open = row["status"] not in TERMINAL
+        self.calls.put((key, row["call_id"]), row, pin=is_open)
+        self._note_open(key, "calls", row["call_id"], row if is_open else None)
 
     def put_hold(self, row: Row) -> None:
         """Store a hold's row."""
@@ -58,6 +70,7 @@ class Cache:
             waiting[row["hold_id"]] = row
         else:
             waiting.pop(row["hold_id"], None)
+        self._note_open(key_of(row), "holds", row["hold_id"], row if is_open else None)
         gone = self.holds.put(row["hold_id"], row, pin=is_open)
         if gone is not None and gone["request_id"]:
             others = self._requests[_request_key(gone)]
@@ -73,6 +86,24 @@ class Cache:
     def open_holds(self, tenant: str, project: str) -> list[Row]:
         """Return the open holds of a project, longest open first."""
         return list(self._open.get((tenant, project), {}).values())
+
+    def open_work(self, key: bytes) -> tuple[list[Row], list[Row]]:
+        """Return the calls and the holds of an execution that are open, each longest open first."""
+        found = self._open_of.get(key)
+        return ([], []) if found is None else (list(found.calls.values()), list(found.holds.values()))
+
+    def _note_open(self, key: bytes, kind: Literal["calls", "holds"], name: str, row: Row | None) -> None:
+        """Note an open call or hold of an execution; None: it is not open."""
+        found = self._open_of.get(key)
+        if found is None:
+            if row is None:
+                return
+            found = self._open_of[key] = OpenWork()
+        rows = found.calls if kind == "calls" else found.holds
+        if row is not None:
+            rows[name] = row
+        elif rows.pop(name, None) is not None and not found.calls and not found.holds:
+            del self._open_of[key]
 
 
 @dataclass(slots=True)

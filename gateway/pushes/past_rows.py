@@ -40,7 +40,7 @@ class PastRows:
             self._cache, self._known = Cache(), set()
         if group.key not in self._known:
             if not isinstance(group.facts[0].event.body, ExecutionStarted):
-                self._put(group.key, await self._state(group))
+                keep_state(self._cache, group.key, await self._state(group))
             self._known.add(group.key)
         rows = self._cache.folding(group.key)
         for fact in group.facts:
@@ -59,12 +59,14 @@ class PastRows:
         except (TimeoutError, Problem) as error:
             raise PastGone("the views do not contain the earlier state") from error
 
-    def _put(self, key: bytes, state: ExecutionState) -> None:
-        if state.execution is not None:
-            self._cache.put_execution(key, state.execution)
-        for call in state.calls.values():
-            self._cache.put_call(key, call)
-        for hold in state.holds.values():
-            self._cache.put_hold(hold)
-        for turn in state.turns.values():
-            self._cache.turns.put(turn)
+
+def keep_state(cache: Cache, key: bytes, state: ExecutionState) -> None:
+    """Store the rows of an execution in a cache."""
+    if state.execution is not None:
+        cache.put_execution(key, state.execution)
+    for call in state.calls.values():
+        cache.put_call(key, call)
+    for hold in state.holds.values():
+        cache.put_hold(hold)
+    for turn in state.turns.values():
+        cache.turns.put(turn)

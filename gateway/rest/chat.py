@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from contextlib import ExitStack
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.actions.turns import Said
 from gateway.bodies import ChosenId, ClientId, ScopeName, read_body
 from gateway.live.cache import key_of
+from gateway.live.cursor import Vector
+from gateway.live.live import lane_of
 from gateway.operations.conversations import plan_message, subject_of
 from gateway.operations.executions import made_id, plan_start
 from gateway.operations.executions import subject_of as execution_of
@@ -23,23 +24,24 @@ from gateway.operations.holds import plan_decision
 from gateway.operations.plan import Reply, planned
 from gateway.operations.requests import find_request
 from gateway.problems import Problem
+from gateway.pushes.catching_up import AHEAD_S
 from gateway.rest.documented import operation
-from gateway.rest.history import read_execution
 from gateway.rest.parameters import LAST_EVENT_ID, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of
+from gateway.rest.turn_past import begun, past_of
 from gateway.shares.work import owner_of
-from gateway.sockets.chat import ChatEvents, ended_frame
+from gateway.sockets.chat import ChatEvents, open_work
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import read_cursor, subscribe
-from projections.queries import resources
 from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.command_rules import unfit
 from schemas.conversation_commands import SendMessage
-from schemas.limits import CONVERSATION_IDLE_S, REPLIES_MAX
+from schemas.limits import CONVERSATION_IDLE_S
 from schemas.refusals import Refusal
+from schemas.topics import partition_of
 
 router = APIRouter(prefix="/agent", tags=["chat"])
 Context = Annotated[RequestContext, Depends(context_of)]
@@ -51,6 +53,10 @@ MESSAGE = Parameter(
     "message_id", "Only what belongs to the answer to this message; the stream ends with the answer."
 )
 STREAM = {"description": "The events of the chat", "content": {"text/event-stream": {}}}
+OVER = {
+    "description": "The turn is over, and `Last-Event-ID` is its last event or after it: nothing more will come, and "
+    "a client must not connect again"
+}
 
 
 class Chat(b.Body):
@@ -77,13 +83,14 @@ class RespondToRequest(b.Body):
     "/chat",
     operation_id="chat",
     response_class=Response,
-    **operation({200: STREAM}, 404, 409, body=Chat, parameters=(LAST_EVENT_ID,), writes=True),
+    **operation({200: STREAM, 204: OVER}, 404, 409, body=Chat, parameters=(LAST_EVENT_ID,), writes=True),
 )
 async def chat(context: Context) -> Response:
     """Send an agent a message, and stream its answer.
 
     The events are message, tool_call, hitl_requested, hitl_resolved, complete and error. `Last-Event-ID` continues
-    after an event; the same `message_id` or `Idempotency-Key` is the same message.
+    after an event; without it the stream has everything from the beginning of the turn. The same `message_id` or
+    `Idempotency-Key` is the same message. Close the connection at `complete` and at an `error` of the turn.
     """
     given = await context.given()
     body = read_body(Chat, given())
@@ -100,10 +107,13 @@ async def chat(context: Context) -> Response:
     "/chat",
     operation_id="followChat",
     response_class=Response,
-    **operation({200: STREAM}, 404, parameters=(CONVERSATION, MESSAGE, LAST_EVENT_ID)),
+    **operation({200: STREAM, 204: OVER}, 404, parameters=(CONVERSATION, MESSAGE, LAST_EVENT_ID)),
 )
 async def follow(context: Context) -> Response:
-    """Stream the events of a conversation without sending a message; as `POST /agent/chat`."""
+    """Stream the events of a conversation without sending a message; as `POST /agent/chat`.
+
+    Without `message_id` and `Last-Event-ID` the stream begins with the calls and questions that are open.
+    """
     conversation_id = context.query(CONVERSATION.name)
     if conversation_id is None:
         raise Problem(Refusal.INVALID, "conversation_id is required")
@@ -208,7 +218,7 @@ async def _exists(context: RequestContext, conversation_id: str, agent: str | No
 
 async def _stream(
     context: RequestContext, conversation_id: str, message: dict[str, Any] | None, slot: ExitStack
-) -> StreamingResponse:
+) -> Response:
     """Subscribe, then send the message, then stream: so nothing that the message causes is missed.
 
     The stream takes over the place in `slot`, and leaves it where it ends.
@@ -218,29 +228,46 @@ async def _stream(
     out = OutgoingFrames(gateway.settings.limits, owner_of(context.actor), gateway.budget)
     events = ChatEvents()
     stream = Stream(gate, gateway.hub, context.actor, gateway.metrics, out, context.authentication, events)
+    key = execution_of(context.actor, conversation_id).key
+    is_of_one_turn = message is not None or context.query(MESSAGE.name) is not None
     with slot.pop_all() as taken:
         taken.callback(out.discard)
         taken.callback(gateway.hub.forget, stream)
         taken.enter_context(gateway.shutdown.ends(out.close))
         channels = [f"executions:{conversation_id}"]
-        catching_up = await subscribe(gateway.hub, gate, stream, channels, cursor)
+        also = () if is_of_one_turn else open_work(gate.live.cache, key)
+        catching_up = await subscribe(gateway.hub, gate, stream, channels, cursor, also)
+        known = gate.live.ring.last_offset_of(key, lane_of(partition_of(key, gate.partitions)))
         with ExitStack() as unused:
             if catching_up is not None:
                 unused.callback(catching_up.close)
-            turn = await _turn(context, conversation_id, message)
-            if turn is not None:
-                events.follow(turn)
-                if catching_up is None:
-                    stream.first = await _replies_before(context, turn, events)
+            if is_of_one_turn:
+                after = None if catching_up is None or cursor is None else await _reached(context, cursor)
+                turn = await _turn(context, conversation_id, message)
+                stream.first = await begun(past_of(context, turn, events, after, known))
+                if turn["ended_at_ms"] is not None:
+                    # All that the reader wants is past.
+                    return _ended(stream, taken)
             unused.pop_all()
         stream.behind = cursor if catching_up is not None else None
-        return EventStream(stream, taken.pop_all(), _and_its_end(stream, turn, catching_up))
+        return EventStream(stream, taken.pop_all(), catching_up)
 
 
-async def _turn(
-    context: RequestContext, conversation_id: str, message: dict[str, Any] | None
-) -> TurnRow | None:
-    """Send the message, or find it; return the turn that answers it. None: the reader follows the conversation."""
+def _ended(stream: Stream, taken: ExitStack) -> Response:
+    """Return the past of a turn that is over; 204 if the reader has all of it, so that it does not come again."""
+    return Response(status_code=204) if stream.first is None else EventStream(stream, taken.pop_all(), None)
+
+
+async def _reached(context: RequestContext, cursor: str) -> Vector:
+    """Return the vector of a cursor, once this gateway has read that far, or `AHEAD_S` later."""
+    live = context.gate.live
+    vector = live.position.key.read(cursor)
+    await live.reached(vector, AHEAD_S)
+    return vector
+
+
+async def _turn(context: RequestContext, conversation_id: str, message: dict[str, Any] | None) -> TurnRow:
+    """Send the message, or find the one that the query names; return the turn that answers it."""
     gate = context.gate
     if message is not None:
         plan = await planned(
@@ -249,40 +276,8 @@ async def _turn(
         )
         await context.priced(gate.perform(lambda: plan))
         subject = plan.subject
+        assert subject is not None
     else:
-        message_id = context.query(MESSAGE.name)
-        subject = None if message_id is None else subject_of(context.actor, conversation_id, message_id)
-    if subject is None:
-        return None
+        subject = subject_of(context.actor, conversation_id, context.query(MESSAGE.name) or "")
     row: TurnRow = await gate.reader.read(subject)
     return row
-
-
-async def _replies_before(context: RequestContext, turn: TurnRow, events: ChatEvents) -> tuple[bytes, ...]:
-    """Return the events of the replies before this reader came: it has sent its message before."""
-    if not turn["replies"]:
-        return ()
-    actor, conversation_id = context.actor, turn["execution_id"]
-    rows = await read_execution(
-        context,
-        conversation_id,
-        lambda moment: resources.messages(
-            moment,
-            actor.tenant,
-            actor.project,
-            conversation_id,
-            after_offset=turn["log_offset"],
-            limit=REPLIES_MAX,
-        ),
-    )
-    return tuple(events.replayed(rows))
-
-
-async def _and_its_end(
-    stream: Stream, turn: TurnRow | None, catching_up: Coroutine[Any, Any, None] | None
-) -> None:
-    """Catch up, and tell the reader of a turn that was over before: its end may not be among what is caught up."""
-    if catching_up is not None:
-        await catching_up
-    if turn is not None and (frame := ended_frame(turn)) is not None:
-        stream.push(frame)

@@ -1,24 +1,30 @@
 """The events of a chat: the messages of a conversation's channel in the words of a chat's client.
 
-A message of the channel becomes at most one event. Its id is the message's cursor, so that a client that returns with
-it continues there, at any gateway.
+A message of the channel becomes at most one event, a snapshot one for each row that it shows. An event's id is the
+message's cursor, so that a client that returns with it continues there, at any gateway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any, get_args
 
 import orjson
 
+from gateway.live.cache import Cache
+from gateway.sockets.snapshots import Shown
 from gateway.sockets.sse import event_bytes
-from projections.folds.turns import message_json, turn_json
-from projections.tables.conversations import MessageRow, TurnRow
+from projections.folds.calls import call_json
+from projections.folds.holds import hold_json
 from schemas.events.conversations import TurnEnding
 
 _CALLS = frozenset({"tool_call_changed", "tool_call_decided"})
 _ASKS = frozenset({"tool_call_pending_review", "hitl_requested"})
 _ENDED = frozenset(get_args(TurnEnding))
+_ENDS_STREAM = frozenset({"resync_required", "error"})
+# What a snapshot for a chat shows beside the execution, and the event for each row of it.
+_CALLS_SHOWN, _HOLDS_SHOWN = "chat:calls", "chat:holds"
+_SHOWN_AS = {_CALLS_SHOWN: "tool_call", _HOLDS_SHOWN: "hitl_requested"}
 # Fields of a channel's message that are of the channel and not of the resource.
 _ENVELOPE = ("type", "cursor")
 
@@ -36,33 +42,59 @@ class ChatEvents:
         self.is_over = False
         self._turn_id: str | None = None
         self._is_ours = True
-        self._replies = 0
+        self._was_shown: Callable[[str], bool] | None = None
 
-    def follow(self, row: TurnRow) -> None:
-        """Show one turn, from its present state on."""
-        self._turn_id = row["turn_id"]
-        self._is_ours = row["claims"] > 0
+    def follow(self, turn_id: str, *, is_ours: bool) -> None:
+        """Show one turn.
 
-    def replayed(self, rows: Iterable[MessageRow]) -> list[bytes]:
-        """Return the replies that the turn has had; they are not shown again."""
-        found = [row for row in rows if row["turn_id"] == self._turn_id and row["number"] > self._replies]
-        if found:
-            self._replies = found[-1]["number"]
-        return [event_bytes("message", message_json(row)) for row in found if row["text"]]
+        Args:
+            turn_id: the turn.
+            is_ours: True if a worker has taken it on before the first message that is shown.
+        """
+        self._turn_id, self._is_ours = turn_id, is_ours
+
+    def pass_over(self, was_shown: Callable[[str], bool]) -> None:
+        """Leave out the channel's next messages, as long as their cursors are of commands that were shown before."""
+        self._was_shown = was_shown
 
     def __call__(self, frame: bytes) -> bytes:
-        """Return the event for a message of the channel; empty if it is not for this reader."""
+        """Return the event for the channel's next message; empty if it is not for this reader."""
         message: dict[str, Any] = orjson.loads(frame)
         kind, cursor = message["type"], message.get("cursor")
-        told = self._told(kind, {name: value for name, value in message.items() if name not in _ENVELOPE})
-        return b"" if told is None else event_bytes(*told, cursor)
+        if kind == "snapshot":
+            return self._snapshot(message)
+        if self._was_shown is not None and kind not in _ENDS_STREAM and cursor is not None:
+            if self._was_shown(cursor):
+                return b""
+            self._was_shown = None
+        return self.event(message)
+
+    def event(self, message: dict[str, Any]) -> bytes:
+        """Return the event for a message of the channel, whenever it was; empty if it is not for this reader."""
+        content = {name: value for name, value in message.items() if name not in _ENVELOPE}
+        told = self._told(message["type"], content)
+        return b"" if told is None else event_bytes(*told, message.get("cursor"))
+
+    def _snapshot(self, message: dict[str, Any]) -> bytes:
+        """Return the events for a part of a snapshot.
+
+        Only the last event of all has an id: whoever returns with an earlier one would miss those after it.
+        """
+        kind, items = _SHOWN_AS.get(message["channel"]), message["items"]
+        if kind is None or not items:
+            return b""
+        is_last = message["channel"] == _HOLDS_SHOWN and not message["more"]
+        cursors = [*[None] * (len(items) - 1), message["cursor"] if is_last else None]
+        return b"".join(event_bytes(kind, item, cursor) for item, cursor in zip(items, cursors, strict=True))
 
     def _told(self, kind: str, content: dict[str, Any]) -> Told | None:
         if kind == "turn_changed":
             return self._turn(content)
-        if kind in ("resync_required", "error"):
+        if kind in _ENDS_STREAM:
             self.is_over = True
-            return "error", {"code": "unavailable", **content}
+            is_known = content.get("code") == "unauthenticated"
+            # Whatever else ends a stream, such as too many that catch up, the reader's next try is told.
+            return "error", {**content, "code": "unauthenticated" if is_known else "unavailable"}
         if not self._is_ours:
             return None
         if kind == "message":
@@ -74,11 +106,8 @@ class ChatEvents:
         return ("hitl_resolved", content) if kind == "hold_resolved" else None
 
     def _message(self, content: dict[str, Any]) -> Told | None:
-        if self._turn_id is None:
-            return ("message", content) if content["text"] else None
-        if content["turn_id"] != self._turn_id or content["number"] <= self._replies:
+        if self._turn_id is not None and (content["turn_id"] != self._turn_id or content["number"] == 0):
             return None
-        self._replies = content["number"]
         return ("message", content) if content["text"] else None
 
     def _turn(self, content: dict[str, Any]) -> Told | None:
@@ -94,8 +123,13 @@ class ChatEvents:
         return "error", {"code": content["status"], "detail": detail, **content}
 
 
-def ended_frame(row: TurnRow) -> bytes | None:
-    """Return the message that says how a turn has ended, for a reader that may have missed it; None if it has not."""
-    if row["ended_at_ms"] is None:
-        return None
-    return orjson.dumps({"type": "turn_changed", **turn_json(row)})
+def open_work(cache: Cache, key: bytes) -> tuple[Callable[[], Shown], Callable[[], Shown]]:
+    """Return what looks up the calls and the holds of a conversation that are open, for a snapshot."""
+
+    def calls() -> Shown:
+        return Shown(_CALLS_SHOWN, cache.open_work(key)[0], lambda row: {**call_json(row), "grant": None})
+
+    def holds() -> Shown:
+        return Shown(_HOLDS_SHOWN, cache.open_work(key)[1], hold_json)
+
+    return calls, holds

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,7 +56,7 @@ class Messages:
 class Stream:
     """A reader of a stream. It is a receiver of the hub, and cannot subscribe again on the same stream.
 
-    `first` are events that are sent before all others.
+    `first` makes events that are sent before all others.
     """
 
     gate: Gate
@@ -66,7 +66,7 @@ class Stream:
     out: OutgoingFrames
     authentication: Authentication
     show: Show = field(default_factory=Messages)
-    first: tuple[bytes, ...] = ()
+    first: AsyncGenerator[bytes, None] | None = None
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
@@ -142,9 +142,12 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
     authentication, clock = stream.authentication, asyncio.get_running_loop().time
     said_at = clock()
     try:
-        for event in stream.first:
-            yield event
-        while True:
+        if stream.first is not None:
+            async with aclosing(stream.first) as before:
+                async for event in before:
+                    await authentication.check()
+                    yield event
+        while not stream.show.is_over:
             try:
                 async with asyncio.timeout(authentication.recheck_s):
                     frame = await stream.out.take()
@@ -160,8 +163,6 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
             if event := stream.show(frame):
                 yield event
                 said_at = clock()
-            if stream.show.is_over:
-                return
     except RolesChanged:
         # The reader reconnects, with its present roles.
         return

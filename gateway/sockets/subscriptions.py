@@ -56,12 +56,26 @@ class Subscriber(Returning, Protocol):
 
 
 async def subscribe(
-    hub: Hub, gate: Gate, receiver: Subscriber, channels: Sequence[str], cursor: str | None
+    hub: Hub,
+    gate: Gate,
+    receiver: Subscriber,
+    channels: Sequence[str],
+    cursor: str | None,
+    also: Sequence[Look] = (),
 ) -> Coroutine[Any, Any, None] | None:
     """Subscribe a reader to channels: first a snapshot of each, or with a cursor what it missed; then new messages.
 
     Its permissions are checked before anything is sent. The snapshot is of one moment; it is written in slices, one
     snapshot at a time for each subject, and events that happen meanwhile are sent after it.
+
+    Args:
+        hub: sends the new messages.
+        gate: has the state.
+        receiver: the reader.
+        channels: 1 to `CHANNELS_MAX`.
+        cursor: of the last message that the reader has.
+        also: what the snapshots show of the same moment after the channels, each under a name of its own. The caller
+            has checked that this reader may see it.
 
     Returns:
         With a cursor, the rest of the work: it takes as long as the reader takes to catch up.
@@ -77,10 +91,11 @@ async def subscribe(
     vector = None if cursor is None else read_cursor(gate, cursor)
     if cursor is None or vector is None:
         async with gate.work.turn(owner_of(receiver.actor)):
-            await _show(hub, gate, receiver, wanted, looks)
+            await _show(hub, gate, receiver, wanted, [*looks, *also])
         return None
     if is_unfinished(vector):
-        return await _begin_again(hub, gate, receiver, dict(zip(wanted, looks, strict=True)), cursor)
+        shown = dict(zip(wanted, looks, strict=True))
+        return await _begin_again(hub, gate, receiver, shown, also, cursor)
     return gate.catch_ups.run(receiver, set(wanted), cursor, vector)
 
 
@@ -97,7 +112,7 @@ def read_cursor(gate: Gate, cursor: str) -> Vector:
 
 
 async def _begin_again(
-    hub: Hub, gate: Gate, receiver: Subscriber, looks: dict[str, Look], cursor: str
+    hub: Hub, gate: Gate, receiver: Subscriber, looks: dict[str, Look], also: Sequence[Look], cursor: str
 ) -> Coroutine[Any, Any, None] | None:
     """Repeat the snapshots that were not complete; the channel of events, which has none, continues from the cursor.
 
@@ -108,7 +123,7 @@ async def _begin_again(
     try:
         if shown:
             async with gate.work.turn(owner_of(receiver.actor)):
-                if not await _show(hub, gate, receiver, list(shown), list(shown.values())):
+                if not await _show(hub, gate, receiver, list(shown), [*shown.values(), *also]):
                     return None
     finally:
         receiver.behind = before

@@ -17,6 +17,7 @@ from tests.gateway.another import another_gateway
 from tests.gateway.browser import open_page, served
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import answer_next, open_hold
+from tests.gateway.test_chat_anew_live import of_another_log
 from tests.gateway.test_chat_live import serving
 from tests.pages import PAGES, Block
 
@@ -77,40 +78,51 @@ async def test_events_of_the_guide(doors: Doors, anna: Caller, page_blocks: list
     assert all(real["grant"] is None for _, kind, real in found if kind == "tool_call")
 
 
+# Calls the guide's function as a page that comes back after an event: its first connection has that id.
+CHAT = """async ([url, token, message, last]) => {
+    const seen = [], fetched = window.fetch;
+    const coming = (where, how) => {
+        if (last) how.headers["Last-Event-ID"] = last;
+        last = "";
+        return fetched(where, how);
+    };
+    const run = new Function("fetch", `${window.guide}; return chat;`)(coming);
+    await run(url, () => token, message, (event, data) => seen.push([event, data.text]));
+    return seen;
+}"""
+
+
 async def test_chat_function_of_the_guide(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:
     (block,) = page_blocks
     agent = fresh("helper")
-    token = doors.token("web", "agent", agent=agent)
+    web = doors.caller("web", "agent", agent=agent)
+    message = {"message": "deploy", "agent": agent, "message_id": fresh("m"), "conversation_id": fresh("c")}
+    turn = f"/v1/executions/{message['conversation_id']}/turns/{message['message_id']}"
     with served({"/": EMPTY}) as origin:
         async with (
             another_gateway(doors, more={"gateway_origins": origin}) as url,
             serving(doors, agent, helper, wait_s=0),
             open_page(f"{origin}/") as page,
         ):
-            await page.add_script_tag(content=block.text)
-            message = {
-                "message": "deploy",
-                "agent": agent,
-                "message_id": fresh("m"),
-                "conversation_id": fresh("c"),
-            }
-            chatting = asyncio.create_task(
-                page.evaluate(
-                    """async ([url, token, message]) => {
-                        const seen = [];
-                        await chat(url, () => token, message, (event, data) => seen.push([event, data.text]));
-                        return seen;
-                    }""",
-                    [url, token, message],
-                )
-            )
+            await page.evaluate("(text) => { window.guide = text; }", block.text)
+
+            async def chatted(last: str = "") -> Any:
+                return await page.evaluate(CHAT, [url, web.token, message, last])
+
+            chatting = asyncio.create_task(chatted())
+            await asyncio.to_thread(open_hold, anna, agent)
+            too_old = of_another_log(doors, (await asyncio.to_thread(web.get, turn)).json()["cursor"])
+            late = asyncio.create_task(chatted(too_old))
             await asyncio.to_thread(answer_next, anna, agent, "staging")
-            seen = await chatting
+            seen, seen_late = await chatting, await asyncio.wait_for(late, 60)
+            after_the_end = (await asyncio.to_thread(web.get, turn)).json()["cursor"]
+            assert await asyncio.wait_for(chatted(after_the_end), 30) == []
     kinds = [kind for kind, _ in seen]
     assert kinds[0] == "message"
     assert kinds[-2:] == ["message", "complete"]
     assert {"tool_call", "hitl_requested", "hitl_resolved"} <= set(kinds)
     assert ["message", "deployed plan 42 to staging"] in seen
+    assert seen_late == [["anew", None], *seen]
 
 
 async def test_answering_of_the_guide(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:

@@ -55,6 +55,23 @@ def test_take_folds_call_hold_and_execution() -> None:
     assert (live.cache.executions.get(KEY) or {})["state"] == "running"
 
 
+def test_open_work_is_of_one_execution_and_is_forgotten_with_it() -> None:
+    live, _ = new_live()
+    partition = Partition(live)
+    assert live.cache.open_work(KEY) == ([], [])
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+    partition.write(key_of("e2"), "propose-2", started(), *HELD_CALL[:2])
+    (call,), (hold,) = live.cache.open_work(KEY)
+    assert (call["call_id"], call["status"], hold["hold_id"]) == ("c1", "held", "h1")
+    assert [len(rows) for rows in live.cache.open_work(key_of("e2"))] == [1, 0]
+    partition.write(KEY, "decide", decided(), released())
+    (call,), holds = live.cache.open_work(KEY)
+    assert (call["status"], holds) == ("released", [])
+    live.cache.put_call(KEY, {**call, "status": "succeeded"})
+    assert live.cache.open_work(KEY) == ([], [])
+    assert KEY not in live.cache._open_of
+
+
 def test_take_of_a_large_held_call_is_told_with_who_asked_for_it() -> None:
     live, _ = new_live()
     took: list[tuple[tuple[str, str], float]] = []

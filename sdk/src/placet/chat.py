@@ -16,7 +16,7 @@ from placet.ids import check_chosen_id, check_id, new_id
 from placet.models import Object, Page
 from placet.transport.port import ConnectionLost, Patience, TokenSource
 from placet.transport.retry import Outage
-from placet.transport.sse import sse_events
+from placet.transport.sse import StreamOver, sse_events
 
 _ENDS = frozenset({"complete", "error"})
 
@@ -94,6 +94,8 @@ class AsyncConversations:
     ) -> AsyncGenerator[ChatEvent, None]:
         """Follow a conversation without sending anything: one turn to its end, or without one all of them.
 
+        Without a cursor a turn is shown from its beginning, and of a conversation first what is open.
+
         Args:
             conversation_id: the conversation.
             message_id: the message whose answer is followed.
@@ -125,6 +127,8 @@ class AsyncConversations:
                         yield event
                         if event.type in _ENDS and event.body.get("code") != "unavailable":
                             return
+            except StreamOver:
+                return
             except ConnectionLost as lost:
                 outage.tolerate(lost)
             await outage.pause()

@@ -14,7 +14,8 @@ class ChatEvent:
 
     Attributes:
         type: what it is.
-        cursor: where to go on after it; empty for an event that is sent again.
+        cursor: where to go on after it; empty for what was open before, except the last of it. Of an `error` with the
+            code `unavailable` it can lead back to the beginning, from where the stream then goes on.
         body: its content.
     """
 

@@ -16,6 +16,10 @@ from placet.transport.port import ConnectionLost, Patience, TokenSource
 from placet.transport.rest import http_client
 
 
+class StreamOver(Exception):
+    """The gateway answers that nothing more will come on this stream (204)."""
+
+
 @dataclass
 class SseParser:
     """Turns lines into (event, data, id)."""
@@ -68,6 +72,7 @@ async def sse_events(
     Raises:
         ConnectionLost: the connection was not opened or has ended by a fault, or the gateway refuses for now.
         PlacetError: the gateway refuses the request.
+        StreamOver: nothing more will come; only for streams that have an end.
     """
     headers = {**bearer_headers(token), "Accept": "text/event-stream"}
     if cursor is not None:
@@ -83,6 +88,8 @@ async def sse_events(
             if not response.is_success:
                 await response.aread()
                 raise _refused(response)
+            if response.status_code == httpx.codes.NO_CONTENT:
+                raise StreamOver
             async for line in response.aiter_lines():
                 event = parser.feed(line)
                 if event is not None:
