@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from tests.gateway.conftest import Caller, Doors
@@ -237,6 +238,25 @@ def test_conversation_that_there_is_not_and_message_that_nobody_takes_on(doors: 
         waiting.stderr.readline()
         assert f"no worker of {name} has taken the message on yet" in waiting.stderr.readline()
         waiting.kill()
+
+
+def test_conversation_that_is_gone_on_with_asks_first_what_is_open(
+    doors: Doors, anna: Caller, name: str, tmp_path: Path
+) -> None:
+    asked = f"c-{name}"
+    body = {"message": "ask", "agent": name, "conversation_id": asked}
+    own = doors.caller(f"{name}-worker", "agent", agent=name)
+    with worker(doors, name, tmp_path):
+        headers = {"Authorization": f"Bearer {own.token}"}
+        with httpx.stream("POST", f"{doors.url}/agent/chat", json=body, headers=headers) as stream:
+            next(line for line in stream.iter_lines() if line == "event: hitl_requested")
+        access = {**environment(doors, name), "PLACET_TOKEN": anna.token}
+        with typing("chat", "--conversation", asked, environment=access) as talk:
+            told = talk.expect("answer: ")
+            assert told.index("One moment.") < told.index("[asks: Which one?]")
+            talk.type("the second")
+            talk.expect("You said the second")
+            talk.expect("you: ")
 
 
 def test_wrong_use_is_told(doors: Doors, name: str, tmp_path: Path) -> None:

@@ -197,6 +197,11 @@ def list_messages(conversation_id: str, cursor: str | None = None, after: str | 
     )
 
 
+def get_turn(conversation_id: str, turn_id: str) -> Request:
+    """A turn of a conversation as it is now."""
+    return Request("GET", f"{_execution(conversation_id)}/turns/{_id(turn_id, 'turn id')}")
+
+
 def respond(request_id: str, response: Any, conversation_id: str | None, feedback: str) -> Request:
     """Answer a question as a chat's client does.
 

@@ -132,6 +132,7 @@ class Conversations(Blocking):
 
     respond = blocking(AsyncConversations.respond)
     messages = blocking(AsyncConversations.messages)
+    under_way = blocking(AsyncConversations.under_way)
 
     def chat(self, message: str, **more: Any) -> Generator[ChatEvent, None, None]:
         """Send an agent a message and follow its answer; see `AsyncConversations.chat`."""

@@ -110,6 +110,26 @@ class AsyncConversations:
         """The messages of a conversation, in order."""
         return await self.channel.page(ChatMessage, asks.list_messages(conversation_id, cursor))
 
+    async def under_way(self, conversation_id: str) -> list[str]:
+        """The ids of the messages that are not answered yet, in order; `follow` shows the turn of each.
+
+        Raises:
+            Refused: there is no such conversation for this token.
+        """
+        page = await self.messages(conversation_id)
+        sent = [message.turn_id for message in page if message.role == "user"]
+        while page.next_cursor is not None:
+            page = await self.messages(conversation_id, cursor=page.next_cursor)
+            sent += [message.turn_id for message in page if message.role == "user"]
+        found: list[str] = []
+        # Turns are worked on in the order of their messages: before one that is over, all are.
+        for turn_id in reversed(sent):
+            turn = await self.channel.ask(asks.get_turn(conversation_id, turn_id))
+            if turn["ended_at"] is not None:
+                break
+            found.append(turn_id)
+        return found[::-1]
+
     async def _events(
         self, method: str, request: Mapping[str, Any], cursor: str | None
     ) -> AsyncGenerator[ChatEvent, None]:

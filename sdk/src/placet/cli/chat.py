@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -57,6 +57,8 @@ def chat(
         talk = _Talk(placet, conversation or new_id(), agent, as_json)
         if conversation is None and not as_json:
             console(stderr=True).print(f"conversation {talk.conversation_id}")
+        if conversation is not None and is_interactive() and not as_json:
+            talk.go_on()
         while True:
             talk.turn(message if message is not None else typer.prompt("you", err=True))
             if message is not None:
@@ -97,7 +99,24 @@ class _Talk:
         events = self.placet.conversations.chat(
             text, conversation_id=self.conversation_id, agent=self.agent, message_id=message_id
         )
-        with self._telling_if_unclaimed(message_id), closing(events):
+        with self._telling_if_unclaimed(message_id):
+            self._follow(events)
+
+    def go_on(self) -> None:
+        """Follow the turns that are under way: a new message waits for them, and they may wait for an answer."""
+        try:
+            turns = self.placet.conversations.under_way(self.conversation_id)
+        except NotFound:
+            # The first message opens it.
+            return
+        for turn_id in turns:
+            try:
+                self._follow(self.placet.conversations.follow(self.conversation_id, message_id=turn_id))
+            except TurnFailed as failed:
+                tell(str(failed))
+
+    def _follow(self, stream: Generator[ChatEvent, None, None]) -> None:
+        with closing(stream) as events:
             for event in events:
                 self._take(event)
 
@@ -108,13 +127,17 @@ class _Talk:
             _show(event)
         if event.type == "hitl_requested" and not self.as_json and is_interactive():
             self._ask(parse(Hold, event.body))
-        if event.type == "error":
+        # After `unavailable` the stream goes on.
+        if event.type == "error" and event.body.get("code") != "unavailable":
             raise TurnFailed(str(event.body.get("detail") or event.body.get("code")))
 
     def _ask(self, hold: Hold) -> None:
         """Ask the question of a hold. A call is decided elsewhere, where all that it would do is shown."""
-        if hold.raw.get("request_id") and hold.hold_id not in self._asked:
-            self._asked.add(hold.hold_id)
+        if not hold.raw.get("request_id") or hold.hold_id in self._asked:
+            return
+        self._asked.add(hold.hold_id)
+        # A turn is shown from its beginning: it may have been answered before.
+        if self.placet.holds.get(hold.hold_id).status == "open":
             ask_here(self.placet, hold)
 
     @contextmanager
