@@ -13,7 +13,7 @@ import orjson
 
 from gateway.live.cache import Cache
 from gateway.sockets.snapshots import Shown
-from gateway.sockets.sse import event_bytes
+from gateway.sockets.sse import event_bytes, place_bytes
 from projections.folds.calls import call_json
 from projections.folds.holds import hold_json
 from schemas.events.conversations import TurnEnding
@@ -78,12 +78,14 @@ class ChatEvents:
     def _snapshot(self, message: dict[str, Any]) -> bytes:
         """Return the events for a part of a snapshot.
 
-        Only the last event of all has an id: whoever returns with an earlier one would miss those after it.
+        Only the last event of all has an id: whoever returns with an earlier one would miss those after it. Where
+        nothing is open the id comes alone, so that a reader whose connection is lost before its first event misses
+        nothing, either.
         """
         kind, items = _SHOWN_AS.get(message["channel"]), message["items"]
-        if kind is None or not items:
-            return b""
         is_last = message["channel"] == _HOLDS_SHOWN and not message["more"]
+        if kind is None or not items:
+            return place_bytes(message["cursor"]) if is_last else b""
         cursors = [*[None] * (len(items) - 1), message["cursor"] if is_last else None]
         return b"".join(event_bytes(kind, item, cursor) for item, cursor in zip(items, cursors, strict=True))
 

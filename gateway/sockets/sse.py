@@ -184,6 +184,11 @@ def event_bytes(kind: str, data: dict[str, Any], cursor: str | None = None) -> b
     return _event(kind, orjson.dumps(data), cursor)
 
 
+def place_bytes(cursor: str) -> bytes:
+    """Return an id without an event: a reader takes note of it, and is shown nothing."""
+    return b"id: %b\n\n" % cursor.encode()
+
+
 def _event(kind: str, data: bytes, cursor: str | None) -> bytes:
     head = b"" if cursor is None else b"id: %b\n" % cursor.encode()
     return head + b"event: %b\ndata: %b\n\n" % (kind.encode(), _one_line(data))

@@ -298,3 +298,25 @@ async def test_id_that_is_too_old_leads_back_to_the_beginning(doors: Doors, anna
         async with aclosing(left):
             kinds = [(await asyncio.wait_for(anext(left), 30)).type for _ in range(1 + len(seen))]
         assert kinds == ["error", *(kind for _, kind, _ in seen)]
+
+
+async def test_stream_of_a_conversation_in_which_nothing_is_open_begins_with_its_place(
+    doors: Doors, bot: Caller
+) -> None:
+    conversation = bot.execution()
+    headers, params = {"Authorization": f"Bearer {bot.token}"}, {"conversation_id": conversation}
+    async with httpx.AsyncClient(timeout=30) as client:
+
+        async def first_lines(count: int, **more: str) -> list[str]:
+            async with client.stream(
+                "GET", f"{doors.url}/agent/chat", params=params, headers={**headers, **more}
+            ) as response:
+                lines = response.aiter_lines()
+                return [await anext(lines) for _ in range(count)]
+
+        place, end = await first_lines(2)
+        assert (place.startswith("id: "), end) == (True, "")
+        message = {"message_id": "m", "text": "sent while nobody was connected"}
+        assert bot.post(f"/v1/executions/{conversation}/messages", message).status_code == 201
+        _, kind, data = await first_lines(3, **{"Last-Event-ID": place.removeprefix("id: ")})
+        assert (kind, json.loads(data.removeprefix("data: "))["text"]) == ("event: message", message["text"])

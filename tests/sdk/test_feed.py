@@ -163,6 +163,7 @@ async def test_feed_where_nobody_listens_is_unreachable() -> None:
         (["data: a", "data: b", ""], ("message", "a\nb", "")),
         (["event:x", "data:1", "id:7", ""], ("x", "1", "7")),
         (["event: x", ""], None),
+        (["id: 7", ""], ("", "", "7")),
         ([":comment", ""], None),
     ],
 )

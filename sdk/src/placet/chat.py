@@ -141,6 +141,10 @@ class AsyncConversations:
             try:
                 async with aclosing(source) as events:
                     async for kind, data, last_id in events:
+                        if not data:
+                            # The stream's place, before its first event.
+                            cursor = last_id
+                            continue
                         event = _event(kind, json.loads(data), last_id)
                         outage.heard()
                         cursor = event.cursor or cursor

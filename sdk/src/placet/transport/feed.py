@@ -108,6 +108,8 @@ async def _sse(
         sse_events(url, "/v1/events/stream", token, patience, cursor, params=params)
     ) as events:
         async for kind, data, last_id in events:
+            if not data:
+                continue
             message = json.loads(data)
             if kind == "error":
                 error = _error(int(message.get("status", 400)), message)

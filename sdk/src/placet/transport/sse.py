@@ -22,11 +22,12 @@ class StreamOver(Exception):
 
 @dataclass
 class SseParser:
-    """Turns lines into (event, data, id)."""
+    """Turns lines into (event, data, id); an id that came alone has neither event nor data."""
 
     _event: str = ""
     _data: list[str] = field(default_factory=list)
     _id: str = ""
+    _has_new_id: bool = False
 
     def feed(self, line: str) -> tuple[str, str, str] | None:
         """Process a line; an empty line ends an event."""
@@ -39,13 +40,15 @@ class SseParser:
         elif name == "data":
             self._data.append(value)
         elif name == "id":
-            self._id = value
+            self._id, self._has_new_id = value, True
         return None
 
     def _dispatch(self) -> tuple[str, str, str] | None:
-        event, data = self._event or "message", "\n".join(self._data)
-        self._event, self._data = "", []
-        return (event, data, self._id) if data else None
+        event, data, has_new_id = self._event or "message", "\n".join(self._data), self._has_new_id
+        self._event, self._data, self._has_new_id = "", [], False
+        if data:
+            return event, data, self._id
+        return ("", "", self._id) if has_new_id else None
 
 
 async def sse_events(
@@ -58,7 +61,7 @@ async def sse_events(
     method: str = "GET",
     **request: Any,
 ) -> AsyncGenerator[tuple[str, str, str], None]:
-    """The events of one connection, each as kind, data and id.
+    """The events of one connection, each as kind, data and id; without kind and data for an id that came alone.
 
     Args:
         url: the gateway's.
