@@ -21,8 +21,10 @@ from gateway.pushes.messages import Push, pushes_of
 from gateway.pushes.past_rows import keep_state
 from gateway.rest.history import read_execution
 from gateway.rest.request_context import RequestContext
+from gateway.shares.work import owner_of
 from gateway.sockets.chat import ChatEvents
 from projections.queries import history
+from projections.queries.history import ExecutionState
 from projections.queries.moment import Moment
 from projections.tables.conversations import TurnRow
 from schemas.events.conversations import MessageSent
@@ -120,24 +122,24 @@ class TurnPast:
         Raises:
             Problem: 503, the views are behind for too long, or cannot be read.
         """
-        offset = self.turn["log_offset"] - 1
+        gate, offset = self.context.gate, self.turn["log_offset"] - 1
         while offset < self.through and not self.shown.is_over:
-            found, offset = await read_execution(
-                self.context,
-                self.turn["execution_id"],
-                partial(self._page, after=offset),
+            # A query is repeated until the views have read far enough: it changes nothing here.
+            state, groups, offset = await read_execution(
+                self.context, self.turn["execution_id"], partial(self._read, after=offset)
+            )
+            found = await gate.work.counted(
+                owner_of(self.context.actor), partial(self._made, state=state, groups=groups)
             )
             for event in found:
                 yield event
         self.shown.pass_over(self.has)
 
-    def _page(self, moment: Moment, after: int) -> tuple[list[bytes], int]:
-        """Return the events of the next commands, and the offset through which they were read."""
+    def _read(self, moment: Moment, after: int) -> tuple[ExecutionState | None, list[Group], int]:
+        """Return the state before the turn, at first, the next commands, and the offset through which they are."""
         turn = self.turn
         owner = (turn["tenant"], turn["project"], turn["execution_id"])
-        if self._rows is None:
-            self._rows = Cache()
-            keep_state(self._rows, key_of(turn), history.state_at(moment, *owner, offset=after))
+        state = history.state_at(moment, *owner, offset=after) if self._rows is None else None
         limit, groups, is_all = PAGE, list[Group](), False
         while not groups and not is_all:
             rows = history.events(
@@ -149,8 +151,15 @@ class TurnPast:
                 # The last command may have more events.
                 del groups[-1]
             limit *= 2
-        found = [event for group in groups for event in self._events(group, self._rows)]
-        return found, self.through if is_all else groups[-1].last_offset
+        return state, groups, self.through if is_all else groups[-1].last_offset
+
+    def _made(self, state: ExecutionState | None, groups: list[Group]) -> list[bytes]:
+        """Return the events for commands, which follow those before."""
+        if self._rows is None:
+            self._rows = Cache()
+        if state is not None:
+            keep_state(self._rows, key_of(self.turn), state)
+        return [event for group in groups for event in self._events(group, self._rows)]
 
     def _events(self, group: Group, cache: Cache) -> list[bytes]:
         if self.shown.is_over:

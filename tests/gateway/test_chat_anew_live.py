@@ -121,6 +121,18 @@ async def test_repeated_message_shows_its_answer_from_the_beginning_with_the_ope
             assert words(await until(whole, "complete")) == words(seen + end)
 
 
+async def test_answer_of_a_moment_ago_is_shown_the_same_while_the_views_are_behind(doors: Doors) -> None:
+    name = fresh("deployer")
+    web = doors.caller("web", "agent", agent=name)
+    async with serving(doors, name, deploy, wait_s=0):
+        for _ in range(20):
+            body = {"message": "go", "message_id": fresh("m"), "conversation_id": fresh("c"), "agent": name}
+            async with opened(doors.url, web, "POST", json=body) as first:
+                seen = await until(first, "hitl_requested")
+            async with opened(doors.url, web, "POST", json=body) as again:
+                assert words(await until(again, "hitl_requested")) == words(seen)
+
+
 async def test_followed_conversation_begins_with_the_questions_and_calls_that_are_open(
     doors: Doors, anna: Caller
 ) -> None:
