@@ -67,7 +67,7 @@ def plan_message(
     body = read_body(SendMessage, given())
     route = route or f"/v1/executions/{execution_id}/messages"
     turn_id = body.message_id or made_id(actor, route, key)
-    name = name_of(actor, route, key, (turn_id,) if body.message_id else None)
+    name = name_of(actor, route, key, (execution_id, turn_id) if body.message_id else None)
     ask = gate.execution_ask(execution_id, k.SendMessage(turn_id=turn_id, text=body.text), actor, name)
 
     def render(row: TurnRow, outcome: Outcome) -> Reply:

@@ -59,12 +59,15 @@ def test_decide_a_short_hold_needs_no_view_but_takes_none_of_another() -> None:
     assert "ToolCallReleased" in names(decided(world, first, "approve"))
 
 
-def test_permission_with_something_hidden_in_its_question_must_be_seen() -> None:
+@pytest.mark.parametrize("hidden", ["question", "tool", "action"])
+def test_permission_with_something_hidden_in_its_words_must_be_seen(hidden: str) -> None:
     world = started()
+    words = {"question": "ok?", "tool": "shell", "action": "ls", hidden: "ok\u202e?"}
     opened = the(
-        world.ask(k.RequestHumanInput(request_id="r", kind="permission", question="ok\u202e?"), BOT),
+        world.ask(k.RequestHumanInput(request_id="r", kind="permission", **words), BOT),
         "HoldOpened",
     )
+    assert world.state().asked_about == ()
     assert code(decided(world, opened, "approve", RITA)) == "invalid"
     assert "HumanInputProvided" in names(
         decided(world, opened, "approve", RITA, view_digest=opened.view_digest)

@@ -32,7 +32,19 @@ TABLES = [
 ]
 FOLDS = [
     module.FOLDS
-    for module in (steering, calls, results, verdicts, opening, endings, holds, reservations, secrets, turns)
+    for module in (
+        steering,
+        calls,
+        results,
+        verdicts,
+        requests,
+        opening,
+        endings,
+        holds,
+        reservations,
+        secrets,
+        turns,
+    )
 ]
 # What leaves a run as it was, or (the start) makes it.
 NO_FOLD = {
@@ -40,8 +52,7 @@ NO_FOLD = {
     x.CommandRefused,
     x.CommandAbandoned,
     h.DecisionRefused,
-    # The hold that it opens says the rest, and the decision that it follows from.
-    h.HumanInputRequested,
+    # The decision that it follows from says the rest.
     h.HumanInputProvided,
     h.RollbackStarted,
     RuleAsked,

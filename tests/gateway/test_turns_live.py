@@ -9,7 +9,7 @@ import pytest
 from placet import AsyncTurn
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import decide, open_hold
-from tests.gateway.test_chat_live import answered, fresh, serving
+from tests.gateway.test_chat_live import answered, fresh, raw, serving
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -40,6 +40,22 @@ async def test_held_call_frees_its_worker_and_the_turn_goes_on_once_it_is_approv
         await asyncio.to_thread(decide, anna, hold, decision="approve")
         found = await answered(stream)
         assert (found[-1].type, found[-2].body["text"], paid) == ("complete", "paid 7.5", [7.5])
+
+
+async def test_message_ids_are_of_their_conversation(doors: Doors) -> None:
+    name = fresh("ids")
+
+    async def echo(turn: AsyncTurn) -> str:
+        return f"{turn.message} in {turn.conversation_id}"
+
+    async with serving(doors, name, echo):
+        for text in ("one", "two"):
+            user = doors.caller(f"user-{text}", "agent", agent=name)
+            conversation = fresh("c")
+            body = {"message": text, "message_id": "m", "conversation_id": conversation, "agent": name}
+            events = await asyncio.to_thread(raw, doors, user, body)
+            assert [what for _, what, _ in events] == ["message", "complete"]
+            assert events[0][2]["text"] == f"{text} in {conversation}"
 
 
 def test_turns_by_hand(doors: Doors) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from schemas.canonical import as_json
+from schemas.display.versions import SHOWS_ASKS_FROM
 from schemas.display.view import texts_of
 from schemas.display.whole import must_be_read_whole
 from schemas.events.holds import HoldCause, HoldOpened
@@ -152,7 +153,7 @@ def _hold_opened(state: Execution, event: HoldOpened, at_ms: int) -> Execution:
     senders = len(state.senders) if call is None else 0
     state = with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, senders=senders, **fields))
     if call is None:
-        return state
+        return replace(state, asked_about=())
     status = call.status if event.cause == "outcome_unknown" else "held"
     return with_call(state, replace(call, status=status, hold_id=event.hold_id))
 
@@ -161,7 +162,9 @@ def _must_be_read(state: Execution, call: Call | None, event: HoldOpened) -> boo
     # An earlier version opened the hold: it has no digest that a decision could name.
     if not event.view_digest:
         return False
-    own = (state.agent,) if call is None else (call.agent, call.tool, call.reason)
+    own: tuple[str, ...] = (state.agent,) if call is None else (call.agent, call.tool, call.reason)
+    if call is None and event.view_version >= SHOWS_ASKS_FROM:
+        own += state.asked_about
     texts = texts_of(event.view_version, state.request, message_shown(state, call), *own, event.question)
     arguments = "" if call is None else call.arguments
     return must_be_read_whole(arguments or "{}", texts, event.view_version)

@@ -1,5 +1,7 @@
 """A human request: an agent's question. It is a hold: both are opened, and both are answered, in one batch."""
 
+from msgspec.structs import replace
+
 from schemas import commands as k
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict, sha256_hex
 from schemas.events import holds as h
@@ -9,6 +11,7 @@ from services.domain.authority.authority import acts_for_agent
 from services.domain.context import Context
 from services.domain.execution.answers import answer_schema
 from services.domain.execution.decision_content import default_problem
+from services.domain.execution.folding import Folds
 from services.domain.execution.handler import Handlers
 from services.domain.execution.opening import hold_id_of_request
 from services.domain.execution.quota import open_problem
@@ -178,4 +181,13 @@ def _not_json(command: k.RequestHumanInput) -> str | None:
 
 HANDLERS: Handlers = {
     k.RequestHumanInput: request,
+}
+
+
+def _asked(state: Execution, event: h.HumanInputRequested, at_ms: int) -> Execution:
+    return replace(state, asked_about=(event.tool, event.action))
+
+
+FOLDS: Folds = {
+    h.HumanInputRequested: _asked,
 }
