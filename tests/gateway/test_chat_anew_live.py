@@ -312,9 +312,9 @@ async def test_id_that_is_too_old_leads_back_to_the_beginning(doors: Doors, anna
         assert kinds == ["error", *(kind for _, kind, _ in seen)]
 
 
-async def test_stream_of_a_conversation_in_which_nothing_is_open_begins_with_its_place(
-    doors: Doors, bot: Caller
-) -> None:
+async def test_stream_of_a_conversation_in_which_nothing_is_open_begins_with_its_place(doors: Doors) -> None:
+    # Nobody answers the message, so it is sent to an agent of its own.
+    bot = doors.caller("web", "agent", agent=fresh("silent"))
     conversation = bot.execution()
     headers, params = {"Authorization": f"Bearer {bot.token}"}, {"conversation_id": conversation}
     async with httpx.AsyncClient(timeout=30) as client:

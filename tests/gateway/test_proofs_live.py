@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -27,14 +28,22 @@ def analyst(doors: Doors) -> Caller:
     return doors.caller("ada", "analyst")
 
 
+def audit_rows(analyst: Caller) -> Iterator[dict[str, Any]]:
+    """All entries, however many the tests before have left on the stack."""
+    cursor = ""
+    while cursor is not None:
+        page = analyst.get(f"/v1/audit?limit=500&cursor={cursor}" if cursor else "/v1/audit?limit=500").json()
+        yield from page["items"]
+        cursor = page["next_cursor"]
+
+
 def an_entry(bot: Caller, analyst: Caller) -> str:
     """Let a policy release a call, and give the event id of its audit entry."""
     execution_id = bot.execution()
     bot.propose(execution_id, "read_file")
 
     def entry() -> Any:
-        rows = analyst.get("/v1/audit?limit=500").json()["items"]
-        return next((row for row in rows if row["execution_id"] == execution_id), None)
+        return next((row for row in audit_rows(analyst) if row["execution_id"] == execution_id), None)
 
     return str(wait_for(entry, bool)["event_id"])
 

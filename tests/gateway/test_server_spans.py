@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -23,6 +24,7 @@ from gateway.rpc.settings import RpcSettings
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
 from tests.gateway.test_server_bounds import BOUNDS, WITHIN_S, served
+from tests.servers.stack import wait_for
 from vitals import tracing
 from vitals.spans import Spans
 
@@ -76,8 +78,15 @@ async def called(channel: Any, token: str) -> grpc.StatusCode:
 
 
 def the_span(exported: InMemorySpanExporter) -> ReadableSpan:
+    """The span of the only request, which ends a moment after its answer."""
+    wait_for(exported.get_finished_spans, lambda found: len(found) > 0, WITHIN_S)
     (span,) = exported.get_finished_spans()
     return span
+
+
+async def the_call_span(exported: InMemorySpanExporter) -> ReadableSpan:
+    """The same of a call, which this loop serves."""
+    return await asyncio.to_thread(the_span, exported)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +110,7 @@ async def test_call_has_failed_only_by_a_fault_of_the_server(
 ) -> None:
     assert await called(channel, token) is status
 
-    span = the_span(exported)
+    span = await the_call_span(exported)
     attributes = dict(span.attributes or {})
     assert attributes.pop("placet.refusal_code", None) == refusal
     assert attributes.pop("error.type", None) == (status.name if has_failed else None)
@@ -119,10 +128,10 @@ async def test_call_has_failed_only_by_a_fault_of_the_server(
 async def test_message_that_cannot_be_read_has_the_span_of_a_refusal(
     channel: Any, exported: InMemorySpanExporter
 ) -> None:
-    call = channel.unary_unary(f"/{RUN}")(b"\xff")
+    call = channel.unary_unary(f"/{RUN}")(b"\xff", metadata=(("authorization", "Bearer 200"),))
     assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
 
-    span = the_span(exported)
+    span = await the_call_span(exported)
     assert span.name == RUN
     assert (span.attributes or {})["placet.refusal_code"] == "malformed"
     assert span.status.status_code is not StatusCode.ERROR

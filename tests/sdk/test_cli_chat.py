@@ -63,6 +63,8 @@ class Desk:
     async def http(self, asked: Asked) -> Response:
         if asked.path == "/agent/chat":
             return StreamingResponse(self.stream(), media_type="text/event-stream")
+        if asked.path == "/v1/holds/h1":
+            return JSONResponse(self.question)
         if asked.path.endswith("/decision"):
             if not self.codes:
                 return JSONResponse({"status": "resolved", "decision_id": "d1"})
