@@ -67,12 +67,11 @@ async def as_opened(gate: Gate, actor: Actor, row: HoldRow) -> HoldRow:
 
 
 async def view_of(gate: Gate, actor: Actor, row: HoldRow, execution: ExecutionRow) -> View:
-    """Rebuild the view of a hold; arguments as `view_reply`.
+    """Rebuild the view of a hold; arguments as `view_reply`, the row as `as_opened` returns it.
 
     Raises:
         Problem: 503, the rebuilt view is not the one that the log names.
     """
-    row = await as_opened(gate, actor, row)
     view = await gate.work.done(owner_of(actor), lambda: view_of_row(row, execution))
     if row["view_digest"] and view.digest != row["view_digest"]:
         logger.critical("the view of hold %s does not match the log: rebuild the views", row["hold_id"])

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 
 from gateway.deciding import check_sees_hold
 from gateway.operations import executions, holds
-from gateway.operations.views import view_of
+from gateway.operations.views import as_opened, view_of
 from gateway.problems import Problem
 from gateway.rest.request_context import RequestContext, context_for, read_raw
 from projections.folds.rows import moment
@@ -102,6 +102,7 @@ async def _shown(context: RequestContext, hold_id: str) -> str:
     row: HoldRow = await reader.read(holds.subject_of(context.actor, hold_id))
     check_sees_hold(context.gate.live, row, context.actor)
     execution: ExecutionRow = await reader.read(executions.subject_of(context.actor, row["execution_id"]))
+    row = await as_opened(context.gate, context.actor, row)
     view = await view_of(context.gate, context.actor, row, execution)
     if context.actor.agent is None:
         context.gate.view_times.note(context.actor, hold_id)

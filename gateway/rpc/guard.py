@@ -82,21 +82,25 @@ class Guard(grpc.aio.ServerInterceptor):
     ) -> Callable[[Any, Context], Awaitable[Any]]:
         async def answer(_: Any, context: Context) -> Any:
             with spanned(method, context):
-                async with _answering(method, context), admitted(method, context) as caller:
-                    request = await only_message(context)
-                    with self._waiting(caller, request):
-                        return await behave(request, context)
+                async with self._request(method, context, admitted) as request:
+                    return await behave(request, context)
 
         return answer
 
     def _stream(self, method: str, behave: Any, admitted: Any) -> Callable[[Any, Context], Awaitable[None]]:
         async def stream(_: Any, context: Context) -> None:
-            async with _answering(method, context), admitted(method, context) as caller:
-                request = await only_message(context)
-                with self._waiting(caller, request):
-                    await _send(context, behave(request, context))
+            async with self._request(method, context, admitted) as request:
+                await _send(context, behave(request, context))
 
         return stream
+
+    @asynccontextmanager
+    async def _request(self, method: str, context: Context, admitted: Any) -> AsyncIterator[Any]:
+        """Admit a call and yield its only message; what its method raises is answered."""
+        async with _answering(method, context), admitted(method, context) as caller:
+            request = await only_message(context)
+            with self._waiting(caller, request):
+                yield request
 
     def _exchange(self, method: str, behave: Any, admitted: Any) -> Callable[[Any, Context], Awaitable[None]]:
         async def exchange(received: AsyncIterator[Any], context: Context) -> None:
