@@ -198,7 +198,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     standing rule. `memory` are the decisions that the run remembers, as JSON (`schemas.standing_rule`). `open_turns`
     are the turns of a conversation that have not ended, in the order of their messages: the first one is worked on.
     `senders` are the subjects who have sent a message, each once, in the order of their first ones. `asked_about` is
-    the tool and action of a question, from the event that asks it to the one that opens its hold: both are one batch.
+    what a question is about (`asks_of`), from the event that asks it to the one that opens its hold: one batch.
     `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never.
     """
 
@@ -227,7 +227,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     turns: Map[str, Turn] = Map()
     open_turns: tuple[str, ...] = ()
     senders: tuple[str, ...] = ()
-    asked_about: tuple[str, ...] = ()
+    asked_about: str | None = None
     idle_ms: int | None = None
 
     @property

@@ -67,7 +67,7 @@ def test_permission_with_something_hidden_in_its_words_must_be_seen(hidden: str)
         world.ask(k.RequestHumanInput(request_id="r", kind="permission", **words), BOT),
         "HoldOpened",
     )
-    assert world.state().asked_about == ()
+    assert world.state().asked_about is None
     assert code(decided(world, opened, "approve", RITA)) == "invalid"
     assert "HumanInputProvided" in names(
         decided(world, opened, "approve", RITA, view_digest=opened.view_digest)

@@ -6,8 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from schemas.canonical import as_json
-from schemas.display.versions import SHOWS_ASKS_FROM
-from schemas.display.view import texts_of
+from schemas.display.view import texts_of, words_of_asks
 from schemas.display.whole import must_be_read_whole
 from schemas.events.holds import HoldCause, HoldOpened
 from schemas.ids import derived_id
@@ -153,7 +152,7 @@ def _hold_opened(state: Execution, event: HoldOpened, at_ms: int) -> Execution:
     senders = len(state.senders) if call is None else 0
     state = with_hold(state, Hold(opened_at_ms=at_ms, must_read=must_read, senders=senders, **fields))
     if call is None:
-        return replace(state, asked_about=())
+        return replace(state, asked_about=None)
     status = call.status if event.cause == "outcome_unknown" else "held"
     return with_call(state, replace(call, status=status, hold_id=event.hold_id))
 
@@ -162,9 +161,11 @@ def _must_be_read(state: Execution, call: Call | None, event: HoldOpened) -> boo
     # An earlier version opened the hold: it has no digest that a decision could name.
     if not event.view_digest:
         return False
-    own: tuple[str, ...] = (state.agent,) if call is None else (call.agent, call.tool, call.reason)
-    if call is None and event.view_version >= SHOWS_ASKS_FROM:
-        own += state.asked_about
+    own: tuple[str, ...]
+    if call is None:
+        own = (state.agent, *words_of_asks(event.view_version, state.asked_about))
+    else:
+        own = (call.agent, call.tool, call.reason)
     texts = texts_of(event.view_version, state.request, message_shown(state, call), *own, event.question)
     arguments = "" if call is None else call.arguments
     return must_be_read_whole(arguments or "{}", texts, event.view_version)

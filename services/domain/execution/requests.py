@@ -185,7 +185,7 @@ HANDLERS: Handlers = {
 
 
 def _asked(state: Execution, event: h.HumanInputRequested, at_ms: int) -> Execution:
-    return replace(state, asked_about=(event.tool, event.action))
+    return replace(state, asked_about=h.asks_of(event))
 
 
 FOLDS: Folds = {
