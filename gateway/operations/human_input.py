@@ -21,6 +21,7 @@ from gateway.problems import Problem
 from gateway.resources.human_input import WAITING, question_of, started, unanswered_status
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
+from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
@@ -31,15 +32,24 @@ NO_AGENT = (
 )
 
 
+def check_is_agent(actor: Actor) -> None:
+    """Check that the caller is an agent.
+
+    Raises:
+        Problem: 422 invalid, the token does not belong to one.
+    """
+    if actor.agent is None:
+        raise Problem(Refusal.INVALID, NO_AGENT)
+
+
 async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
     """Ask a person, and answer with the task id at once.
 
     Raises:
-        Problem: 422 invalid, the token does not belong to an agent; the others as `plan_request`.
+        Problem: as `check_is_agent` and `plan_request`.
     """
     body = read_body(bodies.RunTool, given())
-    if claims.actor.agent is None:
-        raise Problem(Refusal.INVALID, NO_AGENT)
+    check_is_agent(claims.actor)
     plan = await plan_request(gate, claims, lambda: question_of(body.arguments.prompt), key)
 
     def render(row: HoldRow, outcome: Outcome) -> Reply:

@@ -6,7 +6,7 @@
 3. The plan says how to answer: at once if the cached rows are enough, else in time.
 
 `perform` does all of it. A caller that must not wait between its messages (a socket) takes the same steps one by one:
-`begun`, `at_once` and `in_time`.
+`begun`, `at_once` and `in_time`; `carry_out` for a plan with two commands.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Plan(NamedTuple):
         delivers: the rows for which `deliver` is used; None: all.
         is_early: True while the subject's row does not yet show the result of the command but soon will by itself:
             the answer waits for that, at most `timeout_s`.
-        first: a command that goes before, to the same partition; if it is refused, that is the answer. Only `perform`
-            sends it.
+        first: a command that goes before, to the same partition; if it is refused, that is the answer. Only
+            `carry_out` sends it.
     """
 
     ask: Ask
@@ -217,7 +217,11 @@ async def perform(gate: Gate, make: Making) -> Reply:
     Raises:
         Problem: the command is refused, or the decider has not answered in time.
     """
-    plan = await planned(gate, make)
+    return await carry_out(gate, await planned(gate, make))
+
+
+async def carry_out(gate: Gate, plan: Plan) -> Reply:
+    """Send the command of a plan, wait and answer; errors as `perform`."""
     if plan.first is not None and (fault := unfit(plan.ask.body)) is not None:
         # Refused in any state: nothing is opened for it.
         raise Problem(*fault)

@@ -7,9 +7,9 @@ accepted only if it changes nothing: a client that registers the schema it uses 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
-from gateway.rest.documented import open_operation
+from gateway.rest.documented import Answers, Declared, open_operation
 from gateway.rest.request_context import read_raw
 from schemas.policy_document import policy_json_schema
 from schemas.registry import SchemaEntry, builtin
@@ -49,7 +49,7 @@ class SchemaResponse(JSONResponse):
 
 router = APIRouter(tags=["registry"])
 ERROR = {"model": r.RegistryError, "description": "A registry's error"}
-REFUSALS: dict[int | str, dict[str, Any]] = {404: ERROR, 422: ERROR}
+REFUSALS: Answers = {404: ERROR, 422: ERROR}
 ID_MAX_DIGITS = 9
 # The longest schema here has 4 KB; larger unauthenticated bodies are not parsed.
 LOOKED_UP_MAX_BYTES = 64 * 1024
@@ -62,29 +62,40 @@ NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_SCHEMA, BAD_VERSION, READ_ONLY = (
     42205,
 )
 COMPATIBILITY = "FULL_TRANSITIVE"
+Handler = TypeVar("Handler", bound=Callable[..., Any])
 # The first parts of the registry's addresses.
 ROOTS = ("subjects", "schemas", "config", "mode")
 
 
-@router.get(
-    "/subjects",
-    operation_id="listSubjects",
-    response_class=RegistryResponse,
-    response_model=list[str],
-    **open_operation(),
-)
+def _read(
+    path: str, operation: str, model: Any, refusals: Answers | None = None
+) -> Callable[[Handler], Handler]:
+    """Declare a route that reads."""
+    return _declared(router.get, path, operation, model, open_operation(refusals))
+
+
+def _look_up(path: str, operation: str, model: Any) -> Callable[[Handler], Handler]:
+    """Declare a route that takes a schema."""
+    said = open_operation(REFUSALS, body=AvroSchema, media_types=MEDIA_TYPES)
+    return _declared(router.post, path, operation, model, said)
+
+
+def _declared(
+    method: Any, path: str, operation: str, model: Any, said: Declared
+) -> Callable[[Handler], Handler]:
+    declared: Callable[[Handler], Handler] = method(
+        path, operation_id=operation, response_class=RegistryResponse, response_model=model, **said
+    )
+    return declared
+
+
+@_read("/subjects", "listSubjects", list[str])
 async def subjects() -> Response:
     """List the subjects."""
     return _answer(sorted(builtin().by_subject))
 
 
-@router.get(
-    "/subjects/{subject}/versions",
-    operation_id="listSubjectVersions",
-    response_class=RegistryResponse,
-    response_model=list[int],
-    **open_operation(REFUSALS),
-)
+@_read("/subjects/{subject}/versions", "listSubjectVersions", list[int], REFUSALS)
 async def versions(subject: str) -> Response:
     """List the versions of a subject."""
     entries = builtin().by_subject.get(subject)
@@ -93,65 +104,35 @@ async def versions(subject: str) -> Response:
     return _answer([entry.version for entry in entries])
 
 
-@router.get(
-    "/subjects/{subject}/versions/{version}",
-    operation_id="getSchemaVersion",
-    response_class=RegistryResponse,
-    response_model=r.SchemaVersion,
-    **open_operation(REFUSALS),
-)
+@_read("/subjects/{subject}/versions/{version}", "getSchemaVersion", r.SchemaVersion, REFUSALS)
 async def version_of(subject: str, version: str) -> Response:
     """Get one version of a subject; `latest` is its newest."""
     found = _version(subject, version)
     return found if isinstance(found, Response) else _answer(_version_json(found))
 
 
-@router.get(
-    "/subjects/{subject}/versions/{version}/schema",
-    operation_id="getSchemaOfVersion",
-    response_class=RegistryResponse,
-    response_model=dict[str, Any],
-    **open_operation(REFUSALS),
-)
+@_read("/subjects/{subject}/versions/{version}/schema", "getSchemaOfVersion", dict[str, Any], REFUSALS)
 async def schema_of_version(subject: str, version: str) -> Response:
     """Get the schema alone of one version of a subject; `latest` is its newest."""
     found = _version(subject, version)
     return found if isinstance(found, Response) else _schema_alone(found)
 
 
-@router.get(
-    "/schemas/ids/{schema_id}",
-    operation_id="getSchema",
-    response_class=RegistryResponse,
-    response_model=r.SchemaText,
-    **open_operation(REFUSALS),
-)
+@_read("/schemas/ids/{schema_id}", "getSchema", r.SchemaText, REFUSALS)
 async def schema_of(schema_id: str) -> Response:
     """Get the schema with an id."""
     entry = _by_id(schema_id)
     return _no_schema() if entry is None else _answer({"schema": entry.text})
 
 
-@router.get(
-    "/schemas/ids/{schema_id}/schema",
-    operation_id="getSchemaAlone",
-    response_class=RegistryResponse,
-    response_model=dict[str, Any],
-    **open_operation(REFUSALS),
-)
+@_read("/schemas/ids/{schema_id}/schema", "getSchemaAlone", dict[str, Any], REFUSALS)
 async def schema_alone(schema_id: str) -> Response:
     """Get the schema with an id, not as text within JSON but by itself."""
     entry = _by_id(schema_id)
     return _no_schema() if entry is None else _schema_alone(entry)
 
 
-@router.get(
-    "/schemas/ids/{schema_id}/versions",
-    operation_id="listSchemaVersions",
-    response_class=RegistryResponse,
-    response_model=list[r.SubjectVersion],
-    **open_operation(REFUSALS),
-)
+@_read("/schemas/ids/{schema_id}/versions", "listSchemaVersions", list[r.SubjectVersion], REFUSALS)
 async def versions_of_schema(schema_id: str) -> Response:
     """List the versions of subjects that have the schema with an id: there is one."""
     entry = _by_id(schema_id)
@@ -160,26 +141,14 @@ async def versions_of_schema(schema_id: str) -> Response:
     return _answer([{"subject": entry.subject, "version": entry.version}])
 
 
-@router.post(
-    "/subjects/{subject}",
-    operation_id="findSchema",
-    response_class=RegistryResponse,
-    response_model=r.SchemaVersion,
-    **open_operation(REFUSALS, body=AvroSchema, media_types=MEDIA_TYPES),
-)
+@_look_up("/subjects/{subject}", "findSchema", r.SchemaVersion)
 async def find(request: Request, subject: str) -> Response:
     """Find the version of a subject that equals a schema; the schema's formatting and its `doc` do not matter."""
     found = await _looked_up(request, subject)
     return found if isinstance(found, Response) else _answer(_version_json(found))
 
 
-@router.post(
-    "/subjects/{subject}/versions",
-    operation_id="registerSchema",
-    response_class=RegistryResponse,
-    response_model=r.SchemaId,
-    **open_operation(REFUSALS, body=AvroSchema, media_types=MEDIA_TYPES),
-)
+@_look_up("/subjects/{subject}/versions", "registerSchema", r.SchemaId)
 async def register(request: Request, subject: str) -> Response:
     """Get the id of a schema that already exists; none can be added (42205)."""
     found = await _looked_up(request, subject)
@@ -192,62 +161,32 @@ async def register(request: Request, subject: str) -> Response:
     )
 
 
-@router.get(
-    "/config",
-    operation_id="getCompatibility",
-    response_class=RegistryResponse,
-    response_model=dict[str, str],
-    **open_operation(),
-)
+@_read("/config", "getCompatibility", dict[str, str])
 async def config() -> Response:
     """Get the compatibility of every version of a subject with every other."""
     return _answer({"compatibilityLevel": COMPATIBILITY})
 
 
-@router.get(
-    "/config/{subject}",
-    operation_id="getSubjectCompatibility",
-    response_class=RegistryResponse,
-    response_model=dict[str, str],
-    **open_operation(REFUSALS),
-)
+@_read("/config/{subject}", "getSubjectCompatibility", dict[str, str], REFUSALS)
 async def config_of(subject: str) -> Response:
     """Get the compatibility for a subject."""
     known = subject in builtin().by_subject
     return _answer({"compatibilityLevel": COMPATIBILITY}) if known else _no_subject()
 
 
-@router.get(
-    "/mode",
-    operation_id="getMode",
-    response_class=RegistryResponse,
-    response_model=dict[str, str],
-    **open_operation(),
-)
+@_read("/mode", "getMode", dict[str, str])
 async def mode() -> Response:
     """Get the registry's mode: nothing can be registered."""
     return _answer({"mode": "READONLY"})
 
 
-@router.get(
-    "/mode/{subject}",
-    operation_id="getSubjectMode",
-    response_class=RegistryResponse,
-    response_model=dict[str, str],
-    **open_operation(REFUSALS),
-)
+@_read("/mode/{subject}", "getSubjectMode", dict[str, str], REFUSALS)
 async def mode_of(subject: str) -> Response:
     """Get the mode for a subject."""
     return _answer({"mode": "READONLY"}) if subject in builtin().by_subject else _no_subject()
 
 
-@router.get(
-    "/schemas/types",
-    operation_id="listSchemaTypes",
-    response_class=RegistryResponse,
-    response_model=list[str],
-    **open_operation(),
-)
+@_read("/schemas/types", "listSchemaTypes", list[str])
 async def types() -> Response:
     """List the schema types that the registry serves."""
     return _answer(["AVRO"])

@@ -21,7 +21,6 @@ STRANGERS_OF_ADDRESS = 64
 STRANGERS_MAX = 512
 # Each call that waits has a connection to the gateway: some stay free for those that do not, whoever waits.
 WAITS_MAX = CONNECTIONS_MAX * 4 // 5
-WAITS_OF_TENANT = WAITS_MAX // 2
 CALLS = "calls without a valid token"
 
 
@@ -37,7 +36,7 @@ class Admission:
         """
         self._callers = callers
         self._calls = OpenLimit(calls_at_once, f"{calls_at_once} calls of this subject are open: end some")
-        self._waits = OpenLimit(WAITS_OF_TENANT, "too many calls wait: ask again without waiting", WAITS_MAX)
+        self._waits = OpenLimit(WAITS_MAX, "too many calls wait: ask again without waiting", WAITS_MAX)
         self._strangers: defaultdict[str, OpenLimit] = defaultdict(
             lambda: OpenLimit(STRANGERS_OF_ADDRESS, "too many calls without a token are open", STRANGERS_MAX)
         )

@@ -1,9 +1,11 @@
 """The WebSocket endpoint `/human-bridge`: the questions and answers of `/v1/ws`, in the bridge's own few messages.
 
 It is `/v1/ws` with every message translated on its way (`gateway.sockets.bridge_messages`): authentication, limits,
-backpressure and refusals are those of that endpoint. An answer is the one message that it has beside those: a task
-may have been closed long before the client came, and is then found as by REST, so that the decider refuses the answer
-by its reason and records it.
+backpressure and refusals are those of that endpoint. Two messages are its own:
+
+* an answer: a task may have been closed long before the client came, and is then found as by REST, so that the
+  decider refuses the answer by its reason and records it;
+* a question: its client cannot name an agent, so its token must belong to one.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ import orjson
 from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from gateway.operations.human_input import plan_answer, plan_answer_to
+from gateway.operations.human_input import check_is_agent, plan_answer, plan_answer_to
 from gateway.operations.plan import Gate, Make, Plan, Unprepared
 from gateway.problems import Problem, written
 from gateway.server.websocket import TEXTS
 from gateway.sockets import ws
-from gateway.sockets.bridge_messages import ANSWER, BridgeMessages
+from gateway.sockets.bridge_messages import ANSWER, QUESTION, BridgeMessages
 from gateway.sockets.close import TOO_FAST
-from gateway.sockets.verbs import Frame, Verb
+from gateway.sockets.verbs import VERBS, Frame, Verb
 from gateway.strictjson import parse_object
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -44,7 +46,15 @@ def _answer(gate: Gate, claims: Claims, frame: Frame, _: str | None) -> Make:
     return make
 
 
-OWN: Mapping[str, Verb] = {ANSWER: _answer}
+def _question(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    def make() -> Plan:
+        check_is_agent(claims.actor)
+        return VERBS["request"](gate, claims, frame, key)()
+
+    return make
+
+
+OWN: Mapping[str, Verb] = {ANSWER: _answer, QUESTION: _question}
 
 
 class HumanBridge:

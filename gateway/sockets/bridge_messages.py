@@ -25,16 +25,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from gateway.bodies import Body, ClientId, Prompt, read_body
-from gateway.operations.executions import UNNAMED_AGENT
-from gateway.operations.human_input import NO_AGENT
 from gateway.problems import Problem, message_of
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
 from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
 
 HOLDS = "holds"
-# The bridge's own message to the endpoint: its task was answered, by the hold that the bridge or the client names.
-ANSWER = "answer"
+# The bridge's own messages to the endpoint: a task was answered, by the hold that the bridge or the client names; an
+# agent asks.
+ANSWER, QUESTION = "answer", "question"
 AGENT_ROLES = ["agent"]
 Json = dict[str, Any]
 
@@ -198,9 +197,7 @@ class BridgeMessages:
             return
         body = reply["body"]
         if reply["status"] >= 400:
-            # A client of the bridge cannot name an agent.
-            told = {**body, "detail": NO_AGENT} if body.get("detail") == UNNAMED_AGENT else body
-            yield _error(told, sent.task_id)
+            yield _error(body, sent.task_id)
         elif sent.kind == "publish":
             yield from self._followed(body)
         else:
@@ -221,7 +218,7 @@ class BridgeMessages:
 
 def _request(publish: Publish) -> Json:
     named = {} if publish.task_id is None else {"request_id": publish.task_id}
-    return {"type": "request", "body": {**question_of(publish.prompt), **named}}
+    return {"type": QUESTION, "body": {**question_of(publish.prompt), **named}}
 
 
 def _ended(request: Json) -> Json:

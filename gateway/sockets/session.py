@@ -24,11 +24,11 @@ from gateway.operations.plan import (
     Reply,
     at_once,
     begun,
+    carry_out,
     in_time,
     row_of,
     unanswered,
 )
-from gateway.operations.requests import plan_request
 from gateway.problems import Problem, message_of, written
 from gateway.pushes.hub import Hub
 from gateway.settings import Limits
@@ -38,7 +38,7 @@ from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.tracing import message_span
-from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, Verb, body_of, ref_of
+from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, Verb, ref_of
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.refusals import Refusal
@@ -161,8 +161,6 @@ class Session:
         check_fields(frame, kind)
         if (verb := VERBS.get(kind)) is not None:
             self._ask(verb(self.gate, self.claims, frame, ref), ref)
-        elif kind == "request":
-            self._spawn(self._ask_person(frame, ref), ref)
         elif kind == "subscribe":
             # Catching up keeps its own share, in slices (`catching_up`): only the subscription itself is priced.
             self._spawn(self._subscribe(frame), ref, priced=False)
@@ -224,17 +222,15 @@ class Session:
             self.hub.expect_decision(self, (subject.key, subject.id))
 
     async def _prepare_and_send(self, prepare: Callable[[], Awaitable[Plan]], ref: str | None) -> None:
-        self._send(await prepare(), ref)
+        plan = await prepare()
+        if plan.first is None:
+            self._send(plan, ref)
+        else:
+            self._reply(ref, await carry_out(self.gate, plan))
 
     async def _reply_in_time(self, plan: Plan, ref: str | None, outcome: Outcome) -> None:
         reply = await in_time(self.gate, plan, outcome)
         self._expect(plan, row_of(self.gate, plan))
-        self._reply(ref, reply)
-
-    async def _ask_person(self, frame: Frame, ref: str | None) -> None:
-        reply = await self.gate.perform(
-            lambda: plan_request(self.gate, self.claims, lambda: body_of(frame), ref)
-        )
         self._reply(ref, reply)
 
     async def _subscribe(self, frame: Frame) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from gateway.actions import calls as call_actions
@@ -11,8 +12,8 @@ from gateway.actions import holds as hold_actions
 from gateway.actions import turns as turn_actions
 from gateway.actions.verb import Action
 from gateway.idempotency import idempotency_key
-from gateway.operations import calls, conversations, executions, holds
-from gateway.operations.plan import Gate, Make
+from gateway.operations import calls, conversations, executions, holds, requests
+from gateway.operations.plan import Gate, Make, Plan, Unprepared, planned
 from gateway.problems import Problem
 from gateway.sockets.protocol import type_of
 from gateway.strictjson import parse_object
@@ -113,6 +114,16 @@ def _propose(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
     return lambda: calls.plan_propose(gate, claims, execution_id, lambda: body_of(frame), key)
 
 
+def _request(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
+    def asked() -> Awaitable[Plan]:
+        return requests.plan_request(gate, claims, lambda: body_of(frame), key)
+
+    def make() -> Plan:
+        raise Unprepared(partial(planned, gate, asked))
+
+    return make
+
+
 def _decision(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make:
     hold_id = _id_of(frame, "hold_id")
     return lambda: holds.plan_decision(gate, claims, hold_id, lambda: _rest_of(frame), key)
@@ -150,6 +161,7 @@ VERBS: Mapping[str, Verb] = {
     "start_execution": _start,
     "finish_execution": _finish,
     "propose": _propose,
+    "request": _request,
     "decision": _decision,
     **_said(call_actions.VERBS, _change_of_call),
     **_said(hold_actions.VERBS, _change_of_hold),
