@@ -24,7 +24,7 @@ from itertools import islice
 from typing import Protocol
 
 from gateway.deciding import sees_hold
-from gateway.live.cursor import ALL_GIVEN, Position, Vector
+from gateway.live.cursor import ALL_GIVEN, NONE, Position, Vector
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.live.past import Passed, PastGone, PastLane
@@ -125,6 +125,32 @@ class CatchUps:
             if not self._waiting[who]:
                 del self._waiting[who]
 
+    async def is_of_this_log(self, vector: Vector, lane: int) -> bool:
+        """Return True if a lane of this log has the record that a cursor names there.
+
+        Raises:
+            Problem: 503 unavailable, the log cannot be read.
+        """
+        offset, mark = vector.offsets[lane], vector.marks[lane]
+        if offset == NONE or self.live.ring.connects(lane, offset, mark):
+            return True
+        reader = PastLane(lane, vector._replace(given=ALL_GIVEN), _none, partial(self.rule_at, lane))
+        try:
+            async with self._turns:
+                reader.begin_at(*(await self.past.bounds([lane]))[lane])
+                async with aclosing(self.past.read({lane: offset})) as chunks:
+                    async for _, raws in chunks:
+                        for raw in raws:
+                            reader.take(raw)
+                            return True
+        except PastGone as error:
+            logger.info("a reader must begin anew: %s", error)
+        except LogError as error:
+            raise Problem(
+                Refusal.UNAVAILABLE, "the log cannot be read now: try again", retry_after=1
+            ) from error
+        return False
+
     async def run(self, receiver: Returning, channels: set[str], cursor: str, vector: Vector) -> None:
         """Send a reader what it missed on some channels since its cursor, then make it live.
 
@@ -149,6 +175,10 @@ class CatchUps:
         finally:
             self.messages += one.given
             receiver.behind, receiver.catching = None, set()
+
+
+def _none(key: bytes) -> bool:
+    return False
 
 
 @dataclass(slots=True)

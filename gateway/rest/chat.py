@@ -244,6 +244,9 @@ async def _stream(
             if is_of_one_turn:
                 after = None if catching_up is None or cursor is None else await _reached(context, cursor)
                 turn = await _turn(context, conversation_id, message)
+                if turn["ended_at_ms"] is not None and not await _continues(context, after, key):
+                    stream.resync()
+                    return EventStream(stream, taken.pop_all(), None)
                 stream.first = await begun(past_of(context, turn, events, after, known))
                 if turn["ended_at_ms"] is not None:
                     # All that the reader wants is past.
@@ -256,6 +259,17 @@ async def _stream(
 def _ended(stream: Stream, taken: ExitStack) -> Response:
     """Return the past of a turn that is over; 204 if the reader has all of it, so that it does not come again."""
     return Response(status_code=204) if stream.first is None else EventStream(stream, taken.pop_all(), None)
+
+
+async def _continues(context: RequestContext, after: Vector | None, key: bytes) -> bool:
+    """Return True if a reader comes anew, or its position in a conversation is of this log.
+
+    Raises:
+        Problem: 503 unavailable, the log cannot be read.
+    """
+    gate = context.gate
+    lane = lane_of(partition_of(key, gate.partitions))
+    return after is None or await gate.catch_ups.is_of_this_log(after, lane)
 
 
 async def _reached(context: RequestContext, cursor: str) -> Vector:

@@ -305,11 +305,20 @@ async def test_id_that_is_too_old_leads_back_to_the_beginning(doors: Doors, anna
             assert (kind, data["code"]) == ("error", "unavailable")
         async with opened(doors.url, web, "POST", json=body, last=anew) as stream:
             assert words(await until(stream, "hitl_requested")) == words(seen)
+        for answer, question in (("a", "Which plan?"), ("staging", "Where?")):
+            await asyncio.to_thread(answer_next, anna, name, answer, question=question)
+        async with opened(doors.url, web, "POST", json=body) as stream:
+            whole = words([event async for event in stream])
+        async with opened(doors.url, web, "POST", json=body, last=old) as stream:
+            ((anew, kind, data),) = [event async for event in stream]
+            assert (kind, data["code"]) == ("error", "unavailable")
+        async with opened(doors.url, web, "POST", json=body, last=anew) as stream:
+            assert words([event async for event in stream]) == whole
         # The client does the same by itself.
         left = client.conversations.follow(body["conversation_id"], message_id=body["message_id"], cursor=old)
         async with aclosing(left):
-            kinds = [(await asyncio.wait_for(anext(left), 30)).type for _ in range(1 + len(seen))]
-        assert kinds == ["error", *(kind for _, kind, _ in seen)]
+            kinds = [(await asyncio.wait_for(anext(left), 30)).type for _ in range(1 + len(whole))]
+        assert kinds == ["error", *(kind for kind, *_ in whole)]
 
 
 async def test_stream_of_a_conversation_in_which_nothing_is_open_begins_with_its_place(doors: Doors) -> None:

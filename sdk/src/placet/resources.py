@@ -210,7 +210,7 @@ class AsyncHolds:
         return await self._change(hold_id, "delegate", to=to)
 
     async def extend(self, hold_id: str, seconds: int) -> Hold:
-        """Extend its deadline."""
+        """Set its deadline later, by at most 7 days at once; it is then at most 366 days from now."""
         return await self._change(hold_id, "extend", seconds=seconds)
 
     async def _change(self, hold_id: str, verb: str, **body: Any) -> Hold:

@@ -59,7 +59,7 @@ def extend(
     by: Annotated[str, typer.Argument(metavar="DURATION", help="90s, 30m, 24h or 7d.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Extend a hold's current deadline."""
+    """Extend a hold's current deadline, by at most 7 days at once; it is then at most 366 days from now."""
     seconds = seconds_of(by, "DURATION")
     with connect(context) as placet:
         changed = placet.holds.extend(find_hold(placet, id).hold_id, seconds)
