@@ -74,6 +74,31 @@ def test_permission_with_something_hidden_in_its_words_must_be_seen(hidden: str)
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "is_given"),
+    [
+        ("true", True),
+        ('"once"', True),
+        ('{"granted":true,"remember":false}', True),
+        ("false", False),
+        ('{"granted":false,"remember":true}', False),
+    ],
+)
+def test_answer_that_gives_a_permission_is_an_approval_of_what_was_seen(value: str, is_given: bool) -> None:
+    def asked() -> tuple[World, HoldOpened]:
+        world = started()
+        words = {"tool": "shell", "action": "rm \u202e-rf", "options": '["once"]', "remember": True}
+        question = k.RequestHumanInput(request_id="r", kind="permission", question="ok?", **words)
+        return world, the(world.ask(question, BOT), "HoldOpened")
+
+    world, hold = asked()
+    unseen = decided(world, hold, "respond", RITA, value=value)
+    assert code(unseen) == "invalid" if is_given else "HumanInputProvided" in names(unseen)
+    world, hold = asked()
+    seen = decided(world, hold, "respond", RITA, value=value, view_digest=hold.view_digest)
+    assert "HumanInputProvided" in names(seen)
+
+
 def test_hold_that_an_earlier_version_opened_is_decided_as_then() -> None:
     world = started()
     hold = long_hold(world)

@@ -201,3 +201,27 @@ def test_holds_that_are_alike_are_one_group_with_every_digest(doors: Doors, anna
 def test_snapshot_of_holds_has_what_a_reviewer_needs(bot: Caller, anna: Caller, field: str) -> None:
     held(bot, anna, {"amount": 5})
     assert all(field in hold for hold in anna.get("/v1/holds", params={"status": "open"}).json()["items"])
+
+
+def test_permission_with_something_hidden_is_given_with_its_view_alone(bot: Caller, anna: Caller) -> None:
+    words = {"kind": "permission", "question": "Go on?", "tool": "shell", "action": "rm \u202e-rf\u202c"}
+    asked = bot.post("/v1/requests", words).json()
+    hold = anna.get(f"/v1/holds/{asked['hold_id']}").json()
+    assert hold["must_read"]
+    at_the_chat = {"request_id": asked["request_id"], "response": True}
+    refused = [
+        anna.post("/agent/hitl/respond", at_the_chat),
+        decide(anna, hold),
+        decide(anna, hold, "respond", value=True),
+    ]
+    assert [(one.status_code, one.json()["code"]) for one in refused] == [(422, "invalid")] * 3
+    assert all("view_digest" in one.json()["detail"] for one in refused)
+    seen = view(anna, hold)["view_digest"]
+    assert decide(anna, hold, "respond", value=True, view_digest=seen).status_code == 200
+
+
+def test_permission_with_something_hidden_is_refused_without_a_view(bot: Caller, anna: Caller) -> None:
+    words = {"kind": "permission", "question": "Go on?\u202e", "tool": "shell", "action": "ls"}
+    asked = bot.post("/v1/requests", words).json()
+    answer = anna.post("/agent/hitl/respond", {"request_id": asked["request_id"], "response": False})
+    assert answer.status_code == 200, answer.text

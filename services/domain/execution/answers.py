@@ -76,6 +76,12 @@ def answer_problem(kind: RequestKind, options: str, input_schema: str, value: st
     return _one_problem(options, schema, answer)
 
 
+def grants(kind: RequestKind, value: str) -> bool:
+    """Returns True if an answer (JSON) gives a permission: any but false, by itself or in `granted`."""
+    answer = parse_strict(value)
+    return kind == "permission" and (answer["granted"] if isinstance(answer, dict) else answer) is not False
+
+
 def is_empty(answer: Any) -> bool:
     """Returns True if an answer is null, or a text of only white space."""
     return answer is None or (isinstance(answer, str) and not answer.strip())

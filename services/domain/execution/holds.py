@@ -20,6 +20,7 @@ from schemas.standing_rule import standing_rule_from_text
 from services.domain.authority.authority import refusal_to_decide, requesters_of
 from services.domain.authority.vote_counting import has_voted, is_represented
 from services.domain.context import Context
+from services.domain.execution.answers import grants
 from services.domain.execution.decision_content import Problem, content_problem
 from services.domain.execution.decisions import decision_events
 from services.domain.execution.folding import Folds, going_on, hold_with, with_call, with_hold
@@ -251,10 +252,18 @@ def _names_no_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
 
 
 def _not_seen_whole(hold: Hold, command: k.DecideHold) -> Problem | None:
-    if not hold.must_read or command.view_digest or command.decision not in ("approve", "edit"):
+    if not hold.must_read or command.view_digest or not _approves(hold, command):
         return None
-    seen = f"GET /v1/holds/{hold.hold_id}/view, and send its view_digest"
+    where = f"/v1/holds/{hold.hold_id}"
+    seen = f"GET {where}/view, and send its view_digest to POST {where}/decision (placet approve does both)"
     return Refusal.INVALID, f"this hold is long or has hidden content: read it in full first: {seen}"
+
+
+def _approves(hold: Hold, command: k.DecideHold) -> bool:
+    if command.decision == "respond":
+        # An answer in place of a call means that it does not run.
+        return not hold.call_id and grants(hold.kind, command.value or "null")
+    return command.decision in ("approve", "edit")
 
 
 def _other_digest(hold: Hold, command: k.DecideHold) -> Problem | None:
