@@ -33,7 +33,6 @@ from gateway.vault.access import VaultAccess
 from gateway.view_times import ViewTimes
 from projections.folds.rows import Row
 from schemas.actor import Actor
-from schemas.command_rules import unfit
 from schemas.ids import execution_key
 from schemas.refusals import Refusal
 from schemas.topics import Topics
@@ -87,7 +86,8 @@ class Plan(NamedTuple):
         is_early: True while the subject's row does not yet show the result of the command but soon will by itself:
             the answer waits for that, at most `timeout_s`.
         first: a command that goes before, to the same partition; if it is refused, that is the answer. Only
-            `carry_out` sends it.
+            `carry_out` sends it. What is wrong with `ask` in any state was refused before, so that nothing is opened
+            for it.
     """
 
     ask: Ask
@@ -222,9 +222,6 @@ async def perform(gate: Gate, make: Making) -> Reply:
 
 async def carry_out(gate: Gate, plan: Plan) -> Reply:
     """Send the command of a plan, wait and answer; errors as `perform`."""
-    if plan.first is not None and (fault := unfit(plan.ask.body)) is not None:
-        # Refused in any state: nothing is opened for it.
-        raise Problem(*fault)
     # Both are sent before the first answer, so that two commands take one round trip.
     opening = None if plan.first is None else gate.asker.send(plan.first, plan.timeout_s)
     answer = gate.asker.send(plan.ask, plan.timeout_s)

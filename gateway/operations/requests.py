@@ -20,8 +20,10 @@ from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.command_rules import unfit
 from schemas.ids import derived_id
 from schemas.limits import QUESTION_IDLE_S, REQUEST_MAX_BYTES
+from schemas.questions.rules import question_problem
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
@@ -88,12 +90,22 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
         if body.agent is not None:
             start["agent"] = body.agent
         opening = plan_start(gate, claims, lambda: start, None)
-        plan = _plan(gate, claims, body, execution_id, request_id, key)
+        plan = _plan(gate, claims, body, execution_id, request_id, key, is_opened=True)
         # If the request's id is made from the key, an earlier request with that key had another body.
         is_made = key is not None and body.request_id is None
         return plan._replace(first=opening.ask, refused=_key_reused if is_made else _id_reused)
     where = execution_id
     return await planned(gate, lambda: _plan(gate, claims, body, where, request_id, key))
+
+
+def _check_askable(command: k.RequestHumanInput) -> None:
+    """Check all that the decider refuses in any state, so that nothing is opened for a question that it refuses.
+
+    Raises:
+        Problem: 413 too_large, 400 malformed, 422 invalid or unknown_option.
+    """
+    if (fault := unfit(command) or question_problem(command)) is not None:
+        raise Problem(*fault)
 
 
 def _key_reused(problem: Problem) -> Problem:
@@ -118,6 +130,8 @@ def _plan(
     execution_id: str,
     request_id: str,
     key: str | None,
+    *,
+    is_opened: bool = False,
 ) -> Plan:
     actor = claims.actor
     agent = agent_of(gate, actor, execution_id)
@@ -140,6 +154,8 @@ def _plan(
         remember=body.remember,
         remind_after_ms=_ms(body.remind_after_seconds),
     )
+    if is_opened:
+        _check_askable(command)
     name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
     subject = subject_of(actor, execution_id, request_id)
     if gate.reader.at_hand(subject) is None:

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from schemas import limits
-from services.domain.execution.requests import DEFAULT_TIMEOUT_MS
+from schemas.questions.rules import DEFAULT_TIMEOUT_MS
 from tests.house.sources import ROOT
 from tests.pages import PAGES, Block, blocks
 

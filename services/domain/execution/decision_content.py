@@ -2,21 +2,19 @@
 
 A held call is approved, edited, rejected or answered. A request is a question, and its kind decides what answers it:
 
-    permission      approve: true · reject: false · respond: see `answers`
+    permission      approve: true · reject: false · respond: see `schemas.questions.answers`
     decision        respond · reject: null, no choice
     clarification   respond · reject: null, no answer
     env_var         respond: an object of the requested variables, each value sealed · reject: null, no answer
-
-The default, which becomes the answer if nobody answers in time, is checked by the same rules when it is requested.
 """
 
 from schemas.canonical import parse_strict
-from schemas.commands import DecideHold, RequestKind
+from schemas.commands import DecideHold
+from schemas.questions.answers import answer_problem
+from schemas.questions.variables import variables_misfit
 from schemas.refusals import Refusal
 from services.domain.arguments import arguments_misfit, json_problem, object_problem
 from services.domain.context import Context
-from services.domain.execution.answers import answer_problem
-from services.domain.execution.variables import variables_misfit
 from services.domain.state import Call, Hold
 
 Problem = tuple[Refusal, str]
@@ -76,28 +74,6 @@ def _answer_problem(hold: Hold, value: str) -> Problem | None:
         wrong = variables_misfit(hold.input_schema, value)
         return None if wrong is None else (Refusal.INVALID_ARGUMENTS, f"$: {wrong}")
     return answer_problem(hold.kind, hold.options, hold.input_schema, value)
-
-
-def default_problem(
-    kind: RequestKind, options: str, input_schema: str, default: str | None
-) -> Problem | None:
-    """The reason why a default is not a possible answer, or None.
-
-    Null means the same as a rejection. A timeout never grants a permission: its default can only refuse, because an
-    option of it may mean anything.
-
-    Args:
-        kind: the request's kind.
-        options: JSON array of the choices.
-        input_schema: the schema of an answer, as `answer_schema` makes it.
-        default: JSON of the default answer; None if there is none.
-    """
-    if default is None or parse_strict(default) is None:
-        return None
-    if kind == "permission" and parse_strict(default) is not False:
-        return Refusal.INVALID, "default: only a person can give a permission: send false, or leave it out"
-    problem = answer_problem(kind, options, input_schema, default)
-    return None if problem is None else (problem[0], f"default: {problem[1]}")
 
 
 def _arguments_misfit(call: Call | None, command: DecideHold, ctx: Context) -> Problem | None:

@@ -5,9 +5,9 @@ from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.events.executions import ExecutionCompleted
 from schemas.limits import PART_MAX_BYTES
+from schemas.questions.answers import default_problem
 from services.domain.context import Context
 from services.domain.execution.deadlines import CALL_PREFIX, IDLE, TURN_PREFIX, is_reserving
-from services.domain.execution.decision_content import default_problem
 from services.domain.execution.decisions import halted
 from services.domain.execution.evolve import evolve
 from services.domain.execution.holds import escalation

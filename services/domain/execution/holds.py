@@ -14,13 +14,13 @@ from schemas.events import holds as h
 from schemas.events import rules as r
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
+from schemas.questions.answers import grants
 from schemas.refusals import PRECEDENCE, Refusal
 from schemas.requirement import escalated, widened
 from schemas.standing_rule import standing_rule_from_text
 from services.domain.authority.authority import refusal_to_decide, requesters_of
 from services.domain.authority.vote_counting import has_voted, is_represented
 from services.domain.context import Context
-from services.domain.execution.answers import grants
 from services.domain.execution.decision_content import Problem, content_problem
 from services.domain.execution.decisions import decision_events
 from services.domain.execution.folding import Folds, going_on, hold_with, with_call, with_hold

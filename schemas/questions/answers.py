@@ -16,8 +16,8 @@ from schemas import commands as k
 from schemas.canonical import canonical, parse_strict
 from schemas.commands import RequestKind
 from schemas.display.escape import revealed
+from schemas.questions.variables import variables_schema
 from schemas.refusals import Refusal
-from services.domain.execution.variables import variables_schema
 
 Problem = tuple[Refusal, str]
 Schema = Mapping[str, Any]
@@ -80,6 +80,28 @@ def grants(kind: RequestKind, value: str) -> bool:
     """Returns True if an answer (JSON) gives a permission: any but false, by itself or in `granted`."""
     answer = parse_strict(value)
     return kind == "permission" and (answer["granted"] if isinstance(answer, dict) else answer) is not False
+
+
+def default_problem(
+    kind: RequestKind, options: str, input_schema: str, default: str | None
+) -> Problem | None:
+    """The reason why a default is not a possible answer, or None.
+
+    Null means the same as a rejection. A timeout never grants a permission: its default can only refuse, because an
+    option of it may mean anything.
+
+    Args:
+        kind: the request's kind.
+        options: JSON array of the choices.
+        input_schema: the schema of an answer, as `answer_schema` makes it.
+        default: JSON of the default answer; None if there is none.
+    """
+    if default is None or parse_strict(default) is None:
+        return None
+    if kind == "permission" and parse_strict(default) is not False:
+        return Refusal.INVALID, "default: only a person can give a permission: send false, or leave it out"
+    problem = answer_problem(kind, options, input_schema, default)
+    return None if problem is None else (problem[0], f"default: {problem[1]}")
 
 
 def is_empty(answer: Any) -> bool:

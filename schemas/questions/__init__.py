@@ -1,0 +1,1 @@
+"""Questions to people: what an agent can ask, and what answers it. The gateway and the decider read these rules."""
