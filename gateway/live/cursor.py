@@ -30,8 +30,8 @@ HEAD = struct.Struct(">BBHH")
 
 
 NOT_OURS = (
-    "the cursor is no position in this installation's log: give the `cursor` of a message or an answer, not the "
-    "`next_cursor` of a list"
+    "this is no position in this installation's log: give the `cursor` of a message or an answer, or the `id` of an "
+    "event of a stream, not the `next_cursor` of a list"
 )
 
 
@@ -93,7 +93,7 @@ class CursorKey:
         version, lane, given, lanes = HEAD.unpack_from(data)
         form = self._forms.get(version)
         if form is None or lanes != self.lanes or len(data) != form.size:
-            raise CursorRefused("the cursor is from another log: begin again without it")
+            raise CursorRefused("this is from another log: begin again without it")
         numbers = form.unpack(data)[4:]
         offsets = tuple(number - 1 for number in numbers[:lanes])
         return Vector(offsets, numbers[lanes:], lane, given)

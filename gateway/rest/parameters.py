@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from gateway.idempotency import KEY_MAX_CHARS, KEY_PATTERN
 from gateway.identity.authentication import PROJECT_HEADER
+from gateway.sockets import sse
 from projections.queries.paging import DEFAULT_LIMIT, MAX_LIMIT
 from schemas.ids import CLIENT_ID, TENANT_WIDE
 
@@ -132,5 +133,5 @@ PROJECT = Text(
     pattern=rf"^({CLIENT_ID}|\{TENANT_WIDE})$",
 )
 LAST_EVENT_ID = Parameter(
-    "Last-Event-ID", "The cursor (`id`) of the last event: the stream continues after it.", where="header"
+    sse.LAST_EVENT_ID, "The cursor (`id`) of the last event: the stream continues after it.", where="header"
 )

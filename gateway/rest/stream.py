@@ -48,9 +48,11 @@ async def stream_events(context: RequestContext) -> StreamingResponse:
     """
     gateway = context.gateway
     channels = (context.query("channels") or "events").split(",")
-    cursor = context.request.headers.get("last-event-id") or context.query("cursor")
+    last_event_id = context.request.headers.get(LAST_EVENT_ID.name)
+    cursor = last_event_id or context.query(FROM.name)
     out = OutgoingFrames(gateway.settings.limits, owner_of(context.actor), gateway.budget)
     stream = Stream(context.gate, gateway.hub, context.actor, gateway.metrics, out, context.authentication)
+    stream.cursor_name = LAST_EVENT_ID.name if last_event_id else FROM.name
     with ExitStack() as taken:
         taken.enter_context(gateway.socket_limit.open(context.actor))
         taken.callback(out.discard)

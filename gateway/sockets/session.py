@@ -67,6 +67,7 @@ class Session:
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
     in_flight: int = 0
+    cursor_name: str = "cursor"
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _subscribing: asyncio.Lock = field(default_factory=asyncio.Lock)
 

@@ -22,6 +22,8 @@ from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
 from schemas.actor import Actor
 
+# The header with the cursor from which a stream continues.
+LAST_EVENT_ID = "Last-Event-ID"
 # A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone.
 HEARTBEAT_S = 15.0
 _LINE_ENDS = (("\x85".encode(), rb"\u0085"), ("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
@@ -56,7 +58,7 @@ class Messages:
 class Stream:
     """A reader of a stream. It is a receiver of the hub, and cannot subscribe again on the same stream.
 
-    `first` makes events that are sent before all others.
+    `first` makes events that are sent before all others, `cursor_name` is as in `Subscriber`.
     """
 
     gate: Gate
@@ -70,6 +72,7 @@ class Stream:
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
+    cursor_name: str = LAST_EVENT_ID
 
     @property
     def has_room(self) -> bool:

@@ -26,6 +26,7 @@ from gateway.sockets.snapshots import (
     is_unfinished,
     snapshot_frames,
 )
+from gateway.sockets.sse import LAST_EVENT_ID
 from projections.folds.executions import execution_json
 from projections.folds.holds import hold_json
 from schemas.actor import Actor
@@ -42,7 +43,13 @@ Look = Callable[[], Shown]
 
 
 class Subscriber(Returning, Protocol):
-    """A reader that can receive snapshots."""
+    """A reader that can receive snapshots.
+
+    Attributes:
+        cursor_name: what its client calls the cursor that it comes with: a field, a parameter or a header.
+    """
+
+    cursor_name: str
 
     @property
     def limits(self) -> Limits:
@@ -88,7 +95,7 @@ async def subscribe(
     if not 1 <= len(wanted) <= CHANNELS_MAX or len(receiver.channels) + len(wanted) > CHANNELS_MAX:
         raise Problem(Refusal.INVALID, f"subscribe to 1 to {CHANNELS_MAX} channels")
     looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
-    vector = None if cursor is None else read_cursor(gate, cursor)
+    vector = None if cursor is None else read_cursor(gate, cursor, receiver.cursor_name)
     if cursor is None or vector is None:
         async with gate.work.turn(owner_of(receiver.actor)):
             await _show(hub, gate, receiver, wanted, [*looks, *also])
@@ -99,8 +106,8 @@ async def subscribe(
     return gate.catch_ups.run(receiver, set(wanted), cursor, vector)
 
 
-def read_cursor(gate: Gate, cursor: str) -> Vector:
-    """Return the position that a cursor names.
+def read_cursor(gate: Gate, cursor: str, name: str = LAST_EVENT_ID) -> Vector:
+    """Return the position that a cursor names; `name` is what its client calls it.
 
     Raises:
         Problem: 422 invalid, it is not one of this installation's log.
@@ -108,7 +115,7 @@ def read_cursor(gate: Gate, cursor: str) -> Vector:
     try:
         return gate.live.position.key.read(cursor)
     except CursorRefused as error:
-        raise Problem(Refusal.INVALID, f"cursor: {error}") from error
+        raise Problem(Refusal.INVALID, f"{name}: {error}") from error
 
 
 async def _begin_again(
@@ -129,7 +136,7 @@ async def _begin_again(
         receiver.behind = before
     if EVENTS not in looks:
         return None
-    vector = read_cursor(gate, cursor)._replace(given=ALL_GIVEN)
+    vector = read_cursor(gate, cursor, receiver.cursor_name)._replace(given=ALL_GIVEN)
     return gate.catch_ups.run(receiver, {EVENTS}, cursor, vector)
 
 

@@ -313,6 +313,9 @@ def test_stream_with_a_foreign_cursor_is_refused(doors: Doors, bot: Caller) -> N
         f"/agent/chat?conversation_id={conversation_id}", headers={"Last-Event-ID": "not-a-cursor"}
     )
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    sent = bot.post("/agent/chat", {"message": "hello"}, headers={"Last-Event-ID": "not-a-cursor"})
+    for refused in (answer, sent):
+        assert refused.json()["detail"].startswith("Last-Event-ID: ")
 
 
 def test_answer_to_an_unknown_question_is_not_found_and_an_agents_is_refused(

@@ -88,3 +88,21 @@ def test_stream_ends_with_its_token(doors: Doors) -> None:
     with open_stream(short, "holds") as response:
         last = list(messages_of(response.iter_lines()))[-1]
     assert (last["type"], last["code"]) == ("error", "unauthenticated")
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "name"),
+    [
+        ("/v1/events/stream", {"Last-Event-ID": "x"}, "Last-Event-ID"),
+        ("/v1/events/stream?cursor=y", {"Last-Event-ID": "x"}, "Last-Event-ID"),
+        ("/v1/events/stream?cursor=x", {}, "cursor"),
+        ("/agent/chat?conversation_id={}", {"Last-Event-ID": "x"}, "Last-Event-ID"),
+        ("/v1/holds?after=x", {}, "after"),
+    ],
+)
+def test_refusal_of_a_wrong_position_begins_with_what_the_client_calls_it(
+    bot: Caller, anna: Caller, path: str, headers: dict[str, str], name: str
+) -> None:
+    answer = anna.get(path.format(bot.execution()), headers=headers)
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith(f"{name}: this is no position in this installation's log")
