@@ -71,10 +71,11 @@ def _requesters(live: Live, row: HoldRow, people: TenantPeople) -> frozenset[str
     key = execution_key(row["tenant"], row["project"], row["execution_id"])
     execution = live.cache.executions.get(key) or {}
     call: CallRow | None = live.cache.calls.get((key, row["call_id"])) if row["call_id"] else None
-    said = {row["requester"], *(json_value(row["senders"]) or ())}
+    senders = people.meant_by_any(json_value(row["senders"]) or ())
+    asked = {row["requester"]}
     if call is not None:
-        said |= {call["proposed_by"], *(edit["by"] for edit in json_value(call["edits"]) or ())}
+        asked |= {call["proposed_by"], *(edit["by"] for edit in json_value(call["edits"]) or ())}
     behind = people_behind(
         row["agent"] or "", execution.get("started_by") or "", execution.get("user_id") or "", people
     )
-    return people.names_of(said) | behind
+    return people.names_of(asked) | senders | behind

@@ -29,7 +29,8 @@ class Actor(BaseModel):
     """A subject with its roles, authenticated by a token or by the system itself.
 
     `roles` holds the built-in roles and the installation's own (treasurer, cfo, …).
-    `agent` is the only agent in whose name the subject can act; None for people.
+    `agent` is the only agent in whose name the subject can act; None for people. `user` is the person for whom its
+    token is (the claim `user` with a name), or empty.
     """
 
     # The empty constraint on texts makes pydantic refuse lone surrogates, which no header can carry.
@@ -40,6 +41,7 @@ class Actor(BaseModel):
     project: str
     roles: tuple[str, ...] = ()
     agent: str | None = None
+    user: str = ""
 
     def has(self, *roles: str) -> bool:
         """Returns True if the actor has one of the roles or is an admin; an agent's token never has one."""

@@ -185,7 +185,7 @@ def _exclusion(
     if asked.exclude_requester and person in requesters():
         return (
             Refusal.OWN_REQUEST,
-            "it takes a person other than those who asked or for whom the agent acts",
+            "it takes a person other than those who asked, who wrote to the agent before, or for whom it acts",
         )
     return None
 
@@ -195,6 +195,6 @@ def people_behind(agent: str, started_by: str, user: str, people: TenantPeople) 
 
     The user of a run can be named by an account, or in the way that policies name people.
     """
-    named = {people.name_of(name) for name in (started_by, user) if name}
-    meant = {people.meant_by(user)} if user else set()
-    return frozenset(named | meant) | set(people.delegators_of(agent))
+    started = people.names_of([started_by] if started_by else [])
+    users = people.meant_by_any([user] if user else [])
+    return started | users | frozenset(people.delegators_of(agent))

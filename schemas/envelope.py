@@ -231,7 +231,8 @@ def _unsigned(draft: Draft, source: bytes) -> OutRecord:
 
 @lru_cache(maxsize=1024)
 def _envelope_of(actor: Actor) -> bytes:
-    return actor.model_dump_json().encode()
+    # Without a user it is what deciders of earlier versions accept, too.
+    return actor.model_dump_json(exclude=None if actor.user else {"user"}).encode()
 
 
 def _labels(draft: Draft, source: bytes) -> Headers:

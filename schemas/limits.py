@@ -37,8 +37,9 @@ PARKED_MAX_BYTES = 4 * 1024 * 1024
 # history of a held call, and with it the cost of every further decision on it, would grow without bound.
 DELEGATIONS_MAX = 100
 EDITS_MAX = 100
-# A conversation's messages that wait for an answer, and all of them: the state keeps a little of each.
-TURNS_OPEN_MAX = 20
+# A conversation's messages that wait for an answer (one sender has at most as many as stay free, so half if alone),
+# and all of them: the state keeps a little of each.
+TURNS_OPEN_MAX = 40
 TURNS_MAX = 10_000
 # The subjects who can send messages in one conversation: a grant must be of another person than all of them, so none
 # is ever forgotten.

@@ -206,6 +206,11 @@ class TenantPeople(Struct, frozen=True):
         """
         return name if self._is_name(name) else self.name_of(name)
 
+    def meant_by_any(self, names: Iterable[str]) -> frozenset[str]:
+        """The persons meant by several names, each of which is an account, or a name as policies use it."""
+        found = tuple(names)
+        return self.names_of(found) | frozenset(map(self.meant_by, found))
+
     def is_among(self, subject: str, names: Iterable[str]) -> bool:
         """Returns True if names, of a rule's reviewers or of a delegation, give authority to a subject.
 

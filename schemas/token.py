@@ -23,6 +23,8 @@ ALGORITHM = "EdDSA"
 TYPE = "JWT"
 REQUIRED = ("iss", "aud", "sub", "exp", "iat", "jti", "tenant", "project", "roles")
 
+# In a claim `user` or `workspace`: any.
+ANY = "*"
 TOKEN_MAX_CHARS = 8 * 1024
 ROLES_MAX = 32
 CLOCK_SKEW_S = 60
@@ -222,9 +224,15 @@ def _actor(payload: dict[str, Any]) -> Actor:
         project=_name(payload, "project"),
         roles=tuple(dict.fromkeys(roles)),
         agent=agent,
+        user=_user(payload),
     )
     check_actor(actor)
     return actor
+
+
+def _user(payload: dict[str, Any]) -> str:
+    named = _scope(payload, "user")
+    return "" if named in (None, ANY) else named
 
 
 def _moment(payload: dict[str, Any], name: str) -> int:

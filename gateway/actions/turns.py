@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from gateway.actions.verb import ClientMessage, Ref, Verb
-from gateway.bodies import Body, ChosenId, ClientId, JsonObject, Text
+from gateway.bodies import Body, ChosenId, ClientId, JsonObject, ScopeName, Text
 from gateway.strictjson import canonical_text
 from schemas import conversation_commands as k
 from schemas.command_rules import limit_of
@@ -19,10 +19,11 @@ Said = Annotated[str, Field(min_length=1, max_length=limit_of(k.SendMessage, "te
 
 
 class SendMessage(Body):
-    """Send the agent of a conversation a message."""
+    """Send the agent of a conversation a message. `user` wrote it, if the token is not their own."""
 
     message_id: ChosenId | None = None
     text: Said
+    user: ScopeName = ""
 
 
 class ClaimTurn(Body):

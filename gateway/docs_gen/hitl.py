@@ -119,7 +119,9 @@ def _bounds(part: Mapping[str, Any]) -> Iterable[str]:
 def _conversations() -> Iterable[tuple[str, str]]:
     """What bounds a conversation, with its figure."""
     yield "a message, a reply, an error", f"at most {limits.TEXT_MAX_CHARS:,} characters"
-    yield "messages of a conversation that wait for their answer", f"{limits.TURNS_OPEN_MAX}"
+    waiting = "messages of a conversation that wait for their answer"
+    waiting += "; each sender leaves as many places free as it has, so that one alone has half"
+    yield waiting, f"{limits.TURNS_OPEN_MAX}"
     yield "messages of a conversation", f"{limits.TURNS_MAX:,}"
     yield "subjects who send messages in a conversation", f"{limits.SENDERS_MAX}"
     yield "replies in one turn", f"{limits.REPLIES_MAX:,}"

@@ -19,7 +19,7 @@ from schemas.actor import Actor, tool_role
 from schemas.ids import TENANT_WIDE, is_client_id
 from schemas.principals import People
 from schemas.refusals import Refusal
-from schemas.token import ISSUER, Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
+from schemas.token import ANY, ISSUER, Claims, PublicKeys, TokenRefused, read_claims, unverified_issuer
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,6 @@ RECHECK_S = 5.0
 RETRY_AFTER_S = 10
 ISSUER_SHOWN_CHARS = 200
 READERS = ("reviewer", "operator", "analyst")
-ANY = "*"
 # The installer of Placet has a token of this tenant (`placet up` writes it to admin.token).
 OWNER_TENANT = "default"
 # The project of a token of the whole tenant that names no project.

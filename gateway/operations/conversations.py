@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.actions.turns import VERBS, ClaimTurn, SendMessage
 from gateway.asking.asker import name_of
 from gateway.bodies import read_body
-from gateway.identity.authentication import check_acts, check_role
+from gateway.identity.authentication import check_acts, check_role, permitted_scope
 from gateway.live.outcome import Outcome
 from gateway.live.reader import Subject
 from gateway.live.turns import TurnKey
@@ -68,7 +68,9 @@ def plan_message(
     route = route or f"/v1/executions/{execution_id}/messages"
     turn_id = body.message_id or made_id(actor, route, key)
     name = name_of(actor, route, key, (execution_id, turn_id) if body.message_id else None)
-    ask = gate.execution_ask(execution_id, k.SendMessage(turn_id=turn_id, text=body.text), actor, name)
+    user = permitted_scope(claims, "user", body.user)
+    sender = actor.model_copy(update={"user": user}) if user else actor
+    ask = gate.execution_ask(execution_id, k.SendMessage(turn_id=turn_id, text=body.text), sender, name)
 
     def render(row: TurnRow, outcome: Outcome) -> Reply:
         return gate.json(turn_json(row), 201 if outcome.refused is None and not outcome.old else 200)

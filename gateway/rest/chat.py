@@ -95,7 +95,7 @@ async def chat(context: Context) -> Response:
     given = await context.given()
     body = read_body(Chat, given())
     _check_message(context, body)
-    message = {"text": body.message}
+    message = {"text": body.message, "user": body.user}
     if body.message_id is not None:
         message["message_id"] = body.message_id
     with _slot(context) as taken:

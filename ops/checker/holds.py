@@ -225,15 +225,16 @@ def _is_any_barred(hands: list[Handed], barred: set[str], people: PeopleAt) -> b
 def _requesters(run: RunSeen, hold: HoldSeen, people: PeopleAt) -> set[str]:
     """Whose own request a hold is about: also everybody who wrote to the agent before it asked."""
     call = run.calls.get(hold.opened.call_id)
+    senders = run.facts.senders[: call.senders if call else hold.senders]
     accounts = {
         hold.opened.requester,
-        *run.facts.senders[: call.senders if call else hold.senders],
+        *senders,
         run.facts.started_by,
         run.facts.user,
         *(call.proposers if call else ()),
     } - {""}
     requesters = {people.person(by) for by in accounts} | people.behind(run.facts.agent)
-    return requesters | {people.meant(run.facts.user)} - {""}
+    return requesters | {people.meant(name) for name in (*senders, run.facts.user)} - {""}
 
 
 def _check_authority(run: RunSeen, hold: HoldSeen, fact: Fact, people: PeopleAt) -> None:

@@ -12,7 +12,7 @@ from ops.checker.holds import HOLD_EVENTS, check_consumed, hold_event
 from ops.checker.published import Published
 from ops.checker.rules import is_uses_key
 from ops.checker.scratch import Shelf
-from ops.checker.turns import PERMITTED_TURNS, check_resumption, turn_event
+from ops.checker.turns import PERMITTED_TURNS, check_resumption, turn_event, user_joined
 from ops.checker.violations import Violation
 
 CLOSING = {"ExecutionCompleted": "completed", "ExecutionFailed": "failed", "ExecutionCancelled": "cancelled"}
@@ -181,6 +181,8 @@ class PartitionSeen:
             hold_event(run, fact)
         elif fact.type in PERMITTED_TURNS:
             turn_event(run, fact)
+        elif fact.type == "UserJoined":
+            user_joined(run, fact)
         elif fact.type == "ReservationSettled":
             self.published.rules.settled(fact)
         elif fact.type == "RuleContradicted":

@@ -52,8 +52,17 @@ def hold_ended(run: RunSeen, fact: Fact) -> None:
 def _sent(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:
     turn.state = "waiting"
     run.facts.open_turns.append(fact.body.turn_id)
-    if fact.body.by not in run.facts.senders:
-        run.facts.senders.append(fact.body.by)
+    _has_a_say(run, fact.body.by)
+
+
+def user_joined(run: RunSeen, fact: Fact) -> None:
+    """Take a user for whom a token was used."""
+    _has_a_say(run, fact.body.user)
+
+
+def _has_a_say(run: RunSeen, subject: str) -> None:
+    if subject not in run.facts.senders:
+        run.facts.senders.append(subject)
 
 
 def _claimed(run: RunSeen, turn: TurnSeen, fact: Fact) -> None:

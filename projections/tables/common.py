@@ -57,7 +57,9 @@ CommandDigest = Annotated[str, "Digest of the command's body."]
 Topic = Annotated[str, "The topic of the log."]
 Detail = Annotated[str, "Details of the reason."]
 Code = Annotated[str, "Code of the refusal (docs/refusals.md); null if nothing was refused."]
-Senders = Annotated[Json, "JSON list of the subjects who have sent it a message; null if nobody has."]
+Senders = Annotated[
+    Json, "JSON list of those who have sent it a message, and the users of tokens; null: none."
+]
 SendersBefore = Annotated[
     Json,
     "JSON list of the subjects who had sent the run a message before this was asked; null if nobody had. With "

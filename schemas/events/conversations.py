@@ -16,6 +16,16 @@ class MessageSent(Message):
     by: str
 
 
+class UserJoined(Message):
+    """A token that acts for this user was used to message the agent, to propose or to ask.
+
+    From then on the user counts among those who have sent a message (docs/identity.md).
+    """
+
+    user: str
+    by: str
+
+
 class TurnClaimed(Message):
     """An attempt took the turn on, until `lease_until_ms` unless it renews the lease."""
 
@@ -80,6 +90,7 @@ class TurnEnded(Message):
 
 CONVERSATION_EVENTS: tuple[type[Message], ...] = (
     MessageSent,
+    UserJoined,
     TurnClaimed,
     TurnRenewed,
     ReplyPosted,

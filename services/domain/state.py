@@ -161,15 +161,17 @@ class Hold(Struct, frozen=True, kw_only=True):
 class Turn(Struct, frozen=True, kw_only=True):
     """The answer to one message of a conversation; of a turn that has ended only id, digest and status are kept.
 
-    `text` is the message. `attempt_id` is the attempt that works on it, or the last one that did, and `claimed_by`
-    its subject. A suspended turn waits for the hold `waits_for`. `lapses` counts the attempts in a row that let their
-    lease end. `replies` is the number of the agent's replies, and `reply_digest` names the last one.
+    `text` is the message, which `sent_by` sent. `attempt_id` is the attempt that works on it, or the last one that
+    did, and `claimed_by` its subject. A suspended turn waits for the hold `waits_for`. `lapses` counts the attempts
+    in a row that let their lease end without a new reply. `replies` is the number of the agent's replies, and
+    `reply_digest` names the last one.
     """
 
     turn_id: str
     message_digest: str
     status: TurnStatus = "waiting"
     text: str = ""
+    sent_by: str = ""
     attempt_id: str = ""
     claimed_by: str = ""
     lease_until_ms: int = 0
@@ -197,7 +199,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     calls that were proposed during a pause and wait for their verdict, `reserving` those that wait for a use of a
     standing rule. `memory` are the decisions that the run remembers, as JSON (`schemas.standing_rule`). `open_turns`
     are the turns of a conversation that have not ended, in the order of their messages: the first one is worked on.
-    `senders` are the subjects who have sent a message, each once, in the order of their first ones. `asked_about` is
+    `senders` are the subjects who have sent a message, and the users for whom tokens have said or asked something
+    (`joining`), each once, in the order of their first ones. `asked_about` is
     what a question is about (`asks_of`), from the event that asks it to the one that opens its hold: one batch.
     `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never.
     """

@@ -12,7 +12,7 @@ from schemas.actor import Actor
 from schemas.limits import REPLIES_MAX, TURN_LAPSES_MAX, TURN_LEASE_MS, TURNS_OPEN_MAX
 from schemas.message import Message
 from tests.domain.steps import code, decided, held, started
-from tests.domain.world import BOT, CLARA, OTHER_BOT, RITA, World, names, the
+from tests.domain.world import BOT, CLARA, OLGA, OTHER_BOT, RITA, World, names, the
 
 LEASE_S = TURN_LEASE_MS / 1000
 SECOND_BOT = BOT.model_copy(update={"subject": "bot-b"})
@@ -100,9 +100,21 @@ def test_turns_are_worked_on_one_at_a_time_in_the_order_of_their_messages() -> N
 
 def test_so_many_messages_wait_at_most() -> None:
     world = started()
-    for number in range(TURNS_OPEN_MAX):
+    for number in range(TURNS_OPEN_MAX // 2):
         sent(world, f"m{number}")
     assert code(sent(world, "one-more")) == "quota"
+
+
+def test_messages_of_one_sender_leave_places_for_others() -> None:
+    world = started()
+
+    def fill(by: Actor) -> int:
+        before = len(world.state().open_turns)
+        for number in range(TURNS_OPEN_MAX):
+            sent(world, f"{by.subject}-{number}", by=by)
+        return len(world.state().open_turns) - before
+
+    assert [fill(by) for by in (BOT, RITA, OLGA, RITA)] == [20, 10, 5, 0]
 
 
 def test_only_the_attempt_of_its_own_subject_acts_on_a_turn() -> None:
@@ -167,6 +179,30 @@ def test_turn_whose_workers_are_lost_again_and_again_is_given_up() -> None:
     said = nudged(world)
     assert names(said) == ["TurnYielded", "TurnEnded"]
     assert the(said, "TurnEnded").outcome == "failed"
+
+
+def test_renewals_of_lost_workers_do_not_keep_a_turn_from_being_given_up() -> None:
+    world = working()
+    for number in range(TURN_LAPSES_MAX):
+        assert world.state().turns["m"].lapses == number
+        world.later(LEASE_S / 2)
+        attempt = "a" if not number else f"b{number - 1}"
+        assert names(world.ask(t.RenewTurn(turn_id="m", attempt_id=attempt))) == ["TurnRenewed"]
+        world.later(LEASE_S)
+        said = nudged(world)
+        claimed(world, attempt_id=f"b{number}")
+    assert names(said) == ["TurnYielded", "TurnEnded"]
+
+
+def test_turn_that_says_something_new_has_got_on() -> None:
+    world = working()
+    for number in range(TURN_LAPSES_MAX - 1):
+        world.later(LEASE_S)
+        nudged(world)
+        claimed(world, attempt_id=f"b{number}")
+    assert names(posted(world, 1, attempt_id=f"b{TURN_LAPSES_MAX - 2}")) == ["ReplyPosted"]
+    world.later(LEASE_S)
+    assert names(nudged(world)) == ["TurnYielded"]
 
 
 def asked(world: World) -> Any:

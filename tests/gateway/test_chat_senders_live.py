@@ -124,3 +124,44 @@ async def test_who_asked_the_agent_for_it_cannot_grant_it(doors: Doors, anna: Ca
                 await asyncio.sleep(0.05)
     said = bert.get(f"/v1/executions/{conversation_id}/messages").json()["items"]
     assert "done" in [message["text"] for message in said]
+
+
+@pytest.mark.parametrize("by", ["claim", "body", "chat"])
+async def test_user_of_an_agents_token_cannot_grant_what_was_asked_for_them(
+    doors: Doors, anna: Caller, by: str
+) -> None:
+    name = fresh("shell")
+    bert, worker = doors.caller("bert", "reviewer"), doors.caller("w", "agent", agent=name)
+    page = doors.caller("page", "agent", agent=name, user="anna" if by == "claim" else "*")
+    named = {} if by == "claim" else {"user": "anna"}
+    conversation_id = worker.execution()
+    async with serving(doors, name, shell):
+        message = {"message_id": "m1", "text": "rm -rf /prod", **named}
+        if by == "chat":
+            body = {
+                "message": "rm -rf /prod",
+                "message_id": "m1",
+                "conversation_id": conversation_id,
+                **named,
+            }
+            answering = asyncio.create_task(asyncio.to_thread(page.post, "/agent/chat", body))
+        else:
+            sent = page.post(f"/v1/executions/{conversation_id}/messages", message)
+            assert sent.status_code == 201, sent.text
+        hold = await held_for(bert, name)
+        refused = await asyncio.to_thread(decide, anna, hold)
+        assert (refused.status_code, refused.json()["code"]) == (403, "own_request")
+        assert not await asyncio.to_thread(may_decide, anna, hold)
+        assert (await asyncio.to_thread(decide, bert, hold)).status_code == 200
+        if by == "chat":
+            assert (await asyncio.wait_for(answering, 60)).status_code == 200
+
+
+def test_token_names_no_user_but_its_own(doors: Doors) -> None:
+    name = fresh("shell")
+    plain, bound = (doors.caller("w", "agent", agent=name, user=user) for user in (None, "anna"))
+    conversation_id = plain.execution()
+    message = {"message_id": "m1", "text": "hi", "user": "bert"}
+    for caller in (plain, bound):
+        refused = caller.post(f"/v1/executions/{conversation_id}/messages", message)
+        assert (refused.status_code, refused.json()["code"]) == (403, "not_authorised")

@@ -216,7 +216,7 @@ def test_refusals_of_the_guide_come_before_the_stream(doors: Doors) -> None:
     assert refused({"message": "hi", "what": "is this"}) == (422, "invalid")
     assert own.get(f"/agent/chat?conversation_id={fresh('none')}").json()["code"] == "not_found"
     messages = f"/v1/executions/{conversation}/messages"
-    for number in range(TURNS_OPEN_MAX):
+    for number in range(TURNS_OPEN_MAX // 2):
         assert own.post(messages, {"text": "hi", "message_id": f"m{number}"}).status_code == 201
     assert refused({"message": "other", "message_id": "m0"}) == (409, "id_reused")
     assert refused({"message": "one more"}) == (429, "quota")

@@ -59,9 +59,17 @@ def _message(body: v.MessageSent | v.ReplyPosted, event: Event, before: Before) 
 
 
 def _note_sender(row: ExecutionRow, body: v.MessageSent, hold: HoldRow | None) -> None:
+    _add_sender(row, body.by)
+
+
+def _note_user(row: ExecutionRow, body: v.UserJoined, hold: HoldRow | None) -> None:
+    _add_sender(row, body.user)
+
+
+def _add_sender(row: ExecutionRow, subject: str) -> None:
     senders = json_value(row["senders"]) or []
-    if body.by not in senders:
-        row["senders"] = json_text([*senders, body.by])
+    if subject not in senders:
+        row["senders"] = json_text([*senders, subject])
 
 
 def _note_claim(row: ExecutionRow, body: v.TurnClaimed, hold: HoldRow | None) -> None:
@@ -117,6 +125,7 @@ def _end(row: TurnRow, body: v.TurnEnded, event: Event) -> None:
 
 EFFECTS = (
     Effect(v.MessageSent, execution=_note_sender, opens_turn=_open, rows=_message),
+    Effect(v.UserJoined, execution=_note_user),
     Effect(v.TurnClaimed, execution=_note_claim, turn=_claim),
     Effect(v.TurnRenewed, turn=_renew),
     Effect(v.ReplyPosted, turn=_count, rows=_message),

@@ -54,17 +54,17 @@ def requesters_of(state: Execution, hold: Hold, call: Call | None, people: Tenan
     asked.
     """
     sent = senders_before(state, hold if call is None else call)
-    behind = people.names_of((hold.requester, *sent)) | people_behind(state, people)
-    return (
-        behind if call is None else behind | people.names_of(call.requesters) | edited_by(state, call, people)
-    )
+    asked = people.names_of((hold.requester,) if call is None else (hold.requester, *call.requesters))
+    behind = asked | people.meant_by_any(sent) | people_behind(state, people)
+    return behind if call is None else behind | edited_by(state, call, people)
 
 
 def senders_before(state: Execution, asked: Call | Hold) -> tuple[str, ...]:
     """The subjects who had sent a message in the conversation before the agent proposed a call or asked a question.
 
-    All of them, not only the sender of the message that the agent was answering: an agent acts on the whole
-    conversation. What is sent later changes nothing.
+    Also those for whom a token had sent, proposed or asked something (`UserJoined`). All of them, not only the sender
+    of the message that the agent was answering: an agent acts on the whole conversation. What is sent later changes
+    nothing.
     """
     return state.senders[: asked.senders]
 

@@ -6,6 +6,7 @@ from services.domain.execution import (
     calls,
     endings,
     holds,
+    joining,
     opening,
     requests,
     reservations,
@@ -56,5 +57,6 @@ _FOLDS: Folds = {
     **holds.FOLDS,
     **reservations.FOLDS,
     **secrets.FOLDS,
+    **joining.FOLDS,
     **turns.FOLDS,
 }

@@ -27,6 +27,7 @@ from services.domain.execution import (
 )
 from services.domain.execution.evolve import evolve
 from services.domain.execution.handler import Handlers
+from services.domain.execution.joining import FULL, is_full, joining
 from services.domain.execution.parked import judge_parked
 from services.domain.execution.sizes import events_bytes
 from services.domain.execution.views import with_views
@@ -79,8 +80,7 @@ def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
         # If it were judged now, something that should have ended before it came could let it through.
         return expired + _not_yet(command, ctx)
     try:
-        own = with_views(state, _HANDLERS[type(command)](state, command, ctx), ctx)
-        own = turns.with_resumed(state, own)
+        own = _own(state, command, ctx)
     except NotNow as error:
         own = _refuse_any(
             command, ctx, Refusal.UNAVAILABLE, f"the arguments cannot be checked now ({error}): ask again"
@@ -88,6 +88,19 @@ def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     if expired and events_bytes(state, ctx, expired + own) > DECISION_MAX_BYTES:
         return expired + _not_yet(command, ctx)
     return expired + own
+
+
+def _own(state: Execution, command: Message, ctx: Context) -> Events:
+    """The events of a command alone, judged against what is left after all deadlines."""
+    joined = joining(state, command, ctx)
+    if joined is not None:
+        was_full = is_full(state, joined.user)
+        state = evolve(state, joined, ctx.now_ms)
+    own = with_views(state, _HANDLERS[type(command)](state, command, ctx), ctx)
+    own = turns.with_resumed(state, own)
+    if joined is None or _is_refused(own):
+        return own
+    return _refuse_any(command, ctx, *FULL) if was_full else [joined, *own]
 
 
 def _not_yet(command: Message, ctx: Context) -> Events:
@@ -137,6 +150,10 @@ def _decide_nothing(command: Message, ctx: Context) -> Events:
         detail = f"idle_seconds must be above 0 and at most {DEADLINE_MAX_S}"
         return refuse(ctx, command, Refusal.INVALID, detail)
     return [x.ExecutionStarted(**command.__dict__, by=ctx.actor.subject)]
+
+
+def _is_refused(events: Events) -> bool:
+    return any(isinstance(event, x.CommandRefused) for event in events)
 
 
 def _refuse_any(command: Message, ctx: Context, code: Refusal, detail: str) -> Events:

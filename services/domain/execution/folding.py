@@ -56,6 +56,11 @@ def with_turn(state: Execution, turn: Turn) -> Execution:
     return _with_due(state, due_id_of_turn(turn.turn_id), turn_due(turn))
 
 
+def with_sender(state: Execution, subject: str) -> Execution:
+    """The state with one more of those who have a say in what the agent does, each of whom is kept once."""
+    return state if subject in state.senders else replace(state, senders=(*state.senders, subject))
+
+
 def message_of(state: Execution) -> str:
     """The message that the agent is answering: of the turn that a worker has taken on and that has not ended.
 

@@ -12,7 +12,6 @@ from schemas.events import conversations as v
 from schemas.events import holds as h
 from schemas.limits import (
     REPLIES_MAX,
-    SENDERS_MAX,
     TURN_LAPSES_MAX,
     TURN_LEASE_MS,
     TURNS_MAX,
@@ -23,8 +22,9 @@ from services.domain.arguments import object_problem
 from services.domain.authority.authority import acts_for_agent, may_steer
 from services.domain.context import Context
 from services.domain.execution.digests import text_digest
-from services.domain.execution.folding import Folds, going_on, with_turn
+from services.domain.execution.folding import Folds, going_on, with_sender, with_turn
 from services.domain.execution.handler import Handlers
+from services.domain.execution.joining import FULL, is_full
 from services.domain.refusals import Events, refuse
 from services.domain.state import ENDED_TURNS, Execution, Turn
 
@@ -189,17 +189,17 @@ def _sending_problem(state: Execution, command: k.SendMessage, ctx: Context) -> 
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
     if earlier is not None:
         return Refusal.ID_REUSED, "the message's id was used with another text"
-    if len(state.open_turns) >= TURNS_OPEN_MAX:
-        return (
-            Refusal.QUOTA,
-            f"{TURNS_OPEN_MAX} messages wait for the agent's answer: send the next one later",
+    waiting = len(state.open_turns)
+    own = sum(state.turns[turn_id].sent_by == ctx.actor.subject for turn_id in state.open_turns)
+    # Each sender leaves as many places free as it has (`gateway.shares.open_limit` has the source of the rule).
+    if own >= TURNS_OPEN_MAX - waiting:
+        detail = (
+            f"{waiting} messages wait for the agent's answer, {own} of them yours: send the next one later"
         )
+        return Refusal.QUOTA, detail
     if len(state.turns) >= TURNS_MAX:
         return Refusal.QUOTA, f"a conversation has at most {TURNS_MAX} messages: start another one"
-    if len(state.senders) >= SENDERS_MAX and ctx.actor.subject not in state.senders:
-        # If one were forgotten, that person could grant what they asked the agent for.
-        return Refusal.QUOTA, f"{SENDERS_MAX} subjects write in this conversation, which is the maximum"
-    return None
+    return FULL if is_full(state, ctx.actor.subject) else None
 
 
 def _claiming_problem(state: Execution, turn: Turn, command: k.ClaimTurn, ctx: Context) -> Problem | None:
@@ -257,10 +257,10 @@ def _reply_problem(turn: Turn, command: k.PostReply) -> Problem | None:
 
 
 def _sent(state: Execution, event: v.MessageSent, at_ms: int) -> Execution:
-    turn = Turn(turn_id=event.turn_id, message_digest=text_digest(event.text), text=event.text)
-    senders = state.senders if event.by in state.senders else (*state.senders, event.by)
+    digest = text_digest(event.text)
+    turn = Turn(turn_id=event.turn_id, message_digest=digest, text=event.text, sent_by=event.by)
     open_turns = (*state.open_turns, event.turn_id)
-    return with_turn(replace(going_on(state), open_turns=open_turns, senders=senders), turn)
+    return with_turn(replace(with_sender(going_on(state), event.by), open_turns=open_turns), turn)
 
 
 def _claimed(state: Execution, event: v.TurnClaimed, at_ms: int) -> Execution:
@@ -276,8 +276,8 @@ def _claimed(state: Execution, event: v.TurnClaimed, at_ms: int) -> Execution:
 
 
 def _renewed(state: Execution, event: v.TurnRenewed, at_ms: int) -> Execution:
-    turn = replace(state.turns[event.turn_id], lease_until_ms=event.lease_until_ms, lapses=0)
-    return with_turn(state, turn)
+    # No sign of progress: a function that ends its process late renews, too.
+    return with_turn(state, replace(state.turns[event.turn_id], lease_until_ms=event.lease_until_ms))
 
 
 def _posted(state: Execution, event: v.ReplyPosted, at_ms: int) -> Execution:

@@ -184,8 +184,8 @@ def _stands_for(rule: InForce, terms: HoldTerms, state: Execution, call: Call, p
     """True if the backers are as many as needed and can all still decide, and none of them requested the call."""
     if not still_stands(rule.document, rule.activators, people, terms.quorum):
         return False
-    asked = (*call.requesters, *senders_before(state, call))
-    asking = people.names_of(asked) | people_behind(state, people)
+    senders = people.meant_by_any(senders_before(state, call))
+    asking = people.names_of(call.requesters) | senders | people_behind(state, people)
     return not (terms.exclude_requester and is_behind(rule.document, rule.activators, asking, people))
 
 
