@@ -1,7 +1,7 @@
 """An approval in a web worker: 202 while people have not decided, and the same request again goes on from there.
 
     PLACET_URL=… PLACET_TOKEN=… uvicorn --app-dir examples/hitl web_worker:app --port 8080
-    curl -X POST http://127.0.0.1:8080/releases/7    202 {"waits_for": …}, in the end 200 {"deployed_to": …}
+    curl -X POST http://127.0.0.1:8080/releases/7    202 {"waits_for": …, "question": …}, then 200 {"deployed_to": …}
 
 No request waits, and no process keeps anything: any worker answers the next request, also after a crash. A request
 that comes after the end is answered with the recorded result.
@@ -48,7 +48,9 @@ async def release(request: Request) -> JSONResponse:
             run.result = {"deployed_to": await deploy(name, where)}
             return JSONResponse(run.result)
     except HITLPending as pending:
-        return JSONResponse({"waits_for": pending.request.hold_id}, 202)
+        asked = pending.request
+        body = {"waits_for": asked.hold_id, "question": asked.question, "options": asked.options}
+        return JSONResponse(body, 202)
     except StillHeld as held:
         return JSONResponse({"waits_for": held.call.hold_id}, 202)
     except (Denied, Unanswered) as refused:

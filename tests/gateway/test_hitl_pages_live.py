@@ -160,7 +160,8 @@ async def test_web_worker(doors: Doors, anna: Caller, page_blocks: list[Block]) 
         execution_id = fresh("deploy")
         status, body = await names["deploy"](execution_id)
         hold = await asyncio.to_thread(answer_next, anna, agent, "production")
-        assert (status, body) == (202, {"request_id": hold["request_id"]})
+        asked = {"question": "Where?", "options": ["staging", "production"]}
+        assert (status, body) == (202, {"request_id": hold["request_id"], **asked})
         for _ in range(2):
             assert await names["deploy"](execution_id) == (200, {"deployed_to": "production"})
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from placet.channel import read_page
-from placet.models import Hold, ToolCall
+from placet.models import Hold, HumanRequest, ToolCall
 from placet.parsing import UnexpectedAnswer, parse, parse_time
 
 CALL = {
@@ -100,3 +100,27 @@ def test_page_is_iterated_over_like_its_items() -> None:
     page = read_page(lambda item: item, {"items": [{"n": 1}, {"n": 2}], "next_cursor": "k"})
     assert ([item["n"] for item in page], len(page), page.next_cursor) == ([1, 2], 2, "k")
     assert len(read_page(lambda item: item, {"items": []})) == 0
+
+
+def test_request_says_what_is_asked() -> None:
+    told = {
+        "request_id": "r1",
+        "hold_id": "h1",
+        "execution_id": "e1",
+        "kind": "decision",
+        "question": "Where?",
+        "options": ["staging", {"id": "production"}],
+        "fields": [],
+        "decision_type": "branch",
+        "asks": None,
+        "input_schema": {"enum": ["staging", "production"]},
+        "status": "expired",
+        "timed_out": True,
+        "deadline_at": "2026-11-20T10:00:00Z",
+    }
+    request = parse(HumanRequest, told)
+    assert (request.kind, request.question, request.decision_type) == ("decision", "Where?", "branch")
+    assert request.options == ("staging", {"id": "production"})
+    assert (request.fields, request.asks, request.timed_out) == ((), None, True)
+    assert request.input_schema == {"enum": ["staging", "production"]}
+    assert request.deadline_at == datetime(2026, 11, 20, 10, tzinfo=UTC)

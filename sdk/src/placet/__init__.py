@@ -65,13 +65,13 @@ if TYPE_CHECKING:
         Recorded,
         Risk,
         StandingRule,
-        Tool,
         ToolCall,
         Verdict,
     )
     from placet.registering import Registered
     from placet.stopping import TurnStopped
     from placet.sync import Placet, Turn
+    from placet.tool_models import Tool
     from placet.transport.port import Patience
     from placet.turn import AsyncTurn
 
@@ -200,7 +200,7 @@ _WHERE = {
     "SettingRefused": "placet.config",
     "StandingRule": "placet.models",
     "StillHeld": "placet.errors",
-    "Tool": "placet.models",
+    "Tool": "placet.tool_models",
     "ToolCall": "placet.models",
     "ToolFailed": "placet.errors",
     "Turn": "placet.sync",

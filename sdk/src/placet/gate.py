@@ -40,11 +40,12 @@ from placet.errors import (
     ToolFailed,
 )
 from placet.lease import Lease, consumed
-from placet.models import Object, Tool, ToolCall
+from placet.models import Object, ToolCall
 from placet.pausing import LOOK_AGAIN_S, wait_for_resume
 from placet.proposing import proposed
 from placet.recording import UNRECORDED, unrecorded
 from placet.secrets import ForgedSecret, has_placeholder, masked, restored
+from placet.tool_models import Tool
 from placet.tries import Attempt, Try
 
 MOST_ROUNDS = 100

@@ -283,7 +283,8 @@ class Recorded:
 class HumanRequest:
     """A question that an agent asked; `response` is the answer once there is one.
 
-    A question can be rejected (`decision`): then it has no answer, and `feedback` says why.
+    A question can be rejected (`decision`): then it has no answer, and `feedback` says why. `input_schema` is the
+    JSON Schema of an answer.
     """
 
     request_id: str
@@ -294,6 +295,15 @@ class HumanRequest:
     decision: str = ""
     by: str = ""
     feedback: str = ""
+    kind: str = ""
+    question: str = ""
+    options: tuple[Any, ...] = ()
+    fields: tuple[Any, ...] = ()
+    decision_type: str = ""
+    asks: Object | None = None
+    input_schema: Object | None = None
+    deadline_at: datetime | None = None
+    timed_out: bool = False
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
@@ -332,18 +342,6 @@ class StandingRule:
     used: int | None = None
     made_by: str = ""
     reason: str = ""
-    raw: Object = field(default_factory=dict, repr=False, compare=False)
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A published tool: its MCP definition."""
-
-    name: str
-    version: Any = None
-    description: str = ""
-    annotations: Object = field(default_factory=dict)
-    idempotent: bool = False
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -18,8 +18,9 @@ from placet import asks
 from placet.bodies import CannotBeGated
 from placet.canonical import MalformedJson, canonical, check_json, sha256_hex
 from placet.errors import NotAuthorised, NotFound
-from placet.models import Published, Tool
+from placet.models import Published
 from placet.secrets import MARK
+from placet.tool_models import Tool
 
 if TYPE_CHECKING:
     from placet.binding import Binding

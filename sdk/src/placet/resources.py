@@ -18,10 +18,10 @@ from placet.models import (
     Page,
     Published,
     Recorded,
-    Tool,
     ToolCall,
 )
 from placet.registering import Registered, declared, definition_of, register
+from placet.tool_models import Tool
 from placet.transport.port import Request
 
 

@@ -1,0 +1,20 @@
+"""A published tool, as a frozen dataclass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from placet.models import Object
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A published tool: its MCP definition."""
+
+    name: str
+    version: Any = None
+    description: str = ""
+    annotations: Object = field(default_factory=dict)
+    idempotent: bool = False
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
