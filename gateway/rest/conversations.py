@@ -27,7 +27,7 @@ from gateway.operations.plan import Reply
 from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.history import log_page
-from gateway.rest.parameters import AFTER, CURSOR, LIMIT, WAIT
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT, ORDER, WAIT
 from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.rest.waiting import wait_until
 from projections.folds.turns import message_json, turn_json
@@ -56,14 +56,16 @@ async def send(context: Context, execution_id: str) -> Response:
 @router.get(
     "/executions/{execution_id}/messages",
     operation_id="listMessages",
-    **operation({200: r.Page[r.Message]}, 404, parameters=(CURSOR, LIMIT, AFTER)),
+    **operation({200: r.Page[r.Message]}, 404, parameters=(ORDER, CURSOR, LIMIT, AFTER)),
 )
 async def list_messages(context: Context, execution_id: str) -> Response:
-    """List the messages of a conversation, in order."""
+    """List the messages of a conversation, in order, or from the newest back."""
+    is_descending = context.one_of(ORDER) == "desc"
     await context.settle_after()
     row: ExecutionRow = await context.gate.reader.read(execution_of(context.actor, execution_id))
     check_sees(context.actor, row["agent"])
-    return await log_page(context, execution_id, resources.messages, message_json)
+    query = resources.latest_messages if is_descending else resources.messages
+    return await log_page(context, execution_id, query, message_json, is_descending=is_descending)
 
 
 @router.get(

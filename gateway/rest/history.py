@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from gateway.live.live import lane_of
 from gateway.problems import Problem
-from gateway.rest.list_cursors import offset_in
+from gateway.rest.list_cursors import mark_at, offset_in
 from gateway.rest.request_context import RequestContext
 from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
@@ -29,7 +29,7 @@ PAUSE_S = 0.02
 
 
 class LogQuery(Protocol[R]):
-    """A query for an execution's rows after an offset of the log, in its order."""
+    """A query for an execution's rows after an offset of the log, in its order, or before it, in the reverse."""
 
     def __call__(
         self,
@@ -76,7 +76,12 @@ def read_time(text: str, name: str, otherwise: str = "") -> int:
 
 
 async def log_page(
-    context: RequestContext, execution_id: str, query: LogQuery[R], item: Callable[[R], dict[str, Any]]
+    context: RequestContext,
+    execution_id: str,
+    query: LogQuery[R],
+    item: Callable[[R], dict[str, Any]],
+    *,
+    is_descending: bool = False,
 ) -> Response:
     """Answer with a page of an execution's rows in the order of the log, by the request's cursor and limit.
 
@@ -85,11 +90,12 @@ async def log_page(
         execution_id: the execution.
         query: finds the rows after an offset.
         item: makes the JSON of a row.
+        is_descending: the list is in the reverse order of the log, and the query finds the rows before an offset.
 
     Raises:
         Problem: 422, the cursor is invalid; 503, the views are behind for too long.
     """
-    after, count, actor = offset_in(context.cursor()), bounded(context.limit()), context.actor
+    after, count, actor = offset_in(context.cursor(), is_descending), bounded(context.limit()), context.actor
     rows = await read_execution(
         context,
         execution_id,
@@ -98,11 +104,11 @@ async def log_page(
         ),
     )
     found, more = rows[:count], len(rows) > count
-    return await context.listed(found, item, _offset_of(found[-1]) if more else None, _offset_of)
 
+    def mark(row: R) -> str:
+        return mark_at(row["log_offset"], is_descending)
 
-def _offset_of(row: EventRow | MessageRow) -> str:
-    return str(row["log_offset"])
+    return await context.listed(found, item, mark(found[-1]) if more else None, mark)
 
 
 async def read_execution(context: RequestContext, execution_id: str, ask: Callable[[ViewMoment], T]) -> T:

@@ -9,6 +9,9 @@ from projections.queries.paging import OTHER
 from schemas.refusals import Refusal
 
 _SEPARATOR = "."
+# Before the offset in the cursor of a list in the reverse order of the log.
+_BACK = "-"
+_AFTER_ALL = 2**62
 
 
 def cursor_for(path: str, mark: str | None) -> str | None:
@@ -35,14 +38,24 @@ def _name(path: str) -> str:
     return f"{crc32(path.encode()):08x}"
 
 
-def offset_in(text: str | None) -> int:
-    """Return the offset in the cursor of a list that is in the order of the log; -1 for its beginning.
+def mark_at(offset: int, is_descending: bool) -> str:
+    """Return the mark of a list that is in the order of the log, or in the reverse, after the item at an offset."""
+    return f"{_BACK}{offset}" if is_descending else str(offset)
+
+
+def offset_in(text: str | None, is_descending: bool = False) -> int:
+    """Return the offset in such a mark, from which the list continues; for its beginning one before all items.
 
     Raises:
-        Problem: 422, the cursor is not of such a list.
+        Problem: 422, the cursor is not of such a list, or of the list in the other order.
     """
     if text is None:
-        return -1
+        return _AFTER_ALL if is_descending else -1
+    if text.startswith(_BACK) is not is_descending:
+        raise Problem(
+            Refusal.INVALID, "the cursor is of this list in another order: give it with the same order"
+        )
+    text = text.removeprefix(_BACK)
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise Problem(Refusal.INVALID, "the cursor is not one of this list: leave it out to begin again")
     return int(text)

@@ -106,6 +106,11 @@ EXECUTION = Parameter(
     "several requests that this token may see (an agent's: those of its own agent) have the id.",
 )
 CURSOR = Parameter("cursor", "The `next_cursor` of the page before.")
+ORDER = Choice(
+    "order",
+    "`asc`, also if it is left out: the oldest first. `desc`: the newest first. A cursor continues in its own order.",
+    choices=("asc", "desc"),
+)
 WAIT = Seconds("wait", "Seconds to wait: 0 if it is left out.", most=WAIT_MAX_S)
 WAIT_OF_PROPOSAL = Seconds(
     "wait",

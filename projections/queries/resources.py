@@ -39,6 +39,29 @@ def messages(
     return moment.select(MESSAGES, tail, (tenant, project, execution_id, after_offset, limit))
 
 
+def latest_messages(
+    moment: Moment, tenant: str, project: str, execution_id: str, *, after_offset: int, limit: int
+) -> list[MessageRow]:
+    """The messages of a conversation from the newest back, those before an offset of the log."""
+    tail = (
+        'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" < ? '
+        'ORDER BY "log_offset" DESC LIMIT ?'
+    )
+    return moment.select(MESSAGES, tail, (tenant, project, execution_id, after_offset, limit))
+
+
+def turn_at(moment: Moment, tenant: str, project: str, execution_id: str, at_ms: int) -> TurnRow | None:
+    """The turn of a conversation that was worked on at a time, or would have been next; None if there was none.
+
+    Turns are worked on in the order of their messages: it is the first that had not ended.
+    """
+    tail = (
+        'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "opened_at_ms" <= ? '
+        'AND ("ended_at_ms" IS NULL OR "ended_at_ms" >= ?) ORDER BY "log_offset" LIMIT 1'
+    )
+    return next(iter(moment.select(TURNS, tail, (tenant, project, execution_id, at_ms, at_ms))), None)
+
+
 def requests(
     moment: Moment, tenant: str, project: str, request_id: str, *, agent: str | None, limit: int
 ) -> list[HoldRow]:

@@ -190,11 +190,12 @@ def get_human_input(task_id: str, wait_s: float) -> Request:
     return Request("GET", path, params=_wait(wait_s), waits_s=wait_s)
 
 
-def list_messages(conversation_id: str, cursor: str | None = None, after: str | None = None) -> Request:
+def list_messages(
+    conversation_id: str, cursor: str | None = None, after: str | None = None, order: str | None = None
+) -> Request:
     """The messages of a conversation."""
-    return Request(
-        "GET", f"{_execution(conversation_id)}/messages", params=_params(cursor=cursor, after=after or None)
-    )
+    params = _params(cursor=cursor, after=after or None, order=order)
+    return Request("GET", f"{_execution(conversation_id)}/messages", params=params)
 
 
 def get_turn(conversation_id: str, turn_id: str) -> Request:
