@@ -48,7 +48,7 @@ class ClaimedTurn(Resource):
 
 
 class Responded(Recorded):
-    """A recorded answer; `message_id` names the turn of the conversation that goes on, if there is one."""
+    """A recorded answer; `message_id` names the turn in which the question was asked, if it was asked in one."""
 
     request_id: str
     conversation_id: str

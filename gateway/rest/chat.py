@@ -17,6 +17,7 @@ from gateway.bodies import ChosenId, ClientId, ScopeName, read_body
 from gateway.live.cache import key_of
 from gateway.live.cursor import Vector
 from gateway.live.live import lane_of
+from gateway.live.reader import Subject
 from gateway.operations.conversations import plan_message, subject_of
 from gateway.operations.executions import made_id, plan_start
 from gateway.operations.executions import subject_of as execution_of
@@ -34,6 +35,7 @@ from gateway.sockets.chat import ChatEvents, open_work
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import read_cursor, subscribe
+from projections.queries.resources import turn_at
 from projections.tables.conversations import TurnRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
@@ -127,7 +129,10 @@ async def follow(context: Context) -> Response:
     **operation({200: r.Responded}, 404, 409, body=RespondToRequest, writes=True),
 )
 async def respond(context: Context) -> Response:
-    """Answer a question of an agent, by the id of the request."""
+    """Answer a question of an agent, by the id of the request.
+
+    `message_id` is the turn in which the question was asked, also once that is over: null if it was asked in none.
+    """
     given = await context.given()
     body = read_body(RespondToRequest, given())
     subject = await find_request(context.gate, context.actor, body.request_id, body.conversation_id)
@@ -139,13 +144,32 @@ async def respond(context: Context) -> Response:
         gate.perform(lambda: plan_decision(gate, context.claims, subject.id, lambda: decision, context.key))
     )
     row: HoldRow = await gate.reader.read(subject)
-    turn = gate.live.cache.turns.first_open(key_of(row))
+    turn = await _asked_in(context, row)
     where = {
         "request_id": body.request_id,
         "conversation_id": row["execution_id"],
         "message_id": None if turn is None else turn["turn_id"],
     }
     return answer(Reply(reply.status, orjson.dumps({**orjson.loads(reply.body), **where})))
+
+
+async def _asked_in(context: RequestContext, hold: HoldRow) -> TurnRow | None:
+    """Return the turn in which a question was asked; None if it was asked in none.
+
+    The present turn can be a later one. If the views cannot be read, it is returned all the same: the answer that was
+    just recorded stands.
+    """
+    gate, at_ms = context.gate, hold["opened_at_ms"]
+    owner = (hold["tenant"], hold["project"], hold["execution_id"])
+    try:
+        # Once the views have the question they have every turn that ended before it.
+        await gate.reader.stored(Subject("request", hold["tenant"], hold["project"], "", hold["hold_id"]))
+        turn, _ = await context.ask_views(lambda moment: turn_at(moment, *owner, at_ms))
+    except Problem as problem:
+        if problem.code is not Refusal.UNAVAILABLE:
+            raise
+        return gate.live.cache.turns.first_open(key_of(hold))
+    return turn
 
 
 def _check_message(context: RequestContext, body: Chat) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
-from placet import AlreadyDecided, AsyncPlacet, AsyncTurn
+from placet import AlreadyDecided, AsyncPlacet, AsyncTurn, ChatEvent, Placet
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_chat_live import answered, fresh, serving
 
@@ -33,10 +35,53 @@ async def test_answer_repeated_is_one_and_another_comes_too_late(
         first = await answered(person.conversations.continue_chat(request_id, value))
         theirs = await answered(stream)
         assert first[-1].type == theirs[-1].type == "complete"
-        # The turn is over, so there is nothing to follow.
-        assert await answered(person.conversations.continue_chat(request_id, value)) == []
+        # The turn is over: whoever has lost what came after the answer gets it once more.
+        assert await answered(person.conversations.continue_chat(request_id, value)) == first
         told = [await person.conversations.respond(request_id, value) for _ in range(2)]
         decided = theirs[0].body["decision"]["decision_id"]
-        assert [one["decision_id"] for one in told] == [decided, decided]
+        assert [one.decision_id for one in told] == [decided, decided]
         with pytest.raises(AlreadyDecided):
             await person.conversations.respond(request_id, {"KEY": "x"} if value != "staging" else "b")
+
+
+async def test_answer_repeated_shows_the_turn_of_its_question_and_no_later_one(
+    doors: Doors, anna: Caller
+) -> None:
+    name = fresh("deployer")
+
+    async def deploy(turn: AsyncTurn) -> str:
+        await turn.say("Let me see.")
+        return f"{turn.message} to {await turn.hitl.request_clarification('Where?')}"
+
+    def continued(request_id: str) -> list[ChatEvent]:
+        with Placet(doors.url, token=anna.token) as person:
+            return list(person.conversations.continue_chat(request_id, "staging"))
+
+    conversation_id = fresh("c")
+    web = doors.caller(f"{name}-worker", "agent", agent=name)
+    async with serving(doors, name, deploy) as client:
+        one = client.conversations.chat("one", conversation_id=conversation_id)
+        request_id = (await following(one, "hitl_requested")).body["request_id"]
+        # A second message waits: its turn is the one that is open once the first is over.
+        later = {"text": "two", "message_id": "m2"}
+        sent = await asyncio.to_thread(web.post, f"/v1/executions/{conversation_id}/messages", later)
+        assert sent.status_code == 201
+        first = await asyncio.to_thread(continued, request_id)
+        assert [(event.type, event.body.get("text")) for event in first] == [
+            ("message", "one to staging"),
+            ("complete", "one"),
+        ]
+        two = client.conversations.follow(conversation_id, message_id="m2")
+        await following(two, "hitl_requested")
+        again = await asyncio.to_thread(continued, request_id)
+        assert [(event.type, event.body) for event in again] == [(event.type, event.body) for event in first]
+        await one.aclose()
+        await two.aclose()
+
+
+async def following(events: AsyncGenerator[ChatEvent, None], kind: str) -> ChatEvent:
+    """The next event of a kind."""
+    async for event in events:
+        if event.type == kind:
+            return event
+    raise AssertionError(f"no {kind}")

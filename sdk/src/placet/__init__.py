@@ -11,7 +11,7 @@ from placet.agents import agent
 from placet.gated import current_call, gated
 
 if TYPE_CHECKING:
-    from placet.chat_models import ChatEvent, ChatMessage
+    from placet.chat_models import ChatEvent, ChatMessage, Responded
     from placet.client import AsyncPlacet
     from placet.config import NotConfigured, SettingRefused
     from placet.errors import (
@@ -123,6 +123,7 @@ __all__ = [
     "Recorded",
     "Refused",
     "Registered",
+    "Responded",
     "ResultNotJson",
     "ResultNotReported",
     "Risk",
@@ -194,6 +195,7 @@ _WHERE = {
     "Recorded": "placet.models",
     "Refused": "placet.errors",
     "Registered": "placet.registering",
+    "Responded": "placet.chat_models",
     "ResultNotJson": "placet.errors",
     "ResultNotReported": "placet.errors",
     "Risk": "placet.models",

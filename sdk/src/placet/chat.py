@@ -10,10 +10,10 @@ from typing import Any
 
 from placet import asks
 from placet.channel import Channel
-from placet.chat_models import ChatEvent, ChatMessage
+from placet.chat_models import ChatEvent, ChatMessage, Responded
 from placet.errors import refusal
 from placet.ids import check_chosen_id, check_id, new_id
-from placet.models import Object, Page
+from placet.models import Page
 from placet.transport.port import ConnectionLost, Patience, TokenSource
 from placet.transport.retry import Outage
 from placet.transport.sse import StreamOver, sse_events
@@ -65,29 +65,37 @@ class AsyncConversations:
 
     async def respond(
         self, request_id: str, response: Any, *, conversation_id: str | None = None, feedback: str = ""
-    ) -> Object:
+    ) -> Responded:
         """Answer an agent's question; None rejects it, with `feedback`. The same answer again changes nothing.
-
-        Returns:
-            `status`, and the `conversation_id` and `message_id` of the turn that waited for the answer, if one did.
 
         Raises:
             AlreadyDecided: the question has another answer, or another person's.
         """
-        answer: Object = await self.channel.ask(asks.respond(request_id, response, conversation_id, feedback))
-        return answer
+        asked = asks.respond(request_id, response, conversation_id, feedback)
+        return await self.channel.one(Responded, asked)
 
     async def continue_chat(
         self, request_id: str, response: Any, *, conversation_id: str | None = None, feedback: str = ""
     ) -> AsyncGenerator[ChatEvent, None]:
-        """Answer an agent's question, and follow the turn that waited for the answer; no event if none did."""
+        """Answer an agent's question, and follow the turn in which it was asked: what comes after the answer.
+
+        The same answer again shows the same events, also when the turn is over. No event if no turn asked it.
+        """
         told = await self.respond(request_id, response, conversation_id=conversation_id, feedback=feedback)
-        if told.get("message_id") is None:
+        if not told.message_id:
             return
-        where = {"conversation_id": told["conversation_id"], "message_id": told["message_id"]}
-        async with aclosing(self._events("GET", {"params": where}, told.get("cursor"))) as events:
+        async with aclosing(self.follow(told.conversation_id, message_id=told.message_id)) as events:
+            is_after, last = False, ""
             async for event in events:
-                yield event
+                # The turn is shown from its beginning, so that it does not matter when the answer was given.
+                if is_after or event.type in _ENDS:
+                    yield event
+                if event.type in _ENDS:
+                    # An `unavailable` with an id of its own: the turn comes from its beginning again.
+                    is_after = is_after and event.cursor in ("", last)
+                elif event.type == "hitl_resolved" and event.body.get("request_id") == request_id:
+                    is_after = True
+                last = event.cursor or last
 
     def follow(
         self, conversation_id: str, *, message_id: str | None = None, cursor: str | None = None
@@ -106,9 +114,12 @@ class AsyncConversations:
             params["message_id"] = check_id(message_id, "message id")
         return self._events("GET", {"params": params}, cursor)
 
-    async def messages(self, conversation_id: str, *, cursor: str | None = None) -> Page[ChatMessage]:
-        """The messages of a conversation, in order."""
-        return await self.channel.page(ChatMessage, asks.list_messages(conversation_id, cursor))
+    async def messages(
+        self, conversation_id: str, *, cursor: str | None = None, newest_first: bool = False
+    ) -> Page[ChatMessage]:
+        """The messages of a conversation, a page at a time: in order, or from the newest back."""
+        order = "desc" if newest_first else None
+        return await self.channel.page(ChatMessage, asks.list_messages(conversation_id, cursor, order=order))
 
     async def under_way(self, conversation_id: str) -> list[str]:
         """The ids of the messages that are not answered yet, in order; `follow` shows the turn of each.
@@ -116,19 +127,18 @@ class AsyncConversations:
         Raises:
             Refused: there is no such conversation for this token.
         """
-        page = await self.messages(conversation_id)
-        sent = [message.turn_id for message in page if message.role == "user"]
-        while page.next_cursor is not None:
-            page = await self.messages(conversation_id, cursor=page.next_cursor)
-            sent += [message.turn_id for message in page if message.role == "user"]
         found: list[str] = []
-        # Turns are worked on in the order of their messages: before one that is over, all are.
-        for turn_id in reversed(sent):
-            turn = await self.channel.ask(asks.get_turn(conversation_id, turn_id))
-            if turn["ended_at"] is not None:
-                break
-            found.append(turn_id)
-        return found[::-1]
+        cursor: str | None = None
+        while True:
+            page = await self.messages(conversation_id, cursor=cursor, newest_first=True)
+            for turn_id in (message.turn_id for message in page if message.role == "user"):
+                turn = await self.channel.ask(asks.get_turn(conversation_id, turn_id))
+                # Turns are worked on in the order of their messages: before one that is over, all are.
+                if turn["ended_at"] is not None:
+                    return found[::-1]
+                found.append(turn_id)
+            if (cursor := page.next_cursor) is None:
+                return found[::-1]
 
     async def _events(
         self, method: str, request: Mapping[str, Any], cursor: str | None

@@ -39,6 +39,24 @@ class ChatMessage:
 
 
 @dataclass(frozen=True)
+class Responded:
+    """The answer to a response to a question.
+
+    Attributes:
+        status: resolved, or recorded while further people must agree.
+        message_id: the turn in which the question was asked; empty if it was asked outside of one.
+    """
+
+    status: str
+    decision_id: str = ""
+    request_id: str = ""
+    conversation_id: str = ""
+    message_id: str = ""
+    cursor: str = ""
+    raw: Object = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class ClaimedTurn:
     """A turn that a worker has taken on.
 
