@@ -133,7 +133,10 @@ def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_
         failed = run(doors, name, "chat", "fail", "--conversation", conversation)
         assert (failed.returncode, failed.stdout) == (1, "")
         assert "ValueError: no such invoice" in failed.stderr
-        for wrong, told in (("number", "returned a int, which is no text"), ("much", "invalid: reply")):
+        for wrong, told in (
+            ("number", "a reply is a text or None, and the agent gave a value of the type int"),
+            ("much", "invalid: reply"),
+        ):
             found = run(doors, name, "chat", wrong, "--conversation", conversation)
             assert (found.returncode, told in found.stderr) == (1, True), found.stderr
         process.send_signal(signal.SIGTERM)

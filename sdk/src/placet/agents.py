@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -23,11 +24,15 @@ def agent(name: str) -> Callable[[F], F]:
         name: the agent's name, under which its token was issued.
 
     Raises:
+        TypeError: no name is given, or what is decorated is no function that takes the turn.
         ValueError: another function is registered under this name.
     """
+    if not isinstance(name, str):
+        raise TypeError('the agent\'s name is missing: write @placet.agent("name")')
     check_id(name, "agent")
 
     def register(function: F) -> F:
+        check_takes_turn(name, function)
         if name in _registered:
             raise ValueError(f"the agent {name} has a function already")
         _registered[name] = function
@@ -36,16 +41,43 @@ def agent(name: str) -> Callable[[F], F]:
     return register
 
 
+def check_takes_turn(name: str, function: AnyAgentFunction) -> None:
+    """Refuse what cannot answer a message, so that it does not fail the first one.
+
+    Raises:
+        TypeError: it cannot be called with one turn, or it is a generator function.
+    """
+    if not callable(function):
+        raise TypeError(f"the agent {name} needs a function, not {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(
+            f"the function of the agent {name} is a generator: use turn.say, and return the last reply"
+        )
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        # Some functions that are not written in Python do not tell it.
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise TypeError(
+            f"the function of the agent {name} is called with the turn alone, and takes {signature}: "
+            "write def answer(turn)"
+        ) from error
+
+
 def asynchronous(agents: Mapping[str, AnyAgentFunction]) -> Mapping[str, AnyAgentFunction]:
     """The functions, if all of them are coroutine functions and there is one.
 
     Raises:
         ValueError: there is none.
-        TypeError: one of them would block the event loop.
+        TypeError: one of them would block the event loop, or does not take a turn.
     """
     if not agents:
         raise ValueError('no agent is registered: decorate its function with @placet.agent("name")')
     for name, function in agents.items():
+        check_takes_turn(name, function)
         if not is_coroutine_function(function):
             raise TypeError(f"the function of the agent {name} must be an async def here: use Placet.serve")
     return agents

@@ -9,7 +9,7 @@ from contextvars import Token, copy_context
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from placet.agents import REGISTERED, AnyAgentFunction
+from placet.agents import REGISTERED, AnyAgentFunction, check_takes_turn
 from placet.blocking import (
     Blocking,
     Conversations,
@@ -272,6 +272,8 @@ class Placet(Blocking):
         does is waited for. Arguments and errors as in `AsyncPlacet.serve`.
         """
         functions = REGISTERED if agents is None else agents
+        for name, function in functions.items():
+            check_takes_turn(name, function)
         with ThreadPoolExecutor(concurrency, thread_name_prefix="placet-agent") as threads:
             made = {name: self._agent(function, threads, wait_s) for name, function in functions.items()}
             self._thread.run_and_end(

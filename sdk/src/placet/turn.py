@@ -13,6 +13,7 @@ from placet.chat_models import ChatMessage, ClaimedTurn
 from placet.execution import AsyncExecution
 from placet.hitl import HITLHandler
 from placet.lease import Lease
+from placet.replies import checked_reply
 
 AgentFunction = Callable[["AsyncTurn"], Awaitable[str | None]]
 
@@ -56,7 +57,12 @@ class AsyncTurn:
         return HITLHandler(self.run, wait_s=self._wait_s)
 
     async def say(self, /, text: str, **details: Any) -> None:
-        """Say something before the turn is over; `details` are kept beside it, for the agent's later turns."""
+        """Say something before the turn is over; `details` are kept beside it, for the agent's later turns.
+
+        Raises:
+            TypeError: it is no text, or one with a coroutine that was never awaited.
+        """
+        checked_reply(text)
         self._said += 1
         if self._said > self.claimed.replies:
             asked_at = self.lease.asked()

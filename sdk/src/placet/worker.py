@@ -38,6 +38,7 @@ from placet.ids import attempt_id as new_attempt_id
 from placet.models import ToolCall
 from placet.parsing import parse
 from placet.recording import recordable_failure
+from placet.replies import checked_reply
 from placet.transport.port import Patience, Request
 from placet.transport.retry import delays
 from placet.turn import AgentFunction, AsyncTurn
@@ -150,9 +151,7 @@ class Worker:
             said = await self._agents[agent](turn)
         finally:
             current_run.reset(token)
-        if said is not None and not isinstance(said, str):
-            raise TypeError(f"the agent's function returned a {type(said).__name__}, which is no text")
-        return said
+        return checked_reply(said, self._agents[agent])
 
     async def _renew(self, turn: AsyncTurn, running: asyncio.Task[str | None]) -> None:
         """Renew the lease; if that is refused, end the function: another attempt may work on the turn."""
