@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 import placet
 from placet.execution import AsyncExecution
+from tests.sdk.desk import ended
 from tests.sdk.keeping import Keeping
 from tests.sdk.runs import running
 from tests.sdk.scripted import Asked
@@ -183,3 +184,73 @@ async def test_question_may_be_given_by_name() -> None:
     async with running(desk) as run:
         assert (await run.ask(question=QUESTION, timeout_s=0.1)).status == "open"
     assert len(desk.questions) == 1
+
+
+async def asked_and_left(desk: Keeping, how: str) -> None:
+    """A block that is left with a question in this state."""
+    async with running(desk) as run:
+        if how == "variables":
+            with pytest.raises(placet.HITLPending):
+                await run.ask_env("K", timeout_s=0)
+            return
+        asked = await run.ask(QUESTION, timeout_s=0)
+        if how == "answered elsewhere":
+            desk.answer(asked.request_id, response="rent")
+        if how == "answered":
+            desk.answer(asked.request_id, response="rent")
+            await run.ask(QUESTION)
+        if how == "result":
+            run.result = "nobody answered"
+        if how == "completed":
+            await run.complete("nobody answered")
+
+
+@pytest.mark.parametrize("how", ["open", "variables"])
+async def test_run_that_is_left_with_an_open_question_of_its_own_stays_open_and_says_so(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Keeping()
+    await asked_and_left(desk, how)
+    assert desk.finished == []
+    (request_id,) = desk.questions
+    assert f"its question {request_id} waits for a person" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["answered", "answered elsewhere", "result", "completed"])
+async def test_run_ends_whose_questions_are_answered_or_that_has_its_result(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Keeping()
+    await asked_and_left(desk, how)
+    assert [one["outcome"] for one in desk.finished] == ["completed"]
+    assert "stays open" not in caplog.text
+
+
+def test_run_of_a_blocking_client_stays_open_with_its_question() -> None:
+    desk = Keeping()
+    with serving_thread(desk.scripted()) as script, blocking(script.url) as placet_:
+        with placet_.execution(id="x") as run:
+            assert run.ask(QUESTION, timeout_s=0).pending
+        assert desk.finished == []
+
+
+@pytest.mark.parametrize("then", ["held", "released", "denied"])
+async def test_run_that_is_left_with_a_held_call_of_its_own_stays_open(
+    then: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk = Keeping(judge=ended(status="held", hold_id="h1"))
+    async with running(desk) as run:
+
+        @run.gated(timeout_s=0)
+        async def send_money(amount: int) -> str:
+            raise AssertionError("ran")
+
+        with pytest.raises(placet.StillHeld):
+            await send_money(5)
+        (call,) = desk.calls.values()
+        call["status"] = then
+    if then == "denied":
+        assert [one["outcome"] for one in desk.finished] == ["completed"]
+    else:
+        assert desk.finished == []
+        assert f"its call {call['call_id']} waits for a person" in caplog.text

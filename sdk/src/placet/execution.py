@@ -10,6 +10,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
+from placet import asks
 from placet.canonical import canonical, check_json, sha256_hex
 from placet.channel import Channel
 from placet.errors import (
@@ -28,7 +29,7 @@ from placet.human_requests import AsyncRequests
 from placet.ids import check_id, new_id
 from placet.lists import check_variables
 from placet.loopthread import Make
-from placet.models import Execution, HumanRequest, Object
+from placet.models import Execution, HumanRequest, Object, ToolCall
 from placet.recording import Recordable, recordable_failure
 from placet.resources import AsyncExecutions
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo
@@ -54,8 +55,9 @@ class AsyncExecution:
     """One run of an agent: `async with placet.execution(id=…) as run`.
 
     Leaving the block completes the execution; leaving it by an exception fails it. It stays open, to be
-    resumed under the same id, when the process is being stopped (KeyboardInterrupt, cancellation) or when
-    the error says that a retry or a person comes next. `result` is recorded as the execution's result.
+    resumed under the same id, when the process is being stopped (KeyboardInterrupt, cancellation), when
+    the error says that a retry or a person comes next, and when a question or call of the block still waits
+    for a person and no `result` was set. `result` is recorded as the execution's result.
     """
 
     def __init__(
@@ -78,6 +80,9 @@ class AsyncExecution:
         self._token: Token[Run | None] | None = None
         self._finished = False
         self._undone: dict[CallKey, Undone] = {}
+        # The questions and calls that people had not answered or decided when they were last looked at here.
+        self._unanswered: set[str] = set()
+        self._undecided: set[str] = set()
 
     @property
     def result(self) -> Any:
@@ -117,6 +122,15 @@ class AsyncExecution:
         if told is not None:
             await self._tell_failed(told.value)
             return
+        if self._result is None and (waiting := await self._what_waits()) is not None:
+            # To complete the run would take it from the people who are asked.
+            _log.warning(
+                "execution %s stays open: its %s waits for a person. Enter the execution again under this id to go "
+                "on; to end it all the same, set run.result or call run.complete()",
+                self.id,
+                waiting,
+            )
+            return
         try:
             # The given object may have been changed since.
             _check_result(self._result, "run.result")
@@ -127,6 +141,17 @@ class AsyncExecution:
                 told = recordable_failure(refused, await self.channel.is_exposed())
                 await self._tell_failed(told.value)
             raise
+
+    async def _what_waits(self) -> str | None:
+        """What was asked or proposed here and is still open; another task or process may have ended it meanwhile."""
+        for request_id in tuple(self._unanswered):
+            if (await AsyncRequests(self.channel).get(request_id, execution_id=self.id)).pending:
+                return f"question {request_id}"
+        for call_id in tuple(self._undecided):
+            call = await self.channel.one(ToolCall, asks.get_call(self.id, call_id, None, None))
+            if call.pending or call.status == "released":
+                return f"call {call_id}"
+        return None
 
     async def _tell_failed(self, reason: str) -> None:
         try:
@@ -173,9 +198,13 @@ class AsyncExecution:
         with one.left_by_errors():
             asked = await self._opened(one, question, more)
             found = await AsyncRequests(self.channel).wait(asked, timeout_s=timeout_s)
+            self._note(asked, found.pending)
         if found.pending:
             one.leave()
         return found
+
+    def _note(self, asked: HumanRequest, is_open: bool) -> None:
+        (self._unanswered.add if is_open else self._unanswered.discard)(asked.request_id)
 
     async def _opened(self, one: Try, question: str, more: Mapping[str, Any]) -> HumanRequest:
         request_id = more.get("request_id")
@@ -183,7 +212,9 @@ class AsyncExecution:
             said = json.dumps([question, more], sort_keys=True, default=repr)
             request_id = one.number("request", sha256_hex(said.encode()))
         named = {**more, "request_id": request_id}
-        return await AsyncRequests(self.channel).ask(question, execution_id=self.id, **named)
+        asked = await AsyncRequests(self.channel).ask(question, execution_id=self.id, **named)
+        self._note(asked, asked.pending)
+        return asked
 
     async def roll_back(self, denied: Denied, compensations: Mapping[str, Compensate]) -> list[Undone]:
         """Undo what a rejection under `on_reject: rollback` names, newest first.
@@ -234,6 +265,7 @@ class AsyncExecution:
         while True:
             asked = await self._opened(one, said, {"kind": "env_var", **more})
             found = await requests.wait(asked, timeout_s=timeout_s)
+            self._note(asked, found.pending)
             attempt = one.consuming(found.request_id)
             try:
                 return await requests.take_secrets(found, attempt_id=attempt.id)
@@ -289,6 +321,10 @@ class AsyncExecution:
     def give_back(self, one: Try) -> None:
         """See `Run`."""
         one.leave()
+
+    def waits_for(self, call: ToolCall) -> None:
+        """See `Run`."""
+        self._undecided.add(call.call_id)
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""

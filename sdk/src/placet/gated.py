@@ -18,7 +18,7 @@ from placet import asks, tracing
 from placet.binding import Binding
 from placet.bodies import check_has_run, is_coroutine_function
 from placet.channel import Channel
-from placet.errors import Denied, NoExecution, OutputNotRecorded, ToolFailed
+from placet.errors import Denied, NoExecution, OutputNotRecorded, StillHeld, ToolFailed
 from placet.gate import Cleared, Proposal, Replayed, clear, report_failure, report_success
 from placet.gated_options import GatedOptions, Options
 from placet.lease import Stoppable, alive, beating
@@ -70,6 +70,9 @@ class Run(Protocol):
 
     def give_back(self, one: Try) -> None:
         """The caller did not receive the end: the next equal call is a retry of this one."""
+
+    def waits_for(self, call: ToolCall) -> None:
+        """The caller no longer waits for the decision of a call: the block may be left before it."""
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """The call's proposal with its id."""
@@ -157,9 +160,13 @@ async def _passage(
             await register_once(run.channel, binding, options)
         proposal = run.proposal(one, options, options.tool or binding.function.__name__, arguments)
         within_s = run.wait_s if options.timeout_s is None else options.timeout_s
-        return await run.until_stopped(
-            partial(clear, run.channel, one, proposal, binding.call, options.timeout_s, within_s)
-        )
+        try:
+            return await run.until_stopped(
+                partial(clear, run.channel, one, proposal, binding.call, options.timeout_s, within_s)
+            )
+        except StillHeld as held:
+            run.waits_for(held.call)
+            raise
 
 
 def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:

@@ -34,7 +34,7 @@ from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
 from placet.hitl import BlockingHITLHandler
 from placet.loopthread import LoopThread, Make, Step
-from placet.models import Event, HumanRequest, Object
+from placet.models import Event, HumanRequest, Object, ToolCall
 from placet.recording import recordable_failure
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
 from placet.stopping import Stop
@@ -167,6 +167,10 @@ class RunningExecution(Blocking):
     def give_back(self, one: Try) -> None:
         """See `Run`: it is done before this thread's next request."""
         self._thread.soon(one.leave)
+
+    def waits_for(self, call: ToolCall) -> None:
+        """See `Run`."""
+        self._inner.waits_for(call)
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""
