@@ -11,6 +11,8 @@ import pytest
 
 from placet import AsyncPlacet, BlockingHITLHandler, HITLHandler, HITLPending, Placet
 from placet.models import HumanRequest
+from tests.sdk.keeping import Keeping
+from tests.sdk.runs import running
 from tests.sdk.scripted import Scripted
 from tests.sdk.threaded import serving_thread
 
@@ -71,6 +73,27 @@ async def test_questions_of_runs_and_clients_take_lists(blocking: Placet) -> Non
         for client in (asynchronous, blocking):
             with pytest.raises(TypeError, match=r"is a list: give|a variable is a name or a dict"):
                 await result_of(partial(ask, client))
+
+
+ASKS: dict[str, Asks] = {
+    "clarification": lambda ask: ask.request_clarification("q", remind_after_seconds=5),
+    "decision": lambda ask: ask.request_decision("q", ["a"], remind_after_seconds=5),
+    "env_var": lambda ask: ask.request_env_var(["K"], remind_after_seconds=5),
+    "permission": lambda ask: ask.request_permission(action="x", remind_after_seconds=5),
+}
+
+
+@pytest.mark.parametrize("kind", ASKS)
+async def test_each_function_takes_a_reminder_of_its_own(kind: str) -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+        handler = HITLHandler(run, wait_s=0, remind_after_seconds=60)
+        with pytest.raises(HITLPending):
+            await ASKS[kind](handler)
+        with pytest.raises(HITLPending):
+            await handler.request_clarification("another")
+    reminders = [(one["kind"], one["remind_after_seconds"]) for one in desk.questions.values()]
+    assert reminders == [(kind, 5), ("clarification", 60)]
 
 
 async def result_of(asked: Callable[[], Any]) -> Any:

@@ -62,7 +62,8 @@ class HITLHandler:
             asker: a run (`AsyncExecution`), or a client (`AsyncPlacet`).
             wait_s: how long to wait for each answer before `HITLPending` is raised; None waits as long as the
                 question does. With 0, an agent that cannot wait, such as a request of a web server, returns at once.
-            remind_after_seconds: when people are reminded of a question that nobody has answered; None for never.
+            remind_after_seconds: when people are reminded of a question that nobody has answered; None for never. The
+                functions that ask take it too, for one question.
 
         Raises:
             TypeError: the asker blocks, or is neither a run nor a client.
@@ -83,6 +84,7 @@ class HITLHandler:
         options: Sequence[Any] = (),
         default: Any = None,
         timeout_seconds: float | None = None,
+        remind_after_seconds: float | None = None,
     ) -> Any:
         """Ask for a text; the options are suggestions.
 
@@ -91,7 +93,7 @@ class HITLHandler:
         """
         offered = checked_list(options, "options")
         more = {"kind": "clarification", "options": offered, "default": default}
-        return answer_of(await self._ask(question, more, timeout_seconds))
+        return answer_of(await self._ask(question, more, timeout_seconds, remind_after_seconds))
 
     async def request_decision(
         self,
@@ -103,6 +105,7 @@ class HITLHandler:
         allow_custom: bool = False,
         multiple: bool = False,
         timeout_seconds: float | None = None,
+        remind_after_seconds: float | None = None,
     ) -> Any:
         """Ask for one of the options, and return it: the id of an option that is a dict.
 
@@ -113,10 +116,15 @@ class HITLHandler:
             Unanswered: it was rejected, or nobody answered in time and there is no default.
         """
         more = _decision(options, decision_type, default_option, allow_custom, multiple)
-        return answer_of(await self._ask(question, more, timeout_seconds))
+        return answer_of(await self._ask(question, more, timeout_seconds, remind_after_seconds))
 
     async def request_env_var(
-        self, fields: Sequence[Variable], *, question: str = "", timeout_seconds: float | None = None
+        self,
+        fields: Sequence[Variable],
+        *,
+        question: str = "",
+        timeout_seconds: float | None = None,
+        remind_after_seconds: float | None = None,
     ) -> Mapping[str, str]:
         """Ask for environment variables, each a name or a dict about it; only this process receives them.
 
@@ -128,7 +136,7 @@ class HITLHandler:
             question=question,
             timeout_s=self._wait_s,
             timeout_seconds=timeout_seconds,
-            remind_after_seconds=self._remind_after_seconds,
+            remind_after_seconds=self._reminding(remind_after_seconds),
         )
 
     async def request_permission(
@@ -140,15 +148,26 @@ class HITLHandler:
         question: str = "",
         remember: bool = False,
         timeout_seconds: float | None = None,
+        remind_after_seconds: float | None = None,
     ) -> Permission:
         """Ask whether the agent may do something. A timeout grants nothing."""
         more = _permission(tool, action, risk, remember)
-        return permission_of(await self._ask(question or _may(tool, action), more, timeout_seconds))
+        return permission_of(
+            await self._ask(question or _may(tool, action), more, timeout_seconds, remind_after_seconds)
+        )
+
+    def _reminding(self, remind_after_seconds: float | None) -> float | None:
+        return self._remind_after_seconds if remind_after_seconds is None else remind_after_seconds
 
     async def _ask(
-        self, question: str, more: Mapping[str, Any], timeout_seconds: float | None
+        self,
+        question: str,
+        more: Mapping[str, Any],
+        timeout_seconds: float | None,
+        remind_after_seconds: float | None,
     ) -> HumanRequest:
-        told = {"timeout_seconds": timeout_seconds, "remind_after_seconds": self._remind_after_seconds}
+        remind_after = self._reminding(remind_after_seconds)
+        told = {"timeout_seconds": timeout_seconds, "remind_after_seconds": remind_after}
         found = await self._asker.ask(question, timeout_s=self._wait_s, **_given({**more, **told}))
         if found.pending:
             raise HITLPending(found)
