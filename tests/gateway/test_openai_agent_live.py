@@ -135,3 +135,20 @@ async def test_model_calls_gated_tools_and_asks_and_continues_in_another_worker(
             assert [message["role"] for message in asked[4]["messages"]] == [*roles, "assistant", "user"]
             second.cancel()
             await asyncio.gather(second, return_exceptions=True)
+
+
+async def test_model_that_calls_tools_without_end_fails_its_turn_and_the_limit_is_named(doors: Doors) -> None:
+    name = f"clerk-{uuid4().hex[:8]}"
+    token = doors.token(f"{name}-worker", "agent", agent=name)
+    with endpoint(*[calls("read_file", path="a")] * 2) as (url, asked):
+        model = AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+        agent = OpenAIAgent("m", client=model, tools=[read_file], steps_max=2)
+        async with AsyncPlacet(doors.url, token=token, agent=name) as client:
+            serving = asyncio.create_task(client.serve({name: agent.answer}))
+            events = [event async for event in client.conversations.chat("Read on.")]
+            serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+    assert events[-1].type == "error"
+    assert "answered 2 times in this turn" in events[-1].body["detail"]
+    assert "at most 2 answers of its model (steps_max)" in events[-1].body["detail"]
+    assert len(asked) == 2

@@ -62,7 +62,7 @@ class OpenAIAgent:
             client: of the endpoint, with its address and key.
             system: the instructions that come before every conversation.
             tools: the functions that the model can call, each decorated with `placet.gated`.
-            steps_max: how many answers of the model one turn may take.
+            steps_max: how many answers of the model one turn may take; the turn fails if the last still calls tools.
 
         Raises:
             TypeError: a tool is not gated.
@@ -80,7 +80,7 @@ class OpenAIAgent:
         """Answer one message.
 
         Raises:
-            ModelFailed: the model's endpoint did not answer, or the model came to no end.
+            ModelFailed: the model's endpoint did not answer, or the model called tools in its last answer, too.
         """
         messages, recorded = await self._so_far(turn)
         results: list[Message] = []
@@ -93,7 +93,10 @@ class OpenAIAgent:
             if not calls:
                 return
             results = [await self._called(turn, call) for call in calls]
-        raise ModelFailed(f"the model {self._model} came to no end in {self._steps_max} answers")
+        raise ModelFailed(
+            f"the model {self._model} answered {self._steps_max} times in this turn and called tools each time, "
+            f"and a turn has at most {self._steps_max} answers of its model (steps_max)"
+        )
 
     async def _so_far(self, turn: AsyncTurn) -> tuple[list[Message], list[list[Message]]]:
         """The conversation up to this turn's message, and the model's answers in this turn that are recorded."""
