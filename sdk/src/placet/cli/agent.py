@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from placet.sync import Placet
 
 KEY_VARIABLE = "OPENAI_API_KEY"
+# What OpenAI's client reads if it is given no address.
+ADDRESS_VARIABLE = "OPENAI_BASE_URL"
 # An endpoint of one's own needs no key, but its client does.
 NO_KEY = "none"
 
@@ -99,7 +103,9 @@ def on_openai(
         from placet.openai_agent import OpenAIAgent
     except ImportError as error:
         raise NotInstalled("this agent", "openai", error) from error
-    key = _key(key_variable)
+    if base_url is not None:
+        _check_address(base_url)
+    key = _key(key_variable, is_own=base_url is not None or bool(os.environ.get(ADDRESS_VARIABLE)))
     functions = [function for module in tools or () for function in _gated(module)]
     instructions = "" if system is None else read_text(system, "--system")
     _told(name)
@@ -113,17 +119,40 @@ def on_openai(
         asyncio.run(serve())
 
 
-def _key(variable: str | None) -> str:
-    """The endpoint's key; a placeholder if no variable is named and the usual one is not set.
+def _check_address(url: str) -> None:
+    """Refuse an endpoint's address that no request could be sent to, before the first message fails by it.
 
     Raises:
-        typer.BadParameter: the variable that was named is not set.
+        typer.BadParameter: it has no scheme, or no host.
+    """
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole:
+        raise typer.BadParameter(
+            f"{url} is no address of an endpoint: give it as http://HOST:PORT/v1 or https://HOST/v1",
+            param_hint="--base-url",
+        )
+
+
+def _key(variable: str | None, *, is_own: bool) -> str:
+    """The endpoint's key; a placeholder for an endpoint of one's own if the usual variable is not set.
+
+    Raises:
+        typer.BadParameter: the variable that was named is not set, or OpenAI's endpoint is used without a key.
     """
     key = os.environ.get(variable or KEY_VARIABLE)
     if variable is not None and not key:
         raise typer.BadParameter(
             f"{variable} is not set: leave the option out if the endpoint needs no key",
             param_hint="--key-variable",
+        )
+    if not key and not is_own:
+        raise typer.BadParameter(
+            f"OpenAI's endpoint needs a key: set {KEY_VARIABLE}, or give the address of another endpoint",
+            param_hint="--base-url",
         )
     return key or NO_KEY
 
@@ -162,12 +191,25 @@ def _stopped_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _name_in(path: str) -> str:
+    """The name of the module that a file's path, or an application's in the form of uvicorn, means."""
+    file = re.sub(r":[A-Za-z_][\w.]*$", "", path).removesuffix(".py")
+    found = Path(file.replace("\\", "/"))
+    if found.is_absolute() or ".." in found.parts:
+        return f"{found.name}, in the directory of the file"
+    return ".".join(found.parts) or "it, such as billing.agents"
+
+
 def _imported(module: str) -> dict[str, Any]:
     """The names in a module.
 
     Raises:
-        typer.BadParameter: it cannot be imported.
+        typer.BadParameter: it is a path, or cannot be imported.
     """
+    if any(mark in module for mark in "/\\:") or module.endswith(".py"):
+        raise typer.BadParameter(
+            f"{module} is a path: give the module's name: {_name_in(module)}", param_hint="MODULE"
+        )
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
