@@ -131,3 +131,20 @@ async def test_callers_over_http_have_their_own_rights_and_no_others(tenant: Ten
             answer = await two.call_tool("human_input", {"prompt": "?"})
             assert answer.is_error
             assert "malformed" in str(answer.content)
+
+
+def test_token_that_is_not_accepted_ends_the_server_at_its_start(tenant: Tenant) -> None:
+    with subprocess.Popen(
+        [PLACET, "mcp"],
+        env=environment(tenant, "bad"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.wait(60) == 1
+            assert process.stderr is not None
+            assert "unauthenticated" in process.stderr.read()
+        finally:
+            process.kill()

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 from starlette.responses import JSONResponse, Response
 
-from placet import AsyncPlacet
+from placet import AsyncPlacet, Unauthenticated, mcp_server
 from placet.mcp_server import PROMPT_MAX_CHARS, WAIT_MAX_S, server_of
 from schemas.limits import TEXT_MAX_CHARS
 from tests.sdk.scripted import Asked, Scripted, serving
@@ -80,3 +80,31 @@ async def test_longest_wait_is_asked_for() -> None:
     is_error, _, asked = await called("get_human_input", task_id="t1", wait_seconds=WAIT_MAX_S)
     assert not is_error
     assert [one.params["wait"] for one in asked] == ["50"]
+
+
+async def refuse(asked: Asked) -> Response:
+    return JSONResponse({"code": "unauthenticated", "status": 401, "detail": "the token is malformed"}, 401)
+
+
+async def test_token_that_is_not_accepted_is_told_at_the_start() -> None:
+    async with serving(Scripted(on_http=refuse)) as script, AsyncPlacet(script.url, token="bad") as gateway:
+        with pytest.raises(Unauthenticated, match="the token is malformed"):
+            await server_of(gateway).run_stdio_async()
+
+
+async def test_gateway_that_is_not_there_is_told_at_the_start_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mcp_server, "START_S", 0.2)
+    async with AsyncPlacet("http://127.0.0.1:9", token="t") as gateway:
+        await mcp_server.check_gateway(gateway)
+    assert "no gateway at http://127.0.0.1:9 yet" in caplog.text
+
+
+async def test_role_that_may_not_list_is_no_wrong_token() -> None:
+    async def forbid(asked: Asked) -> Response:
+        return JSONResponse({"code": "not_authorised", "status": 403, "detail": "no"}, 403)
+
+    async with serving(Scripted(on_http=forbid)) as script, AsyncPlacet(script.url, token="t") as gateway:
+        await mcp_server.check_gateway(gateway)
+        assert [asked.path for asked in script.asked] == ["/v1/executions"]

@@ -6,6 +6,8 @@ so the server gives nobody more rights than they have.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -22,7 +24,7 @@ from typing_extensions import TypedDict
 
 from placet import asks
 from placet.client import AsyncPlacet
-from placet.errors import PlacetError
+from placet.errors import PlacetError, Refused, Unauthenticated, Unavailable, Unreachable
 from placet.ids import InvalidId
 
 INSTRUCTIONS = (
@@ -39,6 +41,10 @@ ARGUMENTS: Mapping[str, str] = {
     "task_id": "the text that human_input returned as task_id",
     "wait_seconds": f"seconds from 0 to {WAIT_MAX_S:g}",
 }
+# The gateway is tried for so long before a client is answered, which waits for it.
+START_S = 5.0
+NOBODY = "none"
+_log = logging.getLogger(__name__)
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
 
 
@@ -60,6 +66,30 @@ class Answer(TypedDict):
 class _Server(MCPServer[Any]):
     """Refuses arguments that a tool does not have, which the SDK would ignore, and says what the others must be."""
 
+    # The client by which it asks, to try the gateway before it serves.
+    gateway: AsyncPlacet
+
+    async def run_stdio_async(self) -> None:
+        """Serve over stdio.
+
+        Raises:
+            Unauthenticated: the gateway does not accept the token of this process.
+        """
+        await check_gateway(self.gateway)
+        await super().run_stdio_async()
+
+    async def run_streamable_http_async(self, **more: Any) -> None:
+        """Serve over HTTP."""
+        spare = _token.set(NOBODY)
+        try:
+            await check_gateway(self.gateway)
+        except Unauthenticated:
+            # It answers: the tokens come with the requests.
+            _log.debug("the gateway is there")
+        finally:
+            _token.reset(spare)
+        await super().run_streamable_http_async(**more)
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
@@ -80,6 +110,27 @@ class _Server(MCPServer[Any]):
                 raise
             argument = str(wrong.errors()[0]["loc"][0])
             raise ToolError(_refused(argument, is_missing=argument not in arguments)) from None
+
+
+async def check_gateway(client: AsyncPlacet) -> None:
+    """Read something from the gateway, so that a wrong token or address is told at the start; not for long.
+
+    A gateway that is not there is only told of: it can come later.
+
+    Raises:
+        Unauthenticated: it does not accept the token.
+    """
+    try:
+        async with asyncio.timeout(START_S):
+            await client.channel.ask(asks.list_executions(None, None, None, 1))
+    except (TimeoutError, Unreachable, Unavailable) as error:
+        why = str(error) or f"no answer within {START_S:g} s"
+        _log.warning("no gateway at %s yet, questions are tried all the same: %s", client.url, why)
+    except Unauthenticated:
+        raise
+    except Refused as refused:
+        # Such as a role that does not list executions: each question is told whether it may be asked.
+        _log.debug("the gateway answers: %s", refused)
 
 
 def _refused(argument: str, *, is_missing: bool) -> str:
@@ -136,7 +187,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
 
     asks_person = ToolAnnotations(title="Ask a person", read_only_hint=False, open_world_hint=True)
     fetches = ToolAnnotations(title="Fetch a person's answer", read_only_hint=True)
-    return _Server(
+    server = _Server(
         "placet",
         instructions=INSTRUCTIONS,
         version=installed_version("placet"),
@@ -146,6 +197,8 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         ],
         log_level="WARNING",
     )
+    server.gateway = client
+    return server
 
 
 def token_of_request() -> str:
