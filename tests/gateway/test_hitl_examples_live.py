@@ -148,6 +148,7 @@ def test_web_worker_goes_on_in_another_process_once_people_have_decided(own: Cal
     with web_worker(own, port) as first:
         status, body = ask()
         assert (status, ask()) == (202, (status, body))
+        assert (body["question"], body["options"]) == ("Where to?", ["staging", "production"])
         first.send_signal(signal.SIGKILL)
         first.wait(20)
     agent = str(own.get(f"/v1/executions/{execution_id}").json()["agent"])
@@ -207,6 +208,42 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
                 ['Where? resolved: "production"', "May the agent do this: deploy? resolved: true"]
             )
             await expect(page.locator(".tool_call").last).to_have_text("read_file: succeeded")
+
+
+async def test_page_in_a_browser_that_is_loaded_again_goes_on_with_its_conversation(
+    doors: Doors, anna: Caller
+) -> None:
+    agent = fresh("deployer")
+    token = doors.token("olga", "operator")
+    with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
+        async with (
+            another_gateway(doors, more={"gateway_origins": origin}) as url,
+            serving(doors, agent, deployer, wait_s=0),
+            open_page(f"{origin}/") as page,
+        ):
+
+            async def sign_in() -> None:
+                for name, value in (("gateway", url), ("agent", agent), ("token", token)):
+                    await page.fill(f"[name={name}]", value)
+                await page.locator("[name=token]").blur()
+
+            await sign_in()
+            await page.fill("[name=text]", "Deploy it")
+            await page.click("text=Send")
+            await expect(page.locator(".hitl_requested")).to_contain_text("Where?", timeout=30_000)
+            assert token not in page.url
+            await page.reload()
+            await expect(page.locator(".user")).to_have_count(0)
+            await sign_in()
+            await page.click("text=Production", timeout=30_000)
+            await asyncio.to_thread(answer_next, anna, agent, False, kind="permission")
+            await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
+            said = ["<b>Let me see.</b>", "nothing was deployed"]
+            for _ in range(2):
+                await expect(page.locator(".user")).to_have_text(["Deploy it"], timeout=30_000)
+                await expect(page.locator(".message")).to_have_text(said, timeout=30_000)
+                await page.reload()
+                await sign_in()
 
 
 # The next connections of the page come with another id, until one is accepted.
