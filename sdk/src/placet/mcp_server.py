@@ -26,6 +26,7 @@ from placet import asks
 from placet.client import AsyncPlacet
 from placet.errors import PlacetError, Refused, Unauthenticated, Unavailable, Unreachable
 from placet.ids import InvalidId
+from placet.log_lines import log_to_stderr
 
 INSTRUCTIONS = (
     "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
@@ -44,6 +45,7 @@ ARGUMENTS: Mapping[str, str] = {
 # The gateway is tried for so long before a client is answered, which waits for it.
 START_S = 5.0
 NOBODY = "none"
+LOG_LEVEL: Literal["WARNING"] = "WARNING"
 _log = logging.getLogger(__name__)
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
 
@@ -78,8 +80,12 @@ class _Server(MCPServer[Any]):
         await check_gateway(self.gateway)
         await super().run_stdio_async()
 
-    async def run_streamable_http_async(self, **more: Any) -> None:
-        """Serve over HTTP."""
+    async def run_streamable_http_async(
+        self, *, host: str = "127.0.0.1", port: int = 8000, **options: Any
+    ) -> None:
+        """Serve HTTP, with the log lines of this process: the SDK lets uvicorn write its own."""
+        import uvicorn
+
         spare = _token.set(NOBODY)
         try:
             await check_gateway(self.gateway)
@@ -88,7 +94,9 @@ class _Server(MCPServer[Any]):
             _log.debug("the gateway is there")
         finally:
             _token.reset(spare)
-        await super().run_streamable_http_async(**more)
+        app = self.streamable_http_app(host=host, **options)
+        config = uvicorn.Config(app, host=host, port=port, log_config=None, log_level=LOG_LEVEL.lower())
+        await uvicorn.Server(config).serve()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -185,6 +193,8 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
             "feedback": answer.get("feedback") or "",
         }
 
+    # Before the SDK does: what it logs of a request, whose sender nobody knows, comes to a terminal.
+    log_to_stderr(LOG_LEVEL)
     asks_person = ToolAnnotations(title="Ask a person", read_only_hint=False, open_world_hint=True)
     fetches = ToolAnnotations(title="Fetch a person's answer", read_only_hint=True)
     server = _Server(
@@ -195,7 +205,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
             _strict(Tool.from_function(human_input, annotations=asks_person)),
             _strict(Tool.from_function(get_human_input, annotations=fetches)),
         ],
-        log_level="WARNING",
+        log_level=LOG_LEVEL,
     )
     server.gateway = client
     return server

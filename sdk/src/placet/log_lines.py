@@ -1,0 +1,35 @@
+"""The log lines of a process that people watch in a terminal: what a stranger sent is escaped in them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from types import TracebackType
+
+from placet.cli.safe import escaped
+
+FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+
+class EscapingFormatter(logging.Formatter):
+    r"""Shows every control character of a record as `\u{…}`; only a traceback has several lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        return escaped(super().formatMessage(record))
+
+    def formatException(self, ei: _Raised) -> str:
+        """The traceback, whose exception can quote what was received."""
+        return escaped(super().formatException(ei), lines=True)
+
+    def formatStack(self, stack_info: str) -> str:
+        """The stack."""
+        return escaped(super().formatStack(stack_info), lines=True)
+
+
+def log_to_stderr(level: str) -> None:
+    """Write every logger's records of a level and above to standard error, unless the program logs elsewhere."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(EscapingFormatter(FORM))
+    logging.basicConfig(level=level, handlers=[handler])
