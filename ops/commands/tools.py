@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json as json_text
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,6 +24,11 @@ from ops.tools.gateway import require_gateway
 from placet.cli.session import Settings
 
 URL, TOKEN = "PLACET_URL", "PLACET_TOKEN"
+# Of our own variables a tool gets those of a client. All others configure the roles: passwords, keys, and addresses
+# of what only they reach.
+OURS, OF_CLIENTS = "PLACET_", frozenset({URL, TOKEN, "PLACET_PROJECT", "PLACET_CA_FILE"})
+# The variables of roles that have names of their own: with passwords of databases, and of the telemetry's collector.
+OF_ROLES = re.compile(r"DATABASE_URL|SCHEMA_REGISTRY_URL|OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS")
 OWN_COMMAND = (sys.executable, "-m", "ops.tools.own")
 
 ConfigFile = Annotated[Path, typer.Argument(help="The tool's config.json.", dir_okay=False)]
@@ -42,7 +48,7 @@ def start_command(context: typer.Context, file: ConfigFile, json: JsonOption = F
 
 
 def environment(file: ToolFile, environ: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """The environment of a tool: that of this process, and the values of the file.
+    """The environment of a tool: that of this process without what is the roles' own, and the values of the file.
 
     Args:
         file: the tool's.
@@ -54,7 +60,8 @@ def environment(file: ToolFile, environ: Mapping[str, str], settings: Settings) 
         GatewayUnreachableError: There is no command, and nothing answers at the broker's address.
     """
     given = {URL: settings.url, TOKEN: settings.token}
-    found = process.without_master_key(environ) | {name: text for name, text in given.items() if text}
+    found = {name: text for name, text in environ.items() if not _is_of_roles(name)}
+    found |= {name: text for name, text in given.items() if text}
     found |= {
         "PORT": str(file.port),
         "BROKER_TYPE": file.broker.type,
@@ -63,6 +70,10 @@ def environment(file: ToolFile, environ: Mapping[str, str], settings: Settings) 
     if not file.command:
         found[URL] = _gateway(file, found.get(URL, ""))
     return found
+
+
+def _is_of_roles(name: str) -> bool:
+    return (name.startswith(OURS) and name not in OF_CLIENTS) or OF_ROLES.fullmatch(name) is not None
 
 
 def _gateway(file: ToolFile, url: str) -> str:

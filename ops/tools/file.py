@@ -105,10 +105,10 @@ def read_tool_file(path: Path) -> ToolFile:
         raise UsageError(f"{path} cannot be used: {error}.") from error
     if not isinstance(value, dict):
         raise UsageError(f"{path} cannot be used: it must be a JSON object with port, command and broker.")
-    if _has_password(value):
+    if (secret := _secret_part(value)) is not None:
         # Said without the address, which the other errors show.
         raise UsageError(
-            f"{path} cannot be used: broker.address: an address cannot have a user or password; remove it."
+            f"{path} cannot be used: broker.address: an address cannot have {secret}; remove it."
         )
     try:
         return ToolFile.model_validate(value)
@@ -137,6 +137,10 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _has_password(value: dict[str, Any]) -> bool:
+def _secret_part(value: dict[str, Any]) -> str | None:
+    """What part of the broker's address may be a secret; None if it has none. Tokens are not read from files."""
     broker = value.get("broker")
-    return isinstance(broker, dict) and "@" in str(broker.get("address"))
+    address = str(broker.get("address")) if isinstance(broker, dict) else ""
+    if "@" in address:
+        return "a user or password"
+    return "a query" if "?" in address else None

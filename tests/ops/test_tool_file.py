@@ -53,6 +53,10 @@ WRONG = {
     "other broker": (_broker(type="amqp"), "broker.type: 'websocket' is needed here, found \"amqp\""),
     "unknown field of the broker": (_broker(topic="x"), "broker.topic: unknown field 'topic'; remove it"),
     "address as a number": (_broker(address=8080), "broker.address: a text is needed"),
+    "address with a token": (
+        _broker(address="ws://h:1/human-bridge?token=canary"),
+        "an address cannot have a query",
+    ),
     "address with a password": (
         _broker(address="ws://u:canary@h:1"),
         "an address cannot have a user or password",
@@ -131,13 +135,20 @@ def test_file_that_is_no_regular_one_is_wrong_usage_at_once(
         read_tool_file(tmp_path)
 
 
-def test_environment_of_a_tool_has_the_files_values_and_no_master_key(tmp_path: Path) -> None:
+def test_environment_of_a_tool_has_the_files_values_and_nothing_of_the_roles(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(SEED, "utf-8")
-    own = {"HOME": "/home", "PLACET_URL": "http://a", "PORT": "1", "PLACET_VAULT_MASTER_KEY": "secret"}
+    client = {"PLACET_PROJECT": "books", "PLACET_CA_FILE": "/ca.pem", "OTEL_SERVICE_NAME": "tool"}
+    roles = [
+        *("PLACET_VAULT_MASTER_KEY", "PLACET_VAULT_MASTER_KEY_NEXT", "PLACET_KAFKA_BROKER_PASSWORD"),
+        *("PLACET_KAFKA_PASSWORD", "PLACET_AUDIT_WEBHOOK", "PLACET_WEBHOOK_SECRET", "DATABASE_URL"),
+        *("SCHEMA_REGISTRY_URL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
+    ]
+    own = {"HOME": "/home", "PLACET_URL": "http://a", "PORT": "1", **client, **dict.fromkeys(roles, "secret")}
     found = environment(read_tool_file(file), own, Settings(url="http://b", token="t"))
     assert found == {
         "HOME": "/home",
+        **client,
         "PLACET_URL": "http://b",
         "PLACET_TOKEN": "t",
         "PORT": "50056",
