@@ -40,7 +40,7 @@ _OPTION_NAME: list[JsonSchemaValue] = [
     {"type": "number"},
     {"type": "boolean"},
 ]
-# The decider checks options; this schema describes what it accepts (`services.domain.execution.requests`).
+# The decider checks options; this schema describes what it accepts (`schemas.questions.rules`).
 Option = Annotated[
     Any,
     WithJsonSchema(

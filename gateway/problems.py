@@ -69,6 +69,34 @@ class Problem(Exception):
             **self.fields,
         }
 
+    def named(self, names: Mapping[str, str]) -> Problem:
+        """Return it in the words of another interface; see `renamed`."""
+        said = renamed({"detail": self.detail, **self.fields}, names)
+        return Problem(self.code, said.pop("detail"), **said)
+
+
+def renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a problem document for a client of another interface, by what it calls its fields.
+
+    Args:
+        document: the document, or the members of one.
+        names: that interface's name of each field that a sentence or a path can begin with.
+    """
+    said = dict(document)
+    if "detail" in said:
+        said["detail"] = _said(said["detail"], names)
+    if "errors" in said:
+        said["errors"] = [{**error, "path": _said(error["path"], names)} for error in said["errors"]]
+    return said
+
+
+def _said(text: str, names: Mapping[str, str]) -> str:
+    for name, other in names.items():
+        rest = text.removeprefix(name)
+        if rest != text and (not rest or rest[0] in ": .["):
+            return other + rest
+    return text
+
 
 def not_found(what: str) -> Problem:
     """404: the resource does not exist, or belongs to another tenant; the answer is the same."""

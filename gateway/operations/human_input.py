@@ -18,7 +18,7 @@ from gateway.operations.holds import subject_of as hold_of
 from gateway.operations.plan import Gate, Given, Plan, Reply, planned
 from gateway.operations.requests import find_request, plan_request
 from gateway.problems import Problem
-from gateway.resources.human_input import WAITING, question_of, started, unanswered_status
+from gateway.resources.human_input import WAITING, answer_of, question_of, started, unanswered_status
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
 from schemas.actor import Actor
@@ -30,6 +30,8 @@ NO_AGENT = (
     "this token does not belong to an agent: use a token that was issued for the agent that asks "
     + HOW_TO_GET_ONE
 )
+# They are typed where nobody else sees them, and so are not among the messages of a chat.
+NO_VARIABLES = "variables are not answered here: use POST /v1/holds/{hold_id}/decision, which seals them"
 
 
 def check_is_agent(actor: Actor) -> None:
@@ -50,7 +52,10 @@ async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -
     """
     body = read_body(bodies.RunTool, given())
     check_is_agent(claims.actor)
-    plan = await plan_request(gate, claims, lambda: question_of(body.arguments.prompt), key)
+    try:
+        plan = await plan_request(gate, claims, lambda: question_of(body.arguments.prompt), key)
+    except Problem as problem:
+        raise problem.named({"question": "arguments.prompt"}) from problem
 
     def render(row: HoldRow, outcome: Outcome) -> Reply:
         return Reply(200, orjson.dumps(started(row["request_id"] or "")))
@@ -58,27 +63,32 @@ async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -
     return plan._replace(render=render)
 
 
-async def plan_answer(gate: Gate, claims: Claims, task_id: str, response: str) -> Plan:
+async def plan_answer(gate: Gate, claims: Claims, task_id: str, response: Any, feedback: str) -> Plan:
     """Answer a task, open or closed, that the caller may see.
 
     Raises:
-        Problem: 404 not_found; 409 id_reused, several tasks have this id; 503 unavailable; or as `plan_decision`.
+        Problem: 404 not_found; 409 id_reused, several tasks have this id; 503 unavailable; or as `plan_answer_to`.
     """
     subject = await find_request(gate, claims.actor, task_id, None)
-    return await planned(gate, lambda: plan_decision(gate, claims, subject.id, _given(response), None))
+    return await planned(gate, lambda: plan_answer_to(gate, claims, task_id, subject.id, response, feedback))
 
 
-def plan_answer_to(gate: Gate, claims: Claims, task_id: str, hold_id: str, response: str) -> Plan:
-    """Answer the task of a hold.
+def plan_answer_to(
+    gate: Gate, claims: Claims, task_id: str, hold_id: str, response: Any, feedback: str
+) -> Plan:
+    """Answer the task of a hold with any JSON; null rejects it.
 
     Raises:
         Missing: the hold is not cached.
-        Problem: 404 not_found, the hold is not one of this task; or as `plan_decision`.
+        Problem: 404 not_found, the hold is not one of this task; 422 invalid, variables would be answered; or as
+            `plan_decision`.
     """
     row: HoldRow = gate.row(hold_of(claims.actor, hold_id))
     if row["request_id"] != task_id:
         raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
-    return plan_decision(gate, claims, hold_id, _given(response), None)
+    if row["kind"] == "env_var" and isinstance(response, dict):
+        raise Problem(Refusal.INVALID, NO_VARIABLES)
+    return plan_decision(gate, claims, hold_id, lambda: answer_of(response, feedback), None)
 
 
 def task_reply(row: HoldRow) -> Reply:
@@ -86,10 +96,6 @@ def task_reply(row: HoldRow) -> Reply:
     if row["status"] == "open":
         return Reply(202, orjson.dumps({"status": WAITING, "task_id": row["request_id"]}))
     return Reply(200, orjson.dumps(_ended(row)))
-
-
-def _given(response: str) -> Given:
-    return lambda: {"decision": "respond", "value": response}
 
 
 def _ended(row: HoldRow) -> dict[str, Any]:

@@ -61,6 +61,13 @@ def question_of(prompt: str) -> dict[str, Any]:
     return {"kind": "clarification", "question": prompt, "timeout_seconds": TASK_TIMEOUT_S}
 
 
+def answer_of(response: Any, feedback: str) -> dict[str, Any]:
+    """The body of the decision that an answer becomes: null rejects the question."""
+    if response is None:
+        return {"decision": "reject", "feedback": feedback}
+    return {"decision": "respond", "value": response, "feedback": feedback}
+
+
 def unanswered_status(status: str, decision: str | None) -> str | None:
     """How a closed question ended without an answer; None if it has one.
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict, SerializeToJsonError
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from gateway.operations.human_input import NO_VARIABLES
 from gateway.problems import Problem
+from gateway.resources.human_input import answer_of
 from gateway.rpc.metadata import Context
 from gateway.rpc.statuses import CODE
 from gateway.rpc.upstream import Refused, Upstream
@@ -31,6 +33,9 @@ WAIT_MAX_S = 60.0
 WAY_BACK_S = 0.25
 # A stream asks anew after this long, so that a token that was withdrawn ends it.
 WATCH_S = 20.0
+# protobuf reads 100 messages inside one another, of which an object of JSON takes three.
+VALUE_DEPTH_MAX = 30
+_AS_THEY_ARE: Mapping[str, str] = {}
 # And no sooner than this, if it was answered that nobody has decided.
 ASK_EVERY_S = 1.0
 
@@ -44,7 +49,8 @@ class HumanInputTool(rpc.HumanInputToolServicer):
     async def Run(self, request: pb.RunRequest, context: Context) -> pb.RunResponse:
         """Ask a person, and return a task id at once."""
         _check_known(request)
-        result = await _run(self._upstream, context, {"prompt": request.prompt})
+        named = {"arguments.prompt": "prompt"}
+        result = await _run(self._upstream, context, {"prompt": request.prompt}, names=named)
         return pb.RunResponse(status=result["status"], task_id=result["task_id"])
 
 
@@ -57,7 +63,7 @@ class HumanInput(rpc.HumanInputServicer):
     async def RunTool(self, request: pb.RunToolRequest, context: Context) -> pb.RunToolResponse:
         """Run the tool by its name."""
         _check_known(request)
-        result = await _run(self._upstream, context, _arguments(request), request.name)
+        result = await _run(self._upstream, context, _json(request.arguments, "arguments"), request.name)
         response = pb.RunToolResponse()
         response.result.struct_value.update(result)
         return response
@@ -67,9 +73,11 @@ class HumanInput(rpc.HumanInputServicer):
     ) -> pb.ProvideHumanInputResponse:
         """Answer a task, with a person's token."""
         _check_known(request)
-        hold_id = await self._hold_of(context, request)
-        decision = {"decision": "respond", "value": request.response}
-        await self._upstream.ask(context, "POST", f"/v1/holds/{hold_id}/decision", decision)
+        said = _answer(request)
+        hold_id = await self._hold_of(context, request, said)
+        names = {} if request.HasField("value") else {"value": "response"}
+        decision = answer_of(said, request.feedback)
+        await self._upstream.ask(context, "POST", f"/v1/holds/{hold_id}/decision", decision, names=names)
         return pb.ProvideHumanInputResponse()
 
     async def GetHumanInput(
@@ -95,11 +103,11 @@ class HumanInput(rpc.HumanInputServicer):
                 # Shortly before the deadline, and while the gateway stops, it is answered at once.
                 await asyncio.sleep(max(0.0, again_at - time.monotonic()))
 
-    async def _hold_of(self, context: Context, request: pb.ProvideHumanInputRequest) -> str:
+    async def _hold_of(self, context: Context, request: pb.ProvideHumanInputRequest, said: Any) -> str:
         """Return the hold of the task that a request answers.
 
         Raises:
-            Problem: an id that is none, or the hold is not one of the task.
+            Problem: an id that is none, or the hold is not one of the task, or variables would be answered.
             Refused: there is none, or several tasks have the id; or the gateway does not answer.
         """
         task = f"requests/{_id(request.task_id, 'task_id')}"
@@ -114,6 +122,8 @@ class HumanInput(rpc.HumanInputServicer):
         # The hold of a call is of no request.
         if found.get("request_id") != request.task_id:
             raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
+        if found["kind"] == "env_var" and isinstance(said, dict):
+            raise Problem(Refusal.INVALID, NO_VARIABLES)
         return str(found["hold_id"])
 
     async def _get(self, context: Context, task_id: str, wait_s: float) -> pb.GetHumanInputResponse:
@@ -122,11 +132,12 @@ class HumanInput(rpc.HumanInputServicer):
         answer = await self._upstream.ask(context, "GET", path, wait_s=seconds)
         response = answer.get("response")
         status = answer.get("status", ANSWERED)
-        return pb.GetHumanInputResponse(
-            response=_text(response) if status == ANSWERED else "",
-            status=status,
-            feedback=answer.get("feedback") or "",
-        )
+        got = pb.GetHumanInputResponse(status=status, feedback=answer.get("feedback") or "")
+        if status == ANSWERED:
+            got.response = _text(response)
+            if _depth(response) <= VALUE_DEPTH_MAX:
+                ParseDict(response, got.value)
+        return got
 
 
 def waits(request: Message) -> bool:
@@ -166,18 +177,48 @@ def _children(field: FieldDescriptor, value: Any) -> Iterable[Message]:
     return (child for child in value if isinstance(child, Message))
 
 
-async def _run(upstream: Upstream, context: Context, arguments: Any, name: str = TOOL) -> dict[str, Any]:
-    answer = await upstream.ask(context, "POST", "/v1/tools:run", {"name": name, "arguments": arguments})
+async def _run(
+    upstream: Upstream,
+    context: Context,
+    arguments: Any,
+    name: str = TOOL,
+    names: Mapping[str, str] = _AS_THEY_ARE,
+) -> dict[str, Any]:
+    body = {"name": name, "arguments": arguments}
+    answer = await upstream.ask(context, "POST", "/v1/tools:run", body, names=names)
     fields = answer["result"]["structValue"]["fields"]
     return {name: value["stringValue"] for name, value in fields.items()}
 
 
-def _arguments(request: pb.RunToolRequest) -> Any:
+def _answer(request: pb.ProvideHumanInputRequest) -> Any:
+    """The JSON of an answer; None rejects the question.
+
+    Raises:
+        Problem: there are two, or it is no JSON.
+    """
+    if not request.HasField("value"):
+        return request.response
+    if request.response:
+        raise Problem(Refusal.INVALID, "response and value: give one of them")
+    if request.value.WhichOneof("kind") is None:
+        raise Problem(Refusal.INVALID, "value: it has no kind: give null_value to reject the question")
+    return _json(request.value, "value")
+
+
+def _json(message: Message, name: str) -> Any:
     try:
-        return MessageToDict(request.arguments)
-    except ValueError as error:
-        # protobuf's numbers can be NaN and infinite, JSON's cannot.
-        raise Problem(Refusal.MALFORMED, f"arguments: {error}") from error
+        return MessageToDict(message)
+    except (ValueError, SerializeToJsonError) as error:
+        # protobuf's numbers can be NaN and infinite, and a value in a list without a kind; JSON's cannot.
+        raise Problem(Refusal.MALFORMED, f"{name}: {error}") from error
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects are inside one another at most."""
+    if not isinstance(value, list | dict):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def _wait_s(context: Context, asked_s: float) -> float:

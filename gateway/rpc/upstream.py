@@ -6,6 +6,7 @@ So every check, limit and record is the gateway's, and a call is refused as the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import aiohttp
@@ -13,6 +14,7 @@ import grpc
 import orjson
 from yarl import URL
 
+from gateway.problems import renamed
 from gateway.rpc.metadata import Context, passed_on
 from gateway.rpc.statuses import CODE, status_of, trailing
 from gateway.rpc.tracing import trace_to_continue
@@ -67,6 +69,7 @@ class Upstream:
         path: str,
         body: Mapping[str, Any] | None = None,
         wait_s: float = 0.0,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:
         """Send one request on behalf of a caller, and return the answer's JSON.
 
@@ -76,6 +79,7 @@ class Upstream:
             path: with the query.
             body: JSON.
             wait_s: how long the gateway may wait before it answers.
+            names: what the caller calls the fields that a refusal can begin with; see `renamed`.
 
         Raises:
             Refused: the gateway refused it, or did not answer in time.
@@ -90,7 +94,7 @@ class Upstream:
             async with self._request(
                 method, path, DEFAULT_S + wait_s, headers=headers, data=content
             ) as answer:
-                return _read(answer.status, await answer.read())
+                return _read(answer.status, await answer.read(), names)
         except (aiohttp.ClientError, TimeoutError) as error:
             detail = f"unavailable: the gateway does not answer ({type(error).__name__})"
             raise Refused(grpc.StatusCode.UNAVAILABLE, detail, ((CODE, "unavailable"),)) from error
@@ -110,13 +114,14 @@ def _within(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds)
 
 
-def _read(http_status: int, content: bytes) -> Any:
+def _read(http_status: int, content: bytes, names: Mapping[str, str]) -> Any:
     try:
         read = orjson.loads(content)
     except ValueError:
         read = {}
     if http_status < 300:
         return read
+    read = renamed(read, names)
     code, detail = str(read.get("code", "")), str(read.get("detail", ""))
     status = status_of(code, http_status)
     raise Refused(status, f"{code}: {detail}" if code else f"HTTP {http_status}", trailing(read))

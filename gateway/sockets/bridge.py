@@ -36,12 +36,12 @@ MESSAGE_MAX_BYTES = 256 * 1024
 
 def _answer(gate: Gate, claims: Claims, frame: Frame, _: str | None) -> Make:
     # Without the ref as its key: the same answer sent again, here or by REST, is the same decision.
-    task_id, hold_id, response = frame["task_id"], frame["hold_id"], frame["response"]
+    task_id, hold_id, said = frame["task_id"], frame["hold_id"], (frame["response"], frame["feedback"])
     if hold_id is not None:
-        return lambda: plan_answer_to(gate, claims, task_id, hold_id, response)
+        return lambda: plan_answer_to(gate, claims, task_id, hold_id, *said)
 
     def make() -> Plan:
-        raise Unprepared(lambda: plan_answer(gate, claims, task_id, response))
+        raise Unprepared(lambda: plan_answer(gate, claims, task_id, *said))
 
     return make
 

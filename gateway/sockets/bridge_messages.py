@@ -3,7 +3,7 @@
 | the client sends | |
 |---|---|
 | `{type: publish, prompt, task_id?}` | asks a person (an agent's token) |
-| `{type: answer, task_id, response, hold_id?}` | answers (a person's token) |
+| `{type: answer, task_id, response, feedback?, hold_id?}` | answers, or with null rejects (a person's token) |
 | `{type: authenticate, …}`, `{type: ping}` | as at `/v1/ws` |
 
 | the client gets | |
@@ -24,8 +24,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from gateway.bodies import Body, ClientId, Prompt, read_body
-from gateway.problems import Problem, message_of
+from pydantic import Field
+
+from gateway.bodies import Body, ClientId, Prompt, Text, read_body
+from gateway.problems import Problem, message_of, renamed
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
 from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
@@ -47,15 +49,23 @@ class Publish(Body):
 
 
 class Answer(Body):
-    """Answer a question; its hold names it if two agents chose one task id."""
+    """Answer a question, or reject it; its hold names it if two agents chose one task id."""
 
     type: Literal["answer"]
     task_id: ClientId
-    response: str
+    response: Any = Field(
+        description="The answer, as `value` of a decision; null rejects the question, with `feedback`."
+    )
+    feedback: Text = ""
     hold_id: ClientId | None = None
 
 
 MODELS: Mapping[str, type[Publish | Answer]] = {"publish": Publish, "answer": Answer}
+# What refusals call the fields of the commands that these messages become, and what the bridge calls them.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "publish": {"question": "prompt", "request_id": "task_id"},
+    "answer": {"value": "response"},
+}
 
 
 class Pending(NamedTuple):
@@ -166,7 +176,8 @@ class BridgeMessages:
             if shown.shared:
                 raise Problem(Refusal.ID_REUSED, "several questions have this task_id: give the hold_id, too")
             hold_id = next(iter(shown.holds), None)
-        return {"type": ANSWER, "task_id": answer.task_id, "hold_id": hold_id, "response": answer.response}
+        said = {"response": answer.response, "feedback": answer.feedback}
+        return {"type": ANSWER, "task_id": answer.task_id, "hold_id": hold_id, **said}
 
     def _published(self, hold: Json) -> Iterator[Json]:
         task_id = hold.get("request_id")
@@ -197,7 +208,7 @@ class BridgeMessages:
             return
         body = reply["body"]
         if reply["status"] >= 400:
-            yield _error(body, sent.task_id)
+            yield _error(renamed(body, NAMES[sent.kind]), sent.task_id)
         elif sent.kind == "publish":
             yield from self._followed(body)
         else:

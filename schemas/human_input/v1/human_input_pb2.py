@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(schemas/human_input/v1/human_input.proto\x12\x15placet.human_input.v1\x1a\x1cgoogle/protobuf/struct.proto\"\x1c\n\nRunRequest\x12\x0e\n\x06prompt\x18\x01 \x01(\t\".\n\x0bRunResponse\x12\x0e\n\x06status\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\"J\n\x0eRunToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"9\n\x0fRunToolResponse\x12&\n\x06result\x18\x01 \x01(\x0b\x32\x16.google.protobuf.Value\"N\n\x18ProvideHumanInputRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x10\n\x08response\x18\x02 \x01(\t\x12\x0f\n\x07hold_id\x18\x03 \x01(\t\"\x1b\n\x19ProvideHumanInputResponse\"=\n\x14GetHumanInputRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x14\n\x0cwait_seconds\x18\x02 \x01(\x01\"K\n\x15GetHumanInputResponse\x12\x10\n\x08response\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x10\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x03 \x01(\t\")\n\x16WatchHumanInputRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t2^\n\x0eHumanInputTool\x12L\n\x03Run\x12!.placet.human_input.v1.RunRequest\x1a\".placet.human_input.v1.RunResponse2\xbc\x03\n\nHumanInput\x12X\n\x07RunTool\x12%.placet.human_input.v1.RunToolRequest\x1a&.placet.human_input.v1.RunToolResponse\x12v\n\x11ProvideHumanInput\x12/.placet.human_input.v1.ProvideHumanInputRequest\x1a\x30.placet.human_input.v1.ProvideHumanInputResponse\x12j\n\rGetHumanInput\x12+.placet.human_input.v1.GetHumanInputRequest\x1a,.placet.human_input.v1.GetHumanInputResponse\x12p\n\x0fWatchHumanInput\x12-.placet.human_input.v1.WatchHumanInputRequest\x1a,.placet.human_input.v1.GetHumanInputResponse0\x01\x42=\n\x15placet.human_input.v1P\x01Z\"placet/human_input/v1;humaninputv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(schemas/human_input/v1/human_input.proto\x12\x15placet.human_input.v1\x1a\x1cgoogle/protobuf/struct.proto\"\x1c\n\nRunRequest\x12\x0e\n\x06prompt\x18\x01 \x01(\t\".\n\x0bRunResponse\x12\x0e\n\x06status\x18\x01 \x01(\t\x12\x0f\n\x07task_id\x18\x02 \x01(\t\"J\n\x0eRunToolRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\targuments\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct\"9\n\x0fRunToolResponse\x12&\n\x06result\x18\x01 \x01(\x0b\x32\x16.google.protobuf.Value\"\x87\x01\n\x18ProvideHumanInputRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x10\n\x08response\x18\x02 \x01(\t\x12\x0f\n\x07hold_id\x18\x03 \x01(\t\x12%\n\x05value\x18\x04 \x01(\x0b\x32\x16.google.protobuf.Value\x12\x10\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x05 \x01(\t\"\x1b\n\x19ProvideHumanInputResponse\"=\n\x14GetHumanInputRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x14\n\x0cwait_seconds\x18\x02 \x01(\x01\"r\n\x15GetHumanInputResponse\x12\x10\n\x08response\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\t\x12\x10\n\x08\x66\x65\x65\x64\x62\x61\x63k\x18\x03 \x01(\t\x12%\n\x05value\x18\x04 \x01(\x0b\x32\x16.google.protobuf.Value\")\n\x16WatchHumanInputRequest\x12\x0f\n\x07task_id\x18\x01 \x01(\t2^\n\x0eHumanInputTool\x12L\n\x03Run\x12!.placet.human_input.v1.RunRequest\x1a\".placet.human_input.v1.RunResponse2\xbc\x03\n\nHumanInput\x12X\n\x07RunTool\x12%.placet.human_input.v1.RunToolRequest\x1a&.placet.human_input.v1.RunToolResponse\x12v\n\x11ProvideHumanInput\x12/.placet.human_input.v1.ProvideHumanInputRequest\x1a\x30.placet.human_input.v1.ProvideHumanInputResponse\x12j\n\rGetHumanInput\x12+.placet.human_input.v1.GetHumanInputRequest\x1a,.placet.human_input.v1.GetHumanInputResponse\x12p\n\x0fWatchHumanInput\x12-.placet.human_input.v1.WatchHumanInputRequest\x1a,.placet.human_input.v1.GetHumanInputResponse0\x01\x42=\n\x15placet.human_input.v1P\x01Z\"placet/human_input/v1;humaninputv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,18 +41,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNTOOLREQUEST']._serialized_end=249
   _globals['_RUNTOOLRESPONSE']._serialized_start=251
   _globals['_RUNTOOLRESPONSE']._serialized_end=308
-  _globals['_PROVIDEHUMANINPUTREQUEST']._serialized_start=310
-  _globals['_PROVIDEHUMANINPUTREQUEST']._serialized_end=388
-  _globals['_PROVIDEHUMANINPUTRESPONSE']._serialized_start=390
-  _globals['_PROVIDEHUMANINPUTRESPONSE']._serialized_end=417
-  _globals['_GETHUMANINPUTREQUEST']._serialized_start=419
-  _globals['_GETHUMANINPUTREQUEST']._serialized_end=480
-  _globals['_GETHUMANINPUTRESPONSE']._serialized_start=482
-  _globals['_GETHUMANINPUTRESPONSE']._serialized_end=557
-  _globals['_WATCHHUMANINPUTREQUEST']._serialized_start=559
-  _globals['_WATCHHUMANINPUTREQUEST']._serialized_end=600
-  _globals['_HUMANINPUTTOOL']._serialized_start=602
-  _globals['_HUMANINPUTTOOL']._serialized_end=696
-  _globals['_HUMANINPUT']._serialized_start=699
-  _globals['_HUMANINPUT']._serialized_end=1143
+  _globals['_PROVIDEHUMANINPUTREQUEST']._serialized_start=311
+  _globals['_PROVIDEHUMANINPUTREQUEST']._serialized_end=446
+  _globals['_PROVIDEHUMANINPUTRESPONSE']._serialized_start=448
+  _globals['_PROVIDEHUMANINPUTRESPONSE']._serialized_end=475
+  _globals['_GETHUMANINPUTREQUEST']._serialized_start=477
+  _globals['_GETHUMANINPUTREQUEST']._serialized_end=538
+  _globals['_GETHUMANINPUTRESPONSE']._serialized_start=540
+  _globals['_GETHUMANINPUTRESPONSE']._serialized_end=654
+  _globals['_WATCHHUMANINPUTREQUEST']._serialized_start=656
+  _globals['_WATCHHUMANINPUTREQUEST']._serialized_end=697
+  _globals['_HUMANINPUTTOOL']._serialized_start=699
+  _globals['_HUMANINPUTTOOL']._serialized_end=793
+  _globals['_HUMANINPUT']._serialized_start=796
+  _globals['_HUMANINPUT']._serialized_end=1240
 # @@protoc_insertion_point(module_scope)

@@ -35,14 +35,18 @@ class RunToolResponse(_message.Message):
     def __init__(self, result: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
 
 class ProvideHumanInputRequest(_message.Message):
-    __slots__ = ("task_id", "response", "hold_id")
+    __slots__ = ("task_id", "response", "hold_id", "value", "feedback")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
     HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FEEDBACK_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     response: str
     hold_id: str
-    def __init__(self, task_id: _Optional[str] = ..., response: _Optional[str] = ..., hold_id: _Optional[str] = ...) -> None: ...
+    value: _struct_pb2.Value
+    feedback: str
+    def __init__(self, task_id: _Optional[str] = ..., response: _Optional[str] = ..., hold_id: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., feedback: _Optional[str] = ...) -> None: ...
 
 class ProvideHumanInputResponse(_message.Message):
     __slots__ = ()
@@ -57,14 +61,16 @@ class GetHumanInputRequest(_message.Message):
     def __init__(self, task_id: _Optional[str] = ..., wait_seconds: _Optional[float] = ...) -> None: ...
 
 class GetHumanInputResponse(_message.Message):
-    __slots__ = ("response", "status", "feedback")
+    __slots__ = ("response", "status", "feedback", "value")
     RESPONSE_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     FEEDBACK_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
     response: str
     status: str
     feedback: str
-    def __init__(self, response: _Optional[str] = ..., status: _Optional[str] = ..., feedback: _Optional[str] = ...) -> None: ...
+    value: _struct_pb2.Value
+    def __init__(self, response: _Optional[str] = ..., status: _Optional[str] = ..., feedback: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
 
 class WatchHumanInputRequest(_message.Message):
     __slots__ = ("task_id",)
