@@ -32,14 +32,14 @@ CALLS_MAX = 10_000
 HEALTH_INTERVAL_S = 1.0
 STOP_WITHIN_S = 3.0
 METADATA_MAX_BYTES = 16 * 1024
-_OPTIONS = (
-    ("grpc.max_receive_message_length", RECEIVED_MAX_BYTES),
-    # By default calls are refused at random from the half of it on, which a long token has.
-    ("grpc.max_metadata_size", METADATA_MAX_BYTES),
-    ("grpc.absolute_max_metadata_size", METADATA_MAX_BYTES),
-    # Two servers on one port would each get some of the calls.
-    ("grpc.so_reuseport", 0),
-)
+# Open calls of one connection: as many as admission permits to a subject and to strangers, and a proxy opens further
+# connections. Without a limit grpcio accepts a stream that its client resets at once, at a hundred times the cost.
+STREAMS_LEAST = 256
+# Together with the connections to the gateway still fewer than the files that a process may commonly have open.
+CONNECTIONS_MAX = 4_096
+# One without a call is closed; clients connect again with their next call.
+IDLE_S = 600
+Options = tuple[tuple[str, int], ...]
 
 
 @asynccontextmanager
@@ -53,7 +53,7 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
     async with aclosing(Upstream(settings.gateway_url)) as upstream, aclosing(_callers(settings)) as callers:
         checks = health.aio.HealthServicer()
         guard = Guard(SERVICES, Admission(callers, settings.calls_at_once), waits)
-        server = _server(upstream, checks, guard)
+        server = _server(upstream, checks, guard, _options(settings))
         port = _bind(server, settings)
         await _tell(checks, is_ready=False)
         await server.start()
@@ -72,8 +72,24 @@ def _callers(settings: RpcSettings) -> Callers:
     return Callers(authenticator_of(settings.issuers, settings.oidc), settings.issuers)
 
 
-def _server(upstream: Upstream, checks: health.aio.HealthServicer, guard: Guard) -> grpc.aio.Server:
-    server = grpc.aio.server(interceptors=(guard,), options=_OPTIONS, maximum_concurrent_rpcs=CALLS_MAX)
+def _options(settings: RpcSettings) -> Options:
+    return (
+        ("grpc.max_concurrent_streams", max(STREAMS_LEAST, 2 * settings.calls_at_once)),
+        ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+        ("grpc.max_connection_idle_ms", IDLE_S * 1000),
+        ("grpc.max_receive_message_length", RECEIVED_MAX_BYTES),
+        # By default calls are refused at random from the half of it on, which a long token has.
+        ("grpc.max_metadata_size", METADATA_MAX_BYTES),
+        ("grpc.absolute_max_metadata_size", METADATA_MAX_BYTES),
+        # Two servers on one port would each get some of the calls.
+        ("grpc.so_reuseport", 0),
+    )
+
+
+def _server(
+    upstream: Upstream, checks: health.aio.HealthServicer, guard: Guard, options: Options
+) -> grpc.aio.Server:
+    server = grpc.aio.server(interceptors=(guard,), options=options, maximum_concurrent_rpcs=CALLS_MAX)
     rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream), server)
     rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +19,8 @@ from gateway.problems import Problem
 from gateway.rpc.admission import STRANGERS_OF_ADDRESS, WAITS_MAX
 from gateway.rpc.decoding import only_message
 from gateway.rpc.metadata import address_of
-from gateway.rpc.settings import read_rpc_settings
+from gateway.rpc.serving import STREAMS_LEAST, serving
+from gateway.rpc.settings import RpcSettings, read_rpc_settings
 from gateway.rpc.upstream import CONNECTIONS_MAX
 from host.errors import SettingsRefused
 from ops.options import Limits, UpOptions, settle
@@ -27,6 +31,8 @@ pytestmark = pytest.mark.timeout(120)
 
 # More than gRPC could serve at once for all callers together.
 MANY = 2_100
+# The setting of HTTP/2.
+MAX_CONCURRENT_STREAMS = 3
 WATCH = pb.WatchHumanInputRequest(task_id="t")
 HEALTH = health_pb2.HealthCheckRequest()
 RUN = pb.RunRequest(prompt="?")
@@ -74,9 +80,12 @@ async def test_case_30_streams_that_need_no_token_take_nothing_from_callers_with
     async with rpc_site(tmp_path) as site, client_of(site) as stranger, client_of(site) as client:
         streams = [opened(stranger) for _ in range(MANY)]
         first = await asyncio.gather(*(begun(stream) for stream in streams))
-        # gRPC itself cancels some of so many that come at once.
         assert sum(not isinstance(one, tuple) for one in first) == STRANGERS_OF_ADDRESS
-        assert first.count((Code.RESOURCE_EXHAUSTED, "quota")) > MANY / 2
+        # HTTP/2 itself refuses some of so many that come at once on one connection.
+        refused = {one for one in first if isinstance(one, tuple)}
+        quota = (Code.RESOURCE_EXHAUSTED, "quota")
+        assert quota in refused
+        assert refused <= {quota, (Code.UNAVAILABLE, None), (Code.CANCELLED, None)}
         await runs(client, site.by("bot"))
         await checked(client)
         for stream in streams:
@@ -291,3 +300,39 @@ async def test_metadata_is_refused_by_its_size_and_never_by_chance(tmp_path: Pat
 )
 def test_address_of_a_peer_is_without_its_port(peer: str, address: str) -> None:
     assert address_of(peer) == address
+
+
+@asynccontextmanager
+async def connected(address: str, connections: int) -> AsyncIterator[list[dict[int, int] | None]]:
+    """Several connections; yields the settings of HTTP/2 that each is sent, None for one that is closed instead."""
+    host, _, port = address.rpartition(":")
+    async with AsyncExitStack() as opened:
+        found: list[dict[int, int] | None] = []
+        for _ in range(connections):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            opened.callback(writer.close)
+            writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+            try:
+                length = int.from_bytes((await reader.readexactly(9))[:3], "big")
+                found.append(dict(struct.iter_unpack(">HI", await reader.readexactly(length))))
+            except (asyncio.IncompleteReadError, ConnectionError):
+                found.append(None)
+        yield found
+
+
+@pytest.mark.parametrize(("calls", "streams"), [(100, STREAMS_LEAST), (1_000, 2_000)])
+async def test_connection_can_have_as_many_streams_as_a_subject_may_and_some_more(
+    calls: int, streams: int
+) -> None:
+    """So a client that resets its streams at once is refused by HTTP/2 itself, long before Python knows of them."""
+    settings = RpcSettings("http://127.0.0.1:9", "127.0.0.1", 0, calls_at_once=calls)
+    async with serving(settings) as address, connected(address, 1) as found:
+        assert found[0] is not None
+        assert found[0][MAX_CONCURRENT_STREAMS] == streams
+
+
+async def test_connections_beyond_the_most_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.rpc.serving.CONNECTIONS_MAX", 3)
+    settings = RpcSettings("http://127.0.0.1:9", "127.0.0.1", 0)
+    async with serving(settings) as address, connected(address, 5) as found:
+        assert [one is None for one in found] == [False, False, False, True, True]
