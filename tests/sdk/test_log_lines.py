@@ -55,7 +55,7 @@ def test_headers_of_a_caller_without_a_token_are_shown_escaped(tmp_path: Path) -
     port, said = free_port(), tmp_path / "stderr"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}
     with said.open("wb") as output:
-        command = [PLACET, "--url", "http://127.0.0.1:9", "mcp", "--http-port", str(port)]
+        command = [str(PLACET), "--url", "http://127.0.0.1:9", "mcp", "--http-port", str(port)]
         process = subprocess.Popen(command, env=environ, stderr=output)
     try:
         wait_for(lambda: _answer(port, b"127.0.0.1"), lambda answer: answer is not None)

@@ -6,8 +6,6 @@ import logging
 import sys
 from types import TracebackType
 
-from placet.cli.safe import escaped
-
 FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -17,15 +15,23 @@ class EscapingFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line of a record."""
-        return escaped(super().formatMessage(record))
+        return _escaped(super().formatMessage(record))
 
     def formatException(self, ei: _Raised) -> str:
         """The traceback, whose exception can quote what was received."""
-        return escaped(super().formatException(ei), lines=True)
+        return _by_line(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:
         """The stack."""
-        return escaped(super().formatStack(stack_info), lines=True)
+        return _by_line(super().formatStack(stack_info))
+
+
+def _escaped(text: str) -> str:
+    return "".join(char if char.isprintable() else f"\\u{{{ord(char):x}}}" for char in text)
+
+
+def _by_line(text: str) -> str:
+    return "\n".join(map(_escaped, text.split("\n")))
 
 
 def log_to_stderr(level: str) -> None:
