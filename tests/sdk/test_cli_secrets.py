@@ -15,7 +15,7 @@ import typer
 from starlette.responses import JSONResponse, Response
 
 from placet.canonical import call_digest
-from placet.cli import answering, inputs
+from placet.cli import answering, inputs, prompting
 from placet.models import Hold
 from tests.sdk.scripted import Asked, Scripted
 from tests.sdk.terminal import HOLD as WAITING
@@ -30,35 +30,36 @@ def prompted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What was asked, by a person at a terminal who types the name's lower case."""
     asked: list[Any] = []
 
-    def prompt(name: str, **options: Any) -> str:
-        asked.append((name, options["hide_input"]))
-        return name.lower()
+    def line(prompt: str, hidden: bool, watch: object) -> str:
+        asked.append((prompt, hidden))
+        return prompt.removesuffix(": ").lower()
 
     monkeypatch.setattr(inputs, "is_interactive", lambda: True)
-    monkeypatch.setattr(typer, "prompt", prompt)
+    monkeypatch.setattr(prompting, "_line", line)
     return asked
 
 
 def test_variables_are_asked_for_one_by_one_and_not_shown(prompted: list[Any]) -> None:
     assert inputs.variables_of(HOLD, None) == {"API_KEY": "api_key", "API_URL": "api_url"}
-    assert prompted == [("API_KEY", True), ("API_URL", True)]
+    assert prompted == [("API_KEY: ", True), ("API_URL: ", True)]
 
 
 def test_variables_are_asked_for_with_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = [
         {"name": "KEY", "description": "of the\u202e account"},
-        {"name": "REGION", "required": False, "secret": False},
+        {"name": "REGION", "required": False, "secret": False, "pattern": "^eu-"},
     ]
-    seen: list[tuple[str, bool, Any]] = []
+    typed, seen = ["", "sk-1", ""], list[tuple[str, bool]]()
 
-    def prompt(text: str, **options: Any) -> str:
-        seen.append((text, options["hide_input"], options["default"]))
-        return "sk-1" if text.startswith("KEY") else ""
+    def line(prompt: str, hidden: bool, watch: object) -> str:
+        seen.append((prompt, hidden))
+        return typed.pop(0)
 
     monkeypatch.setattr(inputs, "is_interactive", lambda: True)
-    monkeypatch.setattr(typer, "prompt", prompt)
+    monkeypatch.setattr(prompting, "_line", line)
     assert inputs.variables_of(Hold("h", kind="env_var", raw={"fields": fields}), None) == {"KEY": "sk-1"}
-    assert seen == [("KEY (of the\\u{202e} account)", True, None), ("REGION [optional]", False, "")]
+    key = ("KEY (of the\\u{202e} account): ", True)
+    assert seen == [key, key, ("REGION [optional; pattern: ^eu-]: ", False)]
 
 
 def test_variables_on_the_command_line_are_refused_and_not_repeated(prompted: list[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,22 @@ import typer
 
 from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
+from placet.cli.prompting import Watch, ask
 from placet.cli.session import is_interactive
 from placet.models import Hold
 
 
-def variables_of(hold: Hold, text: str | None) -> dict[str, Any]:
-    """The values of variables, from a hidden prompt or from the standard input."""
+def variables_of(
+    hold: Hold, text: str | None, given: dict[str, str] | None = None, watch: Watch | None = None
+) -> dict[str, Any]:
+    """The values of variables, from a hidden prompt or from the standard input.
+
+    Args:
+        hold: the question.
+        text: the argument: `-` for the standard input, None for prompts.
+        given: the values that were typed before; those that are typed now are added.
+        watch: withdraws a prompt.
+    """
     if text == "-":
         return read_object("-", "VALUE")
     if text is not None:
@@ -27,29 +38,45 @@ def variables_of(hold: Hold, text: str | None) -> dict[str, Any]:
         raise typer.BadParameter(
             "there is no terminal to prompt on: give - and a JSON object", param_hint="VALUE"
         )
-    given = {str(_named(field)): _prompted(field) for field in hold.raw.get("fields") or ()}
+    given = {} if given is None else given
+    for field in hold.raw.get("fields") or ():
+        if (name := name_of(field)) not in given:
+            given[name] = ask(
+                _prompt(field), hidden=_is_secret(field), optional=_optional(field), watch=watch
+            )
     return {name: value for name, value in given.items() if value}
 
 
-def _named(field: Any) -> Any:
+def name_of(field: Any) -> str:
     """The name of a requested variable: the field itself, or its `name`."""
-    return field.get("name") if isinstance(field, dict) else field
+    return str(_more(field).get("name", field))
 
 
-def _prompted(field: Any) -> str:
-    """The value of a variable that a person types; empty for an optional one that is left out."""
-    more = field if isinstance(field, dict) else {}
-    optional = more.get("required") is False
-    words = [str(_named(field)), f"({more['description']})" if more.get("description") else ""]
-    said: str = typer.prompt(
-        safe.escaped(" ".join([*filter(None, words), *(["[optional]"] if optional else [])])),
-        default="" if optional else None,
-        show_default=False,
-        # What is typed is sealed all the same.
-        hide_input=more.get("secret") is not False,
-        err=True,
-    )
-    return said
+def _more(field: Any) -> Mapping[str, Any]:
+    return field if isinstance(field, Mapping) else {}
+
+
+def _is_secret(field: Any) -> bool:
+    # What is typed is sealed all the same.
+    return _more(field).get("secret") is not False
+
+
+def _optional(field: Any) -> bool:
+    return _more(field).get("required") is False
+
+
+def _prompt(field: Any) -> str:
+    """What is asked for: the name, what is said of it, and what the value must contain."""
+    more = _more(field)
+    notes = ["optional"] if _optional(field) else []
+    if more.get("pattern"):
+        notes.append(f"pattern: {more['pattern']}")
+    words = [
+        name_of(field),
+        f"({more['description']})" if more.get("description") else "",
+        f"[{'; '.join(notes)}]" if notes else "",
+    ]
+    return safe.escaped(" ".join(filter(None, words)))
 
 
 def read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:

@@ -16,6 +16,7 @@ import typer
 
 from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
+from placet.cli.prompting import agrees
 from placet.errors import NotFound, PlacetError
 from placet.ids import InvalidId, check_id
 from placet.parsing import parse_time
@@ -318,5 +319,5 @@ def confirm(question: str, yes: bool, hint: str = "give --yes") -> None:
     if yes:
         return
     check_askable(yes, hint)
-    if not typer.confirm(question, err=True):
+    if not agrees(question):
         raise typer.Exit(1)

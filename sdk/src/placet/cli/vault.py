@@ -10,9 +10,9 @@ from placet.cli import safe
 from placet.cli.plugins import new_group
 from placet.cli.session import (
     JsonFlag,
+    confirm,
     connect,
     console,
-    is_interactive,
     local_time,
     print_json,
     print_table,
@@ -57,7 +57,7 @@ def destroy_key(
 ) -> None:
     """Destroy a data key, which erases everything sealed under it, in every copy of the vault."""
     check_id(name, "key")
-    _confirm(f"Erase everything that was sealed under {safe.escaped(name)}, for good?", yes)
+    confirm(f"Erase everything that was sealed under {safe.escaped(name)}, for good?", yes)
     with connect(context) as placet:
         found = placet.vault.destroy_key(name, reason=reason)
     _say(dict(found), f"{name} is destroyed", as_json)
@@ -83,20 +83,13 @@ def erase(
         )
     if call is None:
         check_id(id, "request id")
-    _confirm(f"Erase the sensitive values of {safe.escaped(id)}, for good?", yes)
+    confirm(f"Erase the sensitive values of {safe.escaped(id)}, for good?", yes)
     with connect(context) as placet:
         if call is None:
             found = placet.vault.erase_request(id, execution_id=execution or None, reason=reason)
         else:
             found = placet.vault.erase_call(*call, reason=reason)
     _say(dict(found), f"erased {found['erased']} values of {id}", as_json)
-
-
-def _confirm(question: str, yes: bool) -> None:
-    if not yes and not is_interactive():
-        raise typer.BadParameter("there is no terminal to prompt on: give --yes", param_hint="--yes")
-    if not yes and not typer.confirm(question, err=True):
-        raise typer.Exit(1)
 
 
 def _say(found: dict[str, object], words: str, as_json: bool) -> None:
