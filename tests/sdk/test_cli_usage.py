@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from placet.cli.prompting import InputEnded
 from tests.sdk.terminal import HOLD, Terminal
 
 ID = str(HOLD["hold_id"])
@@ -130,15 +131,32 @@ def test_empty_text_for_the_agent_is_none(terminal: Terminal) -> None:
     assert terminal("approve", ID, "--yes", "--feedback", "") == 0
 
 
-@pytest.mark.parametrize(("ends", "code"), [(KeyboardInterrupt, 130), (EOFError, 1)])
+@pytest.mark.parametrize(("ends", "code"), [(KeyboardInterrupt, 130), (InputEnded, 1)])
 def test_interrupt_at_the_question_is_130_and_the_end_of_the_input_a_no(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, ends: type[BaseException], code: int
 ) -> None:
     def read(*_: object) -> str:
-        raise ends
+        raise ends("it ends")
 
     monkeypatch.setattr("placet.cli.session.is_interactive", lambda: True)
     monkeypatch.setattr("placet.cli.decide.check_askable", lambda *_: None)
-    monkeypatch.setattr("typer._click.termui.visible_prompt_func", read)
+    monkeypatch.setattr("placet.cli.prompting._line", read)
     assert terminal("approve", ID) == code
     assert terminal.sent() == []
+
+
+def test_extension_that_is_too_long_says_how_long_it_may_be(terminal: Terminal) -> None:
+    assert terminal("extend", ID, "30d") == 2
+    assert "30d is too long; at most 7d" in terminal.err
+    assert terminal.sent() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(("inbx",), "'inbox'"), (("polcy",), "'policy'"), (("policy", "publsh"), "'publish'")],
+)
+def test_command_that_is_misspelt_is_suggested(
+    terminal: Terminal, words: tuple[str, ...], meant: str
+) -> None:
+    assert terminal(*words) == 2
+    assert f"No such command {words[-1]!r}. Did you mean {meant}" in terminal.err

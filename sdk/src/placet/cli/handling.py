@@ -14,6 +14,7 @@ from placet.cli.viewing import until
 from placet.models import Hold
 
 CLAIM_MAX = "1h"
+EXTENSION_MAX = "7d"
 
 
 def claim(
@@ -56,11 +57,11 @@ def delegate(
 def extend(
     context: typer.Context,
     id: IdArgument,  # noqa: A002
-    by: Annotated[str, typer.Argument(metavar="DURATION", help="90s, 30m, 24h or 7d.")],
+    by: Annotated[str, typer.Argument(metavar="DURATION", help=f"90s, 30m, 24h; at most {EXTENSION_MAX}.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Extend a hold's current deadline, by at most 7 days at once; it is then at most 366 days from now."""
-    seconds = seconds_of(by, "DURATION")
+    """Extend a hold's current deadline. By at most 7 days at once; it is then at most 366 days from now."""
+    seconds = seconds_of(by, "DURATION", EXTENSION_MAX)
     with connect(context) as placet:
         changed = placet.holds.extend(find_hold(placet, id).hold_id, seconds)
     _print("extended", changed, as_json)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -230,6 +231,11 @@ def group_class(prefix: str) -> type[TyperGroup]:
                 ctx.fail(
                     f"`placet {full}` comes with the server (placet-server): `make setup` in a checkout installs it"
                 )
+            # typer suggests only commands that were imported.
+            close = get_close_matches(args[0], self.list_commands(ctx))
+            if close and self.get_command(ctx, args[0]) is None:
+                meant = " or ".join(map(repr, close))
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {meant}?")
             return super().resolve_command(ctx, args)
 
         def format_commands(self, ctx: Any, formatter: Any) -> None:
