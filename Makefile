@@ -19,8 +19,8 @@ help: ## what can be made
 setup: ## install everything, start nothing
 	@sh ops/setup/environment.sh
 
-up: setup ## everything on an embedded Kafka; Ctrl-C stops it
-	@exec $(bin)/placet up
+up: setup ## everything on an embedded Kafka, on port 8000 or PORT=…; Ctrl-C stops it
+	@exec $(bin)/placet up $(if $(PORT),--port $(PORT))
 
 demo: setup ## agents on real tasks, decided by you; AUTO=1 decides by itself and ends
 	@exec $(bin)/placet demo $(if $(filter-out 0,$(AUTO)),--auto)
