@@ -177,7 +177,7 @@ async def deployer(turn: AsyncTurn) -> str:
     plan = await read_file("plan.txt")
     options = [{"id": "staging", "label": "Staging"}, {"id": "production", "label": "Production"}]
     where = await turn.hitl.request_decision("Where?", options)
-    sure = await turn.hitl.request_permission(action="deploy")
+    sure = await turn.hitl.request_permission(tool="shell", action="deploy", risk="high", question="Shall I?")
     return f"deployed {plan} to {where}" if sure else "nothing was deployed"
 
 
@@ -196,6 +196,10 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
             await page.click("text=Send")
             await expect(page.locator(".message")).to_have_text("<b>Let me see.</b>", timeout=30_000)
             await page.click("text=Production", timeout=30_000)
+            permission = page.locator(".hitl_requested").last
+            await expect(permission).to_have_text(
+                "Shall I? tool: shell action: deploy risk: high truefalse", timeout=30_000
+            )
             # The permission is for another person than the one who opened the conversation.
             await page.click("button:text('true')", timeout=30_000)
             await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
@@ -205,7 +209,7 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
                 ["<b>Let me see.</b>", "deployed 42 to production"]
             )
             await expect(page.locator(".hitl_requested")).to_have_text(
-                ['Where? resolved: "production"', "May the agent do this: deploy? resolved: true"]
+                ['Where? resolved: "production"', "Shall I? resolved: true"]
             )
             await expect(page.locator(".tool_call").last).to_have_text("read_file: succeeded")
 
