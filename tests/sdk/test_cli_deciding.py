@@ -51,9 +51,17 @@ def test_show_of_a_decided_hold_keeps_the_lines_of_its_feedback(
     said = {"decision": "reject", "by": "mia", "feedback": "too much:\nask for 20\nat most"}
     monkeypatch.setitem(HOLD, "decision", said)
     assert terminal("show", "c0ff") == 0
-    lines = [line.strip() for line in terminal.out.splitlines()]
-    at = next(number for number, line in enumerate(lines) if line.endswith("too much:"))
-    assert lines[at + 1 : at + 3] == ["ask for 20", "at most"]
+    lines = terminal.out.splitlines()
+    at = lines.index("feedback:")
+    assert lines[at + 1 : at + 4] == ["  | too much:", "  | ask for 20", "  | at most"]
+
+
+def test_question_that_is_all_its_agent_was_asked_for_is_printed_once_above_the_prompt() -> None:
+    text = "placet-view 5\nasked of the agent: {}\nhold: h\nquestion: Which?\ndigest: d\n"
+    around, asked = arranged(text.format("Which?"))
+    assert asked == ["question: Which?"]
+    assert "asked of the agent: Which?" in around, "the text is shown whole all the same"
+    assert arranged(text.format("Pay it"))[1] == ["asked of the agent: Pay it", "question: Which?"]
 
 
 def test_show_of_what_several_begin_with_asks_for_more(terminal: Terminal) -> None:
@@ -259,8 +267,8 @@ def test_show_says_who_is_on_a_hold_and_whose_it_is(
     monkeypatch.setitem(HOLD, "claimed_until", "2026-11-20T10:00:00Z")
     monkeypatch.setitem(HOLD, "assignee", "tom")
     assert terminal("show", "c0ffee") == 0
-    assert re.search(r"claimed +by mia until 2026-11-\d\d \d\d:00:00", terminal.out)
-    assert re.search(r"delegated to +tom", terminal.out)
+    assert re.search(r"claimed: by mia until 2026-11-\d\d \d\d:00:00", terminal.out)
+    assert re.search(r"delegated to: tom", terminal.out)
 
 
 def test_approve_shows_what_is_asked_and_what_would_run_last(terminal: Terminal) -> None:

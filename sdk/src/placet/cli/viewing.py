@@ -39,6 +39,7 @@ ASKED = (
     "redactions",
     "arguments",
 )
+_OF_THE_AGENT = "asked of the agent"
 # Longer arguments would push the question out of sight: then they come before it.
 ARGUMENTS_BELOW_LINES = 12
 
@@ -85,7 +86,8 @@ def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
         screen.print(Text(_inert(line), style="dim"), soft_wrap=True)
     if view.view_digest:
         screen.print(Text(f"view digest: {view.view_digest}", style="dim"), soft_wrap=True)
-    screen.print(facts_grid(_facts(hold)))
+    for line in _lines(_facts(hold)):
+        screen.print(safe.text(line), soft_wrap=True)
     for line in asked:
         style = "bold red" if line.startswith("badges: ") else ""
         screen.print(Text(_inert(line), style=style), soft_wrap=True)
@@ -101,6 +103,9 @@ def arranged(text: str) -> tuple[list[str], list[str]]:
             blocks.append([line])
     named = {block[0].partition(":")[0]: block for block in blocks}
     names = [name for name in ASKED if name in named]
+    if _OF_THE_AGENT in named and _value(named[_OF_THE_AGENT]) == _value(named.get("question", [])):
+        # A question outside a run is itself what its agent was asked for.
+        names.remove(_OF_THE_AGENT)
     if "arguments" in names and len(named["arguments"]) > ARGUMENTS_BELOW_LINES:
         names = ["arguments", *(name for name in names if name != "arguments")]
     if named.get("badges", ["badges: none"]) != ["badges: none"]:
@@ -108,6 +113,11 @@ def arranged(text: str) -> tuple[list[str], list[str]]:
     chosen = [named[name] for name in names]
     around = [line for block in blocks if not any(block is one for one in chosen) for line in block]
     return around, [line for block in chosen for line in block]
+
+
+def _value(block: Sequence[str]) -> Sequence[str]:
+    """The lines of a fact without its name."""
+    return [block[0].partition(":")[2], *block[1:]] if block else []
 
 
 def risk_of(hold: Hold) -> str:
@@ -144,6 +154,18 @@ def _in_units(seconds: int) -> str:
 def _inert(line: str) -> str:
     # The server already escapes control characters; the terminal does not rely on it.
     return safe.escaped(line) if any(map(safe.is_hidden, line)) else line
+
+
+def _lines(facts: Iterable[tuple[str, Any]]) -> list[str]:
+    """Facts in the form of the view, without the empty ones."""
+    lines: list[str] = []
+    for name, value in facts:
+        if value in (None, "", []):
+            continue
+        first, *more = str(value).split("\n")
+        # What a person said may have several lines, of which none may look like another fact.
+        lines += [f"{name}: {first}"] if not more else [f"{name}:", *(f"  | {one}" for one in (first, *more))]
+    return lines
 
 
 def facts_grid(facts: Iterable[tuple[str, Any]]) -> Table:
