@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,6 +18,7 @@ import pytest
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import answer_next
 from tests.gateway.test_openai_agent_live import endpoint
+from tests.typing_person import Typing, typing
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -39,6 +37,11 @@ def answer(turn):
         where = turn.hitl.request_decision("Where?", [{{"id": "p", "label": "Prod"}}, "b"], multiple=True)
         keys = turn.hitl.request_env_var([{{"name": "KEY", "pattern": "[a-z]+"}}])
         return f"{{where}} {{len(keys['KEY'])}}"
+    if turn.message == "permit":
+        more = {{"tool": "shell", "action": "rm -rf build", "risk": "high", "remember": True}}
+        return "granted" if turn.hitl.request_permission(**more) else "not granted"
+    if turn.message == "hurry":
+        return "You said " + str(turn.hitl.request_clarification("Which one?", default="any", timeout_seconds=3))
     if turn.message in ("number", "much"):
         return 5 if turn.message == "number" else "x" * 20_000
     return turn.message.upper() + " of " + turn.history()[0].text
@@ -86,37 +89,8 @@ def worker(doors: Doors, name: str, directory: Path) -> Iterator[subprocess.Pope
             process.kill()
 
 
-@dataclass
-class Typing:
-    """A person at a terminal."""
-
-    process: subprocess.Popen[bytes]
-    screen: int
-    told: str = ""
-
-    def expect(self, text: str) -> str:
-        """What was shown until a text, which is taken off."""
-        while text not in self.told:
-            assert select.select([self.screen], [], [], 30)[0], self.told
-            self.told += os.read(self.screen, 65536).decode()
-        before, _, self.told = self.told.partition(text)
-        return before
-
-    def type(self, text: str) -> None:
-        os.write(self.screen, f"{text}\n".encode())
-
-
-@contextmanager
-def typing(*words: str, environment: dict[str, str]) -> Iterator[Typing]:
-    screen, side = pty.openpty()
-    process = subprocess.Popen([*PLACET, *words], env=environment, stdin=side, stdout=side, stderr=side)
-    os.close(side)
-    try:
-        yield Typing(process, screen)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(screen)
+def at_terminal(*words: str, environment: dict[str, str]) -> AbstractContextManager[Typing]:
+    return typing([*PLACET, *words], environment)
 
 
 def test_agent_of_a_module_answers_at_the_terminal(doors: Doors, name: str, tmp_path: Path) -> None:
@@ -195,15 +169,16 @@ def test_person_at_the_terminal_is_asked_until_an_answer_fits(
     conversation = doors.caller(f"{name}-web", "agent", agent=name).execution()
     with (
         worker(doors, name, tmp_path),
-        typing("chat", "choose", "--conversation", conversation, environment=access) as talk,
+        at_terminal("chat", "choose", "--conversation", conversation, environment=access) as talk,
     ):
         for shown, typed in (
             ("answer: ", "nonsense"),
             ("[not accepted: ", ""),
             ("answer: ", '["Prod", "b"]'),
-            ("\nKEY: ", "UPPER"),
+            ("\nKEY [pattern: [a-z]+]: ", "UPPER"),
             ("[not accepted: invalid_arguments", ""),
-            ("\nKEY: ", "lower"),
+            ("[KEY must contain what fits the pattern [a-z]+]", ""),
+            ("\nKEY [pattern: [a-z]+]: ", "lower"),
         ):
             talk.expect(shown)
             if typed:
@@ -217,7 +192,7 @@ def test_token_that_may_not_answer_is_told_and_follows_the_answer_of_others(
 ) -> None:
     with (
         worker(doors, name, tmp_path),
-        typing("chat", "ask", "--agent", name, environment=environment(doors, name)) as talk,
+        at_terminal("chat", "ask", "--agent", name, environment=environment(doors, name)) as talk,
     ):
         talk.expect("answer: ")
         talk.type("mine")
@@ -254,7 +229,7 @@ def test_conversation_that_is_gone_on_with_asks_first_what_is_open(
         with httpx.stream("POST", f"{doors.url}/agent/chat", json=body, headers=headers) as stream:
             next(line for line in stream.iter_lines() if line == "event: hitl_requested")
         access = {**environment(doors, name), "PLACET_TOKEN": anna.token}
-        with typing("chat", "--conversation", asked, environment=access) as talk:
+        with at_terminal("chat", "--conversation", asked, environment=access) as talk:
             told = talk.expect("answer: ")
             assert told.index("One moment.") < told.index("[asks: Which one?]")
             talk.type("the second")

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from placet.cli.answering import answer_value
 from placet.models import Hold
 from tests.sdk.scripted import Asked, Scripted
-from tests.sdk.terminal import HOLD, Terminal, gateway
+from tests.sdk.terminal import HOLD, TEXT, VIEW, Terminal, gateway
 from tests.sdk.threaded import serving_thread
 
 
@@ -97,7 +97,7 @@ def test_closed_question_is_found_by_its_id_and_shown_with_its_answer(
     with serving_thread(Scripted(on_http=answers)) as script:
         terminal = Terminal(script, capsys)
         assert terminal("show", "request-1") == 0
-        shown = re.search(r"^answer +(.*)$", terminal.out, re.MULTILINE)
+        shown = re.search(r"^answer: (.*)$", terminal.out, re.MULTILINE)
         assert shown is not None
         assert shown[1].strip() == ("KEY" if kind == "env_var" else '"the second"')
         assert "decided" in terminal.out
@@ -151,3 +151,52 @@ def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:
     assert terminal("answer", "c0ffee", "") == 2
     assert "must not be blank" in terminal.err
     assert terminal.sent() == []
+
+
+def test_answer_that_gives_a_permission_is_sent_on_the_view_that_was_printed(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "yes", "--yes") == 0
+    (sent,) = terminal.sent()
+    assert (sent.json()["digest"], sent.json()["view_digest"]) == (HOLD["digest"], VIEW["view_digest"])
+    assert set(TEXT.splitlines()) <= set(terminal.out.splitlines())
+
+
+def test_answer_that_gives_a_permission_which_is_closed_is_not_asked_to_be_confirmed(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    monkeypatch.setitem(HOLD, "status", "expired")
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "yes", "--yes") == 1
+    assert "expired: the deadline has passed" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_edit_of_a_question_names_the_command_that_answers_it(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    assert terminal("edit", "5b0a1f6e-2f0e-5c3b", "--arguments", "{}", "--yes") == 2
+    assert "this is a question; use: placet answer 5b0a1f6e-2f0e-5c3b" in terminal.err
+    assert terminal.sent() == []
+
+
+def test_inbox_shows_what_a_permission_is_for_and_a_question_once(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = {"tool": "shell", "action": "rm -rf build", "risk": "medium"}
+    changes = {
+        "call_id": None,
+        "tool": None,
+        "risk": None,
+        "asks": asks,
+        "question": "May I?",
+        "request": "May I?",
+    }
+    for name, value in changes.items():
+        monkeypatch.setitem(HOLD, name, value)
+    assert terminal("inbox") == 0
+    assert re.search(r"permission: shell +medium", terminal.out)
+    assert "tool: shell; action: rm -rf build; risk: medium, by the agent's own word" in terminal.out
+    assert "asked: May I?" not in terminal.out

@@ -6,13 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import pytest
-import typer
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from placet.cli import chat, inputs
+from placet.cli import chat, inputs, prompting, session, unclaimed
 from tests.sdk.scripted import Asked, Scripted
 from tests.sdk.terminal import Terminal
 from tests.sdk.threaded import serving_thread
@@ -27,8 +28,17 @@ QUESTION: dict[str, Any] = {
     "digest": "d" * 64,
     "options": [{"id": "production", "label": "Production"}, "staging"],
 }
+PERMISSION: dict[str, Any] = {
+    **QUESTION,
+    "kind": "permission",
+    "options": [],
+    "asks": {"tool": "shell", "action": "rm -rf build", "risk": "high", "remember": True},
+}
+VIEW_TEXT = f"placet-view 5\nquestion: Where?\ndigest: {'d' * 64}\ntool: shell\naction: rm -rf build\n"
+VIEW_DIGEST = sha256(VIEW_TEXT.encode()).hexdigest()
 REFUSALS = {
     "unknown_option": (422, "the value is none of the options"),
+    "invalid_arguments": (422, "$.REGION: it does not fit"),
     "already_decided": (409, "mia decided it first"),
     "not_authorised": (403, "an agent's token cannot decide"),
 }
@@ -46,6 +56,9 @@ class Desk:
         question: what the agent asks.
         times: how often the stream tells of it.
         codes: what the gateway says to each answer; it accepts one more.
+        messages: what the gateway says to each message; it accepts all others.
+        closed: what the stream tells of the question's end.
+        away: no message is accepted until the person was prompted twice.
         typed: what the person types at each prompt.
         prompts: what the person was prompted with.
     """
@@ -56,21 +69,32 @@ class Desk:
     typed: list[str] = field(default_factory=list)
     prompts: list[tuple[str, bool]] = field(default_factory=list)
     claims: int = 1
+    ends: str = "completed"
+    closed: dict[str, Any] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+    away: bool = False
 
     def __post_init__(self) -> None:
         self.looked = asyncio.Event()
 
     async def http(self, asked: Asked) -> Response:
         if asked.path == "/agent/chat":
+            if self.away and len(self.prompts) < 2:
+                return JSONResponse({"code": "unavailable", "detail": "not now"}, 503)
+            if self.messages:
+                return JSONResponse({"code": self.messages.pop(0), "detail": "it is refused"}, 422)
             return StreamingResponse(self.stream(), media_type="text/event-stream")
         if asked.path == "/v1/holds/h1":
             return JSONResponse(self.question)
+        if asked.path == "/v1/holds/h1/view":
+            return JSONResponse({"hold_id": "h1", "text": VIEW_TEXT, "view_digest": VIEW_DIGEST})
         if asked.path.endswith("/decision"):
             if not self.codes:
                 return JSONResponse({"status": "resolved", "decision_id": "d1"})
             code = self.codes.pop(0)
             status, detail = REFUSALS[code]
-            return JSONResponse({"code": code, "status": status, "detail": detail}, status)
+            errors = [{"path": "arguments.REGION", "message": detail}]
+            return JSONResponse({"code": code, "status": status, "detail": detail, "errors": errors}, status)
         if "/turns/" in asked.path:
             self.looked.set()
             return JSONResponse({"status": "waiting", "claims": self.claims, "agent": "nobodyhome"})
@@ -79,15 +103,22 @@ class Desk:
         return JSONResponse({"code": "not_found", "detail": f"no {asked.path}"}, 404)
 
     async def stream(self) -> AsyncIterator[str]:
-        if chat.UNCLAIMED_AFTER_S < 1:
+        if unclaimed.UNCLAIMED_AFTER_S < 1:
             await self.looked.wait()
         for _ in range(self.times):
             yield event("hitl_requested", **self.question)
+        if self.closed:
+            yield event("hitl_resolved", **self.closed)
+        if self.ends == "failed":
+            yield event("error", code="failed", detail="no such plan", turn_id="t")
+            return
         yield event("message", text="done")
         yield event("complete", status="completed")
 
-    def prompt(self, text: str, *, hide_input: bool = False, **_: Any) -> str:
-        self.prompts.append((text, hide_input))
+    def line(self, prompt: str, hidden: bool, watch: object) -> str:
+        self.prompts.append((prompt, hidden))
+        if not self.typed:
+            raise prompting.InputEnded("it ends")
         return self.typed.pop(0)
 
 
@@ -96,7 +127,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     made = Desk()
     monkeypatch.setattr(chat, "is_interactive", lambda: True)
     monkeypatch.setattr(inputs, "is_interactive", lambda: True)
-    monkeypatch.setattr(typer, "prompt", made.prompt)
+    monkeypatch.setattr(prompting, "_line", made.line)
     return made
 
 
@@ -126,7 +157,6 @@ def test_question_is_asked_again_until_an_answer_is_accepted(desk: Desk, termina
         ({}, "Production", "production"),
         ({"asks": {"multiple": True}}, '["production", "staging"]', ["production", "staging"]),
         ({"asks": {"multiple": True}}, '["Production"]', ["production"]),
-        ({"kind": "permission", "options": []}, "yes", True),
         ({"kind": "permission", "options": []}, "No", False),
         ({"options": [1, 2]}, "2", 2),
         ({"options": [], "kind": "clarification", "input_schema": {"type": "string"}}, "2", "2"),
@@ -141,11 +171,145 @@ def test_answer_is_read_as_placet_answer_reads_it(
     assert type(answers(terminal)[0]) is type(value)
 
 
-def test_word_that_is_no_answer_to_a_permission_is_no_refusal_of_it(desk: Desk, terminal: Terminal) -> None:
-    desk.question, desk.typed = {**QUESTION, "kind": "permission", "options": []}, ["yep", "yes"]
+def test_permission_is_given_on_its_view_after_a_confirmation(desk: Desk, terminal: Terminal) -> None:
+    desk.question, desk.typed = PERMISSION, ["yep", "yes", "n", "yes", "y"]
     assert terminal("chat", "go", "--agent", "a") == 0
-    assert answers(terminal) == [True]
-    assert '[not accepted: "yep" is not one of the answers: yes, no]' in terminal.err
+    (sent,) = [asked.json() for asked in terminal.sent() if asked.path == "/v1/holds/h1/decision"]
+    assert (sent["decision"], sent["value"]) == ("respond", True)
+    assert (sent["digest"], sent["view_digest"]) == ("d" * 64, VIEW_DIGEST)
+    assert '[not accepted: "yep" is not one of the answers: yes, no' in terminal.err
+    assert set(VIEW_TEXT.splitlines()) <= set(terminal.err.splitlines())
+    assert 'options: yes, no, or {"granted": true, "remember": true} for further times, too' in terminal.err
+    asked = [prompt for prompt, _ in desk.prompts]
+    assert asked[1:4] == ["answer: ", asked[2], "answer: "]
+    assert asked[2].startswith("Answer true to the permission with digest dddddddddddd?")
+    assert "[not accepted: it was not confirmed]" in terminal.err
+
+
+def test_permission_whose_view_is_not_that_of_the_hold_is_not_asked_for(
+    desk: Desk, terminal: Terminal
+) -> None:
+    desk.question = {**PERMISSION, "digest": "e" * 64}
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert desk.prompts == []
+    assert "[it cannot be answered here: digest_mismatch" in terminal.err
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        (
+            {"kind": "clarification", "options": ["spring"], "default": "1.0"},
+            ["suggestions: spring (any other text is an answer, too)", '; then the answer is "1.0"'],
+        ),
+        ({}, ["options: production (Production), staging (one of them)"]),
+        ({"asks": {"allow_custom": True}}, ["staging (or a text of your own)"]),
+        ({"asks": {"multiple": True}}, ['staging (several as a JSON list: ["production", "staging"])']),
+        (
+            {"options": [{"id": "s", "description": "no users", "recommended": True}], "fields": ["a"]},
+            ["options (one of them):", "  s: description: no users; recommended: true", 'fields: ["a"]'],
+        ),
+    ],
+)
+def test_question_is_shown_with_all_that_it_says(
+    desk: Desk, terminal: Terminal, question: dict[str, Any], shown: list[str]
+) -> None:
+    desk.question = {**QUESTION, "deadline_at": "2999-01-01T00:00:00Z", **question}
+    desk.typed = ['["staging"]']
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert "waits until 2999-01-01" in terminal.err
+    for text in shown:
+        assert text in terminal.err
+
+
+def test_end_of_the_input_leaves_the_question_open_and_follows_the_turn(
+    desk: Desk, terminal: Terminal
+) -> None:
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert "[the question stays open: placet answer h1]" in terminal.err
+    assert answers(terminal) == []
+    assert terminal.out == "done\n"
+
+
+def test_variable_that_is_refused_is_asked_for_again_alone(desk: Desk, terminal: Terminal) -> None:
+    fields = ["API_KEY", {"name": "REGION", "pattern": "^eu-"}]
+    desk.question = {**QUESTION, "kind": "env_var", "options": [], "fields": fields}
+    desk.codes, desk.typed = ["invalid_arguments"], ["s3cret", "us", "eu-1"]
+    assert terminal("chat", "go", "--agent", "a") == 0
+    region = "REGION [pattern: ^eu-]: "
+    assert [prompt for prompt, _ in desk.prompts] == ["API_KEY: ", region, region]
+    assert answers(terminal)[-1] == {"API_KEY": "s3cret", "REGION": "eu-1"}
+    assert "[REGION must contain what fits the pattern ^eu-]" in terminal.err
+
+
+@pytest.mark.parametrize("code", ["invalid", "quota"])
+def test_talk_goes_on_after_a_message_that_was_refused(desk: Desk, terminal: Terminal, code: str) -> None:
+    desk.messages, desk.typed = [code], ["  ", "go", "staging"]
+    assert terminal("chat", "--agent", "a") == 0
+    assert f"[{code}: it is refused]" in terminal.err
+    assert [prompt for prompt, _ in desk.prompts] == ["you: ", "you: ", "answer: ", "you: "]
+    assert terminal.out == "done\n"
+
+
+def test_talk_goes_on_after_a_turn_that_failed_and_ends_with_the_input(
+    desk: Desk, terminal: Terminal
+) -> None:
+    desk.times, desk.ends, desk.typed = 0, "failed", ["go", "go"]
+    assert terminal("chat", "--agent", "a") == 0
+    assert terminal.err.count("[no such plan]") == 2
+    assert "Aborted" not in terminal.err
+    desk.typed = []
+    assert terminal("chat", "go", "--agent", "a") == 1
+
+
+def test_talk_goes_on_after_an_outage(
+    desk: Desk, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient = partial(session.connect, within_s=0.1, answer_s=0.1)
+    monkeypatch.setattr(chat, "connect", impatient)
+    desk.away, desk.times, desk.typed = True, 0, ["go", "go"]
+    assert terminal("chat", "--agent", "a") == 0
+    assert "answers 503 for now" in terminal.err
+    assert terminal.out == "done\n"
+
+
+def test_talk_ends_where_no_message_is_accepted_any_more(desk: Desk, terminal: Terminal) -> None:
+    desk.messages, desk.typed = ["execution_closed"], ["go"]
+    assert terminal("chat", "--agent", "a") == 1
+    assert "execution_closed: it is refused" in terminal.err
+
+
+def test_held_call_says_how_it_is_approved(desk: Desk, terminal: Terminal) -> None:
+    desk.question = {"hold_id": "h2", "call_id": "c", "request_id": None, "tool": "move", "status": "open"}
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert "[move waits for a decision; in another terminal: placet approve h2]" in terminal.err
+    assert desk.prompts == []
+
+
+@pytest.mark.parametrize(
+    ("closed", "told"),
+    [
+        (
+            {"status": "resolved", "response": "staging", "decision": {"decision": "respond", "by": "mia"}},
+            'mia answered: "staging"',
+        ),
+        (
+            {"status": "resolved", "decision": {"decision": "reject", "by": "mia", "feedback": "not now"}},
+            "mia rejected the question: not now",
+        ),
+        (
+            {"status": "expired", "response": "production", "timed_out": True},
+            'nobody decided the question in time; the answer is "production"',
+        ),
+        ({"status": "cancelled"}, "the question is cancelled"),
+    ],
+)
+def test_question_that_was_closed_elsewhere_is_told(
+    desk: Desk, terminal: Terminal, closed: dict[str, Any], told: str
+) -> None:
+    desk.closed = {**QUESTION, **closed}
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert f"[{told}]" in terminal.err
 
 
 def test_variables_are_prompted_for_without_being_shown(desk: Desk, terminal: Terminal) -> None:
@@ -153,7 +317,7 @@ def test_variables_are_prompted_for_without_being_shown(desk: Desk, terminal: Te
     desk.question = {**QUESTION, "kind": "env_var", "options": [], "fields": fields}
     desk.typed = ["s3cret", "eu"]
     assert terminal("chat", "go", "--agent", "a") == 0
-    assert desk.prompts == [("API_KEY", True), ("REGION", False)]
+    assert desk.prompts == [("API_KEY: ", True), ("REGION: ", False)]
     assert answers(terminal) == [{"API_KEY": "s3cret", "REGION": "eu"}]
 
 
@@ -165,7 +329,7 @@ def test_question_that_cannot_be_answered_here_is_told_once_and_the_stream_goes_
     assert terminal("chat", "go", "--agent", "a") == 0
     assert len(desk.prompts) == 1
     assert f"[not accepted: {code}: {REFUSALS[code][1]}]" in terminal.err
-    hint = "[it waits for somebody who may answer it: placet answer h1 VALUE]"
+    hint = "[it waits for somebody who may answer it: placet answer h1]"
     assert (hint in terminal.err) is (code == "not_authorised")
     assert terminal.out == "done\n"
 
@@ -190,7 +354,7 @@ def test_conversation_that_exists_goes_on_and_one_is_begun_under_a_chosen_id(
 def test_message_that_no_worker_takes_on_is_told(
     desk: Desk, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, claims: int
 ) -> None:
-    monkeypatch.setattr(chat, "UNCLAIMED_AFTER_S", 0.05)
+    monkeypatch.setattr(unclaimed, "UNCLAIMED_AFTER_S", 0.05)
     desk.claims, desk.typed = claims, ["staging"]
     assert terminal("chat", "go", "--agent", "nobodyhome") == 0
     told = terminal.err.count("[no worker of nobodyhome has taken the message on yet")

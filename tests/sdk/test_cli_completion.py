@@ -14,6 +14,7 @@ import typer
 from placet.cli import run
 from placet.cli.app import app
 from placet.cli.plugins import OF_THE_SERVER, OWN
+from tests.sdk.terminal import Terminal
 
 # A candidate with its help, as typer's script for each shell reads it.
 FISH = re.compile(r"([\w-]+)(?:\t.+)?")
@@ -85,3 +86,13 @@ def test_command_in_a_narrow_terminal_tells_no_piece_of_a_help(shell: str) -> No
         timeout=60,
     )
     assert {*OWN, "up", "doctor"} <= set(candidates(shell, done.stdout)), done.stderr
+
+
+def test_agents_of_a_chat_are_completed_from_the_newest_executions(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    access = {"PLACET_URL": terminal.script.url, "PLACET_TOKEN": "t"}
+    for name, value in {**environment("bash", "chat --agent bil"), **access}.items():
+        monkeypatch.setenv(name, value)
+    run([])
+    assert capsys.readouterr().out == "billing-bot\n"

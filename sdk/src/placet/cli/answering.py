@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # The texts that answer a permission without options.
 _PERMISSION = {"yes": True, "true": True, "no": False, "false": False}
+REMEMBERED = '{"granted": true, "remember": true}'
 _CLOSED = {
     "resolved": {"code": "already_decided", "detail": "it was already decided"},
     "expired": {"code": "expired", "detail": "the deadline has passed"},
@@ -37,22 +39,38 @@ def answer_to(hold: Hold, text: str | None) -> Any:
         Refused: it asked for variables, and is closed.
     """
     if hold.kind == "env_var":
-        if (closed := _CLOSED.get(hold.status)) is not None:
-            # Nobody should type a secret for nothing.
-            raise refusal(409, closed)
+        # Nobody should type a secret for nothing.
+        check_open(hold)
         return variables_of(hold, text)
     said = _said(hold, text)
     _check_option(hold, said)
     return said
 
 
-def send_answer(placet: Placet, hold: Hold, said: Any, feedback: str = "") -> Recorded:
-    """Answer a question.
+def check_open(hold: Hold) -> None:
+    """Refuse to ask a person for what cannot be sent any more.
+
+    Raises:
+        Refused: the hold is closed.
+    """
+    if (closed := _CLOSED.get(hold.status)) is not None:
+        raise refusal(409, closed)
+
+
+def send_answer(placet: Placet, hold: Hold, said: Any, feedback: str = "", view_digest: str = "") -> Recorded:
+    """Answer a question; `view_digest` names what was shown.
 
     Raises:
         Refused: the answer was not accepted.
     """
-    return placet.holds.decide(hold.hold_id, "respond", digest=hold.digest, value=said, feedback=feedback)
+    return placet.holds.decide(
+        hold.hold_id,
+        "respond",
+        digest=hold.digest,
+        view_digest=view_digest,
+        value=said,
+        feedback=feedback,
+    )
 
 
 def answer_value(hold: Hold, text: str) -> Any:
@@ -90,7 +108,12 @@ def _named(hold: Hold, one: Any) -> Any:
 
 def may_be_several(hold: Hold) -> bool:
     """Returns True if the answer is a list of options."""
-    return bool((hold.raw.get("asks") or {}).get("multiple"))
+    return bool(asks_of(hold).get("multiple"))
+
+
+def asks_of(hold: Hold) -> Mapping[str, Any]:
+    """What a question's answer can be, and what a permission is for; empty for a call."""
+    return hold.raw.get("asks") or {}
 
 
 def named_by(option: Any) -> Any:
@@ -103,9 +126,10 @@ def offered(hold: Hold) -> str:
     if hold.raw.get("cause") == "outcome_unknown":
         # A call's options are its decisions; an answer replaces the tool's output.
         return "the call's output"
-    if _is_plain_permission(hold):
-        return "yes, no"
-    return safe.escaped(", ".join(str(named_by(option)) for option in hold.options))
+    found = "yes, no"
+    if not _is_plain_permission(hold):
+        found = safe.escaped(", ".join(str(named_by(option)) for option in hold.options))
+    return f"{found}, or {REMEMBERED} for further times, too" if asks_of(hold).get("remember") else found
 
 
 def gives_permission(hold: Hold, said: Any) -> bool:
@@ -133,7 +157,7 @@ def _check_option(hold: Hold, said: Any) -> None:
         return
     # Python treats 1 and True as equal: compare the canonical text.
     known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}
-    may_be_remembered = bool((hold.raw.get("asks") or {}).get("remember"))
+    may_be_remembered = bool(asks_of(hold).get("remember"))
     if canonical(said) not in known and not (may_be_remembered and isinstance(said, dict)):
         shown = safe.escaped(json.dumps(said, ensure_ascii=False))
         raise typer.BadParameter(f"{shown} is not one of the answers{_offered(hold)}", param_hint="VALUE")

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Iterator
-from concurrent.futures import CancelledError
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placet.cli import safe
 from placet.cli.asking import ask_here, tell
+from placet.cli.chat_events import show_event
+from placet.cli.choices import agent_names, execution_ids
+from placet.cli.earlier_turns import Earlier
+from placet.cli.feed import Feed
+from placet.cli.prompting import InputEnded, ask
 from placet.cli.session import JsonFlag, connect, console, is_interactive, print_json
-from placet.errors import NotFound, PlacetError
-from placet.ids import new_id, segment
+from placet.cli.unclaimed import telling_if_unclaimed
+from placet.errors import ExecutionClosed, NotAuthorised, NotFound, PlacetError, Unauthenticated
+from placet.ids import new_id
 from placet.models import Hold
 from placet.parsing import parse
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from placet.chat_models import ChatEvent
     from placet.sync import Placet
 
-# A worker that is there takes a message on in a fraction of this.
-UNCLAIMED_AFTER_S = 5.0
-# For the request that is under way at the end.
-LOOK_ENDS_WITHIN_S = 1.0
+# After these no other message is accepted either.
+_LAST = (ExecutionClosed, NotAuthorised, NotFound, Unauthenticated)
 
 
 class TurnFailed(PlacetError):
@@ -37,16 +39,23 @@ def chat(
     context: typer.Context,
     message: Annotated[
         str | None,
-        typer.Argument(help="The message. [default: asked for at the terminal, one after another]"),
+        typer.Argument(
+            help="The message. [default: asked for at the terminal, one after another, until Ctrl-D]"
+        ),
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="The agent of a new conversation.")] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="The agent of a new conversation.", autocompletion=agent_names)
+    ] = None,
     conversation: Annotated[
         str | None,
-        typer.Option(help="Go on with this conversation; with --agent it is begun if it does not exist."),
+        typer.Option(
+            help="Go on with this conversation; with --agent it is begun if it does not exist.",
+            autocompletion=execution_ids,
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Send an agent messages and follow its answers; its questions are asked here."""
+    """Send an agent messages and follow its answers; its questions are asked here. Ctrl-D leaves."""
     if message is None and not is_interactive():
         raise typer.BadParameter("there is no terminal to ask at: give the message", param_hint="MESSAGE")
     if conversation is None and agent is None:
@@ -59,10 +68,10 @@ def chat(
             console(stderr=True).print(f"conversation {talk.conversation_id}")
         if conversation is not None and is_interactive() and not as_json:
             talk.go_on()
-        while True:
-            talk.turn(message if message is not None else typer.prompt("you", err=True))
-            if message is not None:
-                return
+        if message is not None:
+            talk.turn(message)
+        else:
+            talk.converse()
 
 
 def _check_exists(placet: Placet, conversation_id: str) -> None:
@@ -88,87 +97,95 @@ class _Talk:
     as_json: bool
     # The questions that were asked here: each is asked until it is answered, or cannot be.
     _asked: set[str] = field(default_factory=set)
+    _answered: set[str] = field(default_factory=set)
 
-    def turn(self, text: str) -> None:
+    def __post_init__(self) -> None:
+        self._earlier = Earlier(self.placet, self.conversation_id)
+
+    def converse(self) -> None:
+        """Ask for one message after another, until the input ends.
+
+        Raises:
+            PlacetError: no other message would be accepted either.
+        """
+        tell("Ctrl-D leaves")
+        while True:
+            try:
+                text = ask("you")
+            except InputEnded:
+                return
+            try:
+                self.turn(text, shows_others=not self.as_json)
+            except _LAST:
+                raise
+            except PlacetError as error:
+                tell(f"{error}")
+
+    def turn(self, text: str, *, shows_others: bool = False) -> None:
         """Send a message, and follow what the agent does to the end of its answer.
+
+        Args:
+            text: the message.
+            shows_others: before the answer, show what others have said since, and follow the turns before it.
 
         Raises:
             TurnFailed: it did not answer.
         """
         message_id = new_id()
-        events = self.placet.conversations.chat(
+        sent = self.placet.conversations.chat(
             text, conversation_id=self.conversation_id, agent=self.agent, message_id=message_id
         )
-        with self._telling_if_unclaimed(message_id):
-            self._follow(events)
+        with closing(Feed(sent)) as events:
+            if shows_others:
+                for turn_id in self._earlier.told(before=message_id):
+                    self._follow(turn_id)
+            with telling_if_unclaimed(self.placet, self.conversation_id, message_id):
+                self._take_all(message_id, events)
 
     def go_on(self) -> None:
         """Follow the turns that are under way: a new message waits for them, and they may wait for an answer."""
+        for turn_id in self._earlier.begun():
+            self._follow(turn_id)
+
+    def _follow(self, turn_id: str) -> None:
+        """Follow the turn of an earlier message, from its beginning."""
+        stream: Generator[ChatEvent, None, None] = self.placet.conversations.follow(
+            self.conversation_id, message_id=turn_id
+        )
         try:
-            turns = self.placet.conversations.under_way(self.conversation_id)
-        except NotFound:
-            # The first message opens it.
-            return
-        for turn_id in turns:
-            try:
-                self._follow(self.placet.conversations.follow(self.conversation_id, message_id=turn_id))
-            except TurnFailed as failed:
-                tell(str(failed))
+            with closing(Feed(stream)) as events:
+                self._take_all(turn_id, events)
+        except TurnFailed as failed:
+            tell(f"{failed}")
 
-    def _follow(self, stream: Generator[ChatEvent, None, None]) -> None:
-        with closing(stream) as events:
-            for event in events:
-                self._take(event)
+    def _take_all(self, turn_id: str, events: Feed) -> None:
+        for event in events:
+            # After `unavailable` the stream goes on.
+            is_error = event.type == "error" and event.body.get("code") != "unavailable"
+            if is_error or event.type == "complete":
+                self._earlier.over(turn_id)
+            self._take(event, events)
+            if is_error:
+                raise TurnFailed(str(event.body.get("detail") or event.body.get("code")))
 
-    def _take(self, event: ChatEvent) -> None:
+    def _take(self, event: ChatEvent, events: Feed) -> None:
         if self.as_json:
             print_json({"event": event.type, "id": event.cursor, "data": event.body})
-        else:
-            _show(event)
-        if event.type == "hitl_requested" and not self.as_json and is_interactive():
-            self._ask(parse(Hold, event.body))
-        # After `unavailable` the stream goes on.
-        if event.type == "error" and event.body.get("code") != "unavailable":
-            raise TurnFailed(str(event.body.get("detail") or event.body.get("code")))
+            return
+        hold_id = str(event.body.get("hold_id"))
+        if event.type != "hitl_resolved" or hold_id not in self._answered:
+            show_event(event)
+        if event.type == "hitl_requested" and is_interactive():
+            self._ask(parse(Hold, event.body), events)
 
-    def _ask(self, hold: Hold) -> None:
+    def _ask(self, hold: Hold, events: Feed) -> None:
         """Ask the question of a hold. A call is decided elsewhere, where all that it would do is shown."""
         if not hold.raw.get("request_id") or hold.hold_id in self._asked:
             return
-        self._asked.add(hold.hold_id)
         # A turn is shown from its beginning: it may have been answered before.
-        if self.placet.holds.get(hold.hold_id).status == "open":
-            ask_here(self.placet, hold)
-
-    @contextmanager
-    def _telling_if_unclaimed(self, message_id: str) -> Iterator[None]:
-        """Within this context a line says, once, that no worker has taken the message on for some seconds."""
-        timer = threading.Timer(UNCLAIMED_AFTER_S, self._tell_if_unclaimed, (message_id,))
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            timer.join(LOOK_ENDS_WITHIN_S)
-
-    def _tell_if_unclaimed(self, message_id: str) -> None:
-        # The stream tells of an outage, and the client may be closed meanwhile.
-        with suppress(PlacetError, RuntimeError, CancelledError):
-            turn = self.placet.fetch(
-                f"/executions/{segment(self.conversation_id)}/turns/{segment(message_id)}"
-            )
-            if turn["status"] == "waiting" and not turn["claims"]:
-                tell(f"no worker of {turn['agent']} has taken the message on yet (placet agent run MODULE)")
-
-
-def _show(event: ChatEvent) -> None:
-    body = event.body
-    match event.type:
-        case "message":
-            console().print(safe.text(str(body.get("text")), lines=True))
-        case "tool_call" if body.get("status") in ("held", "succeeded", "failed", "denied"):
-            console(stderr=True).print(safe.text(f"[{body.get('tool')}: {body.get('status')}]"))
-        case "hitl_requested":
-            console(stderr=True).print(safe.text(f"[asks: {body.get('question') or body.get('tool')}]"))
-            console(stderr=True).print(f"[placet show {body.get('hold_id')}]")
+        current = self.placet.holds.get(hold.hold_id)
+        self._asked.add(hold.hold_id)
+        if current.status != "open":
+            return
+        if ask_here(self.placet, current, events.closing(hold.hold_id)) is not None:
+            self._answered.add(hold.hold_id)

@@ -107,6 +107,13 @@ def rule_ids(context: typer.Context, incomplete: str) -> list[str]:
     )
 
 
+def agent_names(context: typer.Context, incomplete: str) -> list[str]:
+    """The agents of the newest executions."""
+    return _begin_so(
+        context, incomplete, lambda placet: sorted({one.agent for one in placet.executions.list().items})
+    )
+
+
 def event_types(placet: Placet) -> list[str]:
     """The types of the events of executions, of the gateway's schema registry.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from placet.canonical import call_digest, canonical
 from placet.cli import safe
-from placet.cli.answering import answer_to, gives_permission, send_answer
+from placet.cli.answering import answer_to, check_open, gives_permission, send_answer
+from placet.cli.asking import ask_here, confirm_permission, show_permission
 from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
 from placet.cli.decision_effects import what_follows
 from placet.cli.groups import approve_group
@@ -23,6 +23,7 @@ from placet.cli.session import (
     connect,
     console,
     find_hold,
+    is_interactive,
     print_json,
 )
 from placet.cli.viewing import fetch_view, print_view
@@ -147,6 +148,9 @@ def edit(
     check_askable(yes)
     with connect(context) as placet:
         hold = find_hold(placet, id)
+        if not hold.call_id:
+            detail = f"this is a question; use: placet answer {hold.hold_id}"
+            raise typer.BadParameter(detail, param_hint="ID")
         shows = _without_secrets(hold, edited, on_command_line=not _is_read(arguments))
         # Python treats 1 and True as equal: compare the canonical text.
         if hold.arguments is not None and canonical(edited) == canonical(dict(hold.arguments)):
@@ -207,7 +211,8 @@ def answer(
         str | None,
         typer.Argument(
             help="One of the options, a JSON list of several where several may be chosen, yes or no to a "
-            "permission, JSON, or text; - reads the variables of env_var as JSON."
+            "permission, JSON, or text; - reads the variables of env_var as JSON. "
+            "[default: asked for at the terminal]"
         ),
     ] = None,
     feedback: FeedbackOption = "",
@@ -216,17 +221,44 @@ def answer(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Answer a question. Environment variables are prompted for one by one, without showing them."""
+    """Answer a question. Without VALUE it is asked here, variables one by one without showing them."""
     with connect(context) as placet:
         hold = find_hold(placet, id)
         if hold.call_id and hold.raw.get("cause") not in (None, "outcome_unknown"):
             detail = f"this is a call; use: placet approve, edit or reject {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="ID")
-        said = answer_to(hold, value)
-        if gives_permission(hold, said):
-            confirm(f"Answer {safe.escaped(json.dumps(said, ensure_ascii=False))}?", yes)
-        recorded = send_answer(placet, hold, said, feedback)
+        if value is None and is_interactive():
+            recorded = _asked_here(placet, hold, feedback)
+        else:
+            recorded = _answered(placet, hold, value, feedback, yes=yes, as_json=as_json)
     _print_recorded(hold, "answered", recorded, as_json)
+
+
+def _asked_here(placet: Placet, hold: Hold, feedback: str) -> Recorded:
+    """Ask a question at this terminal.
+
+    Raises:
+        typer.Exit: it was not answered, and why is told.
+    """
+    check_open(hold)
+    if hold.question:
+        console(stderr=True).print(safe.text(hold.question, lines=True), soft_wrap=True)
+    if (recorded := ask_here(placet, hold, None, feedback)) is None:
+        raise typer.Exit(1)
+    return recorded
+
+
+def _answered(
+    placet: Placet, hold: Hold, value: str | None, feedback: str, *, yes: bool, as_json: bool
+) -> Recorded:
+    """Send an answer that was given on the command line; one that gives a permission on what is shown."""
+    said, view_digest = answer_to(hold, value), ""
+    if gives_permission(hold, said):
+        check_askable(yes)
+        check_open(hold)
+        view_digest = show_permission(placet, hold, stderr=as_json)
+        confirm_permission(hold, said, yes)
+    return send_answer(placet, hold, said, feedback, view_digest)
 
 
 def revoke(

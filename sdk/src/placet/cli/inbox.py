@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placet.cli import safe
+from placet.cli.answering import asks_of
 from placet.cli.choices import KINDS, completing, hold_ids, one_of
+from placet.cli.describing import purpose
 from placet.cli.lines import begun, print_with_texts
 from placet.cli.session import (
     JsonFlag,
@@ -79,7 +81,13 @@ def print_inbox(holds: Sequence[Hold]) -> None:
     """The table of open holds, oldest deadline first."""
     short = shortener([hold.hold_id for hold in holds])
     rows = [
-        (short(hold.hold_id), hold.agent, hold.tool or hold.kind, risk_of(hold), until(hold))
+        (
+            short(hold.hold_id),
+            hold.agent,
+            _what(hold),
+            risk_of(hold) or asks_of(hold).get("risk"),
+            until(hold),
+        )
         for hold in holds
     ]
     questions = [_asks(hold) for hold in holds]
@@ -189,11 +197,20 @@ def _asks(hold: Hold) -> Text:
     said = hold.question or safe.pretty_json(dict(hold.arguments or {}))
     # The gateway's own question about an unknown outcome ends with the commands that answer it.
     shown = safe.text(" ".join(said.split()) if hold.raw.get("cause") == "outcome_unknown" else begun(said))
-    if hold.request:
+    if about := purpose(hold):
+        shown.append("\n").append(safe.text(begun(about), style="dim"))
+    # A question that was asked on its own is itself what its agent was asked for.
+    if hold.request and hold.request != hold.question:
         shown.append("\n").append(safe.text("asked: " + begun(hold.request), style="dim"))
     if working := claimed(hold):
         shown.append("\n").append(safe.text(f"claimed {working}", style="dim"))
     return shown
+
+
+def _what(hold: Hold) -> str:
+    """The tool of a call; of a question its kind, and what a permission is for."""
+    tool = asks_of(hold).get("tool")
+    return hold.tool or (f"{hold.kind}: {tool}" if tool else hold.kind)
 
 
 def _told(event: Event) -> str:
