@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import termios
 from types import TracebackType
 
 CHUNK_BYTES = 65_536
@@ -28,8 +29,21 @@ class Lines:
         asyncio.get_running_loop().remove_reader(self._descriptor)
 
     async def next(self) -> str | None:
-        """The next line, without its line break; None at the end of input."""
+        """The next line, without its line break; None at the end of input.
+
+        On a terminal it is one that is typed from now on: what was typed before the question is no answer to it.
+        """
+        if os.isatty(self._descriptor):
+            self._forget()
         return await self._queue.get()
+
+    def _forget(self) -> None:
+        termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        self._rest = b""
+        while not self._queue.empty():
+            if self._queue.get_nowait() is None:
+                self._queue.put_nowait(None)
+                return
 
     def _read(self) -> None:
         chunk = os.read(self._descriptor, CHUNK_BYTES)
