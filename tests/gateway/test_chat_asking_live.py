@@ -89,6 +89,13 @@ def test_answer_asks_at_the_terminal_and_shows_a_permission_first(
         with at_terminal("answer", hold["hold_id"], environment=access) as asked:
             code, rest = asked.ended()
             assert (code, "already_decided: it was already decided" in rest) == (1, True)
+        sent(doors, name, "ask")
+        hold = open_hold(anna, name)
+        with at_terminal("answer", hold["hold_id"], environment=access) as asked:
+            assert "Which one?" in asked.expect("answer: ")
+            decide(doors.caller("mia", "reviewer"), hold, decision="respond", value="theirs")
+            code, rest = asked.ended()
+            assert (code, '[mia answered: "theirs"]' in rest) == (1, True)
         edited = run(doors, name, "edit", hold["hold_id"], "--arguments", "{}", "--yes")
         assert edited.returncode == 2
         assert "this is a question; use: placet answer" in edited.stderr

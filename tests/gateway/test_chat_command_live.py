@@ -41,7 +41,7 @@ def answer(turn):
         more = {{"tool": "shell", "action": "rm -rf build", "risk": "high", "remember": True}}
         return "granted" if turn.hitl.request_permission(**more) else "not granted"
     if turn.message == "hurry":
-        return "You said " + str(turn.hitl.request_clarification("Which one?", default="any", timeout_seconds=3))
+        return "You said " + str(turn.hitl.request_clarification("Which one?", default="any", timeout_seconds=6))
     if turn.message in ("number", "much"):
         return 5 if turn.message == "number" else "x" * 20_000
     return turn.message.upper() + " of " + turn.history()[0].text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,8 +12,10 @@ from placet.canonical import call_digest, canonical
 from placet.cli import safe
 from placet.cli.answering import answer_to, check_open, gives_permission, send_answer
 from placet.cli.asking import ask_here, confirm_permission, show_permission
+from placet.cli.chat_events import show_event
 from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
 from placet.cli.decision_effects import what_follows
+from placet.cli.feed import Feed, until_closed
 from placet.cli.groups import approve_group
 from placet.cli.inputs import read_object
 from placet.cli.remembering import WHERE, remember_of
@@ -243,7 +246,11 @@ def _asked_here(placet: Placet, hold: Hold, feedback: str) -> Recorded:
     check_open(hold)
     if hold.question:
         console(stderr=True).print(safe.text(hold.question, lines=True), soft_wrap=True)
-    if (recorded := ask_here(placet, hold, None, feedback)) is None:
+    with closing(Feed(until_closed(placet, hold))) as events:
+        recorded = ask_here(placet, hold, events.closing(hold.hold_id), feedback)
+        if recorded is None and events.is_over(hold.hold_id):
+            show_event(next(iter(events)))
+    if recorded is None:
         raise typer.Exit(1)
     return recorded
 

@@ -10,8 +10,11 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
+from placet.chat_models import ChatEvent
+
 if TYPE_CHECKING:
-    from placet.chat_models import ChatEvent
+    from placet.models import Hold
+    from placet.sync import Placet
 
 _ENDS = ("complete", "error")
 _PART = 4096
@@ -93,6 +96,14 @@ class Closing:
     def is_over(self) -> bool:
         """See `Watch`."""
         return self._feed.is_over(self._hold_id)
+
+
+def until_closed(placet: Placet, hold: Hold) -> Generator[ChatEvent, None, None]:
+    """The stream of a question by itself: its one event is that it is closed."""
+    request_id = hold.raw.get("request_id")
+    if request_id:
+        placet.requests.wait(str(request_id), execution_id=hold.execution_id)
+        yield ChatEvent("hitl_resolved", body=placet.holds.get(hold.hold_id).raw)
 
 
 def _is_end(one: ChatEvent | Exception | None, hold_id: str) -> bool:
