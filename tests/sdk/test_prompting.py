@@ -79,6 +79,7 @@ def test_empty_line_and_bytes_that_are_no_text_are_asked_for_again() -> None:
         person.expect("Name: ")
         os.write(person.screen, b"\xff\n")
         person.expect("that is no utf-8")
+        person.expect("Name: ")
         person.type("late")
         assert person.ended()[1].endswith("got 'late'\r\n")
 
