@@ -138,6 +138,9 @@ class PastLane:
 
     def _find_place(self, raw: RawRecord) -> None:
         if raw.offset < self.place:
+            if self._early and not _are_together(self._early[-1], raw):
+                # Only what is of the command of the cursor's record is needed, and that is adjacent to it.
+                self._early.clear()
             self._early.append(raw)
             return
         try:
@@ -190,6 +193,13 @@ def _counting(raw: RawRecord, rule: TermRule) -> EventMeta | None:
     except UnreadableRecord:
         return None
     return meta if rule.admits_unread(meta, raw) else None
+
+
+def _are_together(raw: RawRecord, following: RawRecord) -> bool:
+    try:
+        return raw.key == following.key and _is_of(raw, read_meta(following))
+    except UnreadableRecord:
+        return False
 
 
 def _is_of(raw: RawRecord, meta: EventMeta) -> bool:
