@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -14,7 +16,7 @@ from gateway.live.waiters import Wanted
 from gateway.problems import Problem
 from projections.folds.text import GIVEN_UP
 from projections.queries import definitions, history, resources
-from projections.queries.history import ExecutionState
+from projections.queries.history import ExecutionState, Fold, Until, WantedRows
 from projections.queries.moment import Moment
 from projections.queries.open_work import open_calls, open_executions, open_holds, open_turns
 from projections.queries.views import Positions, Views
@@ -33,6 +35,8 @@ from schemas.topics import Topics
 T = TypeVar("T")
 # The time to read everything that is open in a large installation.
 BEGIN_WITHIN_S = 60.0
+# A step of a long history is followed by a rest of so many times its length, so that others are served.
+REST_OF_STEP = 1.0
 
 
 class Beginning(NamedTuple):
@@ -87,15 +91,23 @@ class GatewayViews:
         except ViewUnavailable:
             return {}
 
-    async def state_before(self, key: bytes, partition: int, offset: int) -> ExecutionState | None:
-        """Return an execution as it was before an offset of its partition; None if the views have not read that far.
+    async def state_before(
+        self, key: bytes, partition: int, offset: int, wanted: WantedRows
+    ) -> ExecutionState | None:
+        """Return an execution as it was before an offset of its partition, with the rows that are wanted.
+
+        None if the views have not read that far.
 
         Raises:
             Problem: 503, they cannot be read.
         """
-        owner = split_execution_key(key)
-        state, positions = await self.read(lambda moment: history.state_at(moment, *owner, offset=offset - 1))
-        return state if positions.executions.get(partition, 0) >= offset else None
+        fold = Fold(*split_execution_key(key), Until(offset=offset - 1), wanted)
+        while True:
+            started_s = time.monotonic()
+            is_done, positions = await self.read(fold.step)
+            if is_done:
+                return fold.state if positions.executions.get(partition, 0) >= offset else None
+            await asyncio.sleep(REST_OF_STEP * (time.monotonic() - started_s))
 
     async def beginning(self, executions_max: int) -> Beginning:
         """Return the starting positions, with everything that is open there.

@@ -31,7 +31,7 @@ from gateway.live.past import Passed, PastGone, PastLane
 from gateway.problems import Problem
 from gateway.pushes.hub import Hub, Receiver, project_of, unserved
 from gateway.pushes.messages import EVENTS, HOLDS, Push, frame, pushes_of
-from gateway.pushes.past_rows import PastRows, RowsAt
+from gateway.pushes.past_rows import PastRows, RowsAt, settled
 from log.errors import LogError
 from log.places import Bounds
 from schemas.ids import split_rule_uses_key
@@ -207,7 +207,7 @@ class _CatchUp:
         self.rested_at = Vector(tuple(live.position.offsets), tuple(live.position.marks))
         self.is_inside = self.vector.given != ALL_GIVEN
         self._old = set(self.receiver.channels)
-        self._rows = PastRows(self.all.rows)
+        self._rows = PastRows(partial(settled, self.all.rows))
 
     async def run(self) -> None:
         """Continue until the reader is live, or wants no channel any more."""

@@ -39,7 +39,7 @@ _DECIDES_CALL = frozenset({c.ToolCallReleased, c.ToolCallDenied, c.ToolCallCance
 _OPENS_HOLD = frozenset({h.HoldOpened, h.HumanInputRequested})
 _SAYS = frozenset({v.MessageSent, v.ReplyPosted})
 _MOVES_TURN = frozenset({v.MessageSent, v.TurnClaimed, v.TurnYielded, v.TurnResumed, v.TurnEnded})
-_CHANGES_NOTHING = frozenset(
+CHANGES_NOTHING = frozenset(
     {x.CommandRefused, x.CommandAbandoned, h.DecisionRefused, h.SecretsDelivered, h.SecretsErased}
 )
 CallSubject = tuple[bytes, str]
@@ -75,7 +75,7 @@ def concerns(group: Group) -> Iterator[str]:
     """Yield the channels of executions and calls that a group changes, but whose rows are not cached."""
     execution_id = group.key.decode().rpartition("/")[2]
     for fact in group.facts:
-        if type(fact.event.body) in _CHANGES_NOTHING:
+        if type(fact.event.body) in CHANGES_NOTHING:
             continue
         call_id, hold_id = subjects_of(fact.event.body)
         if call_id and fact.call is None:

@@ -3,70 +3,163 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gateway.live.cache import Cache
 from gateway.live.facts import Group
 from gateway.live.past import PastGone
 from gateway.problems import Problem
-from projections.queries.history import ExecutionState
+from gateway.pushes.messages import CHANGES_NOTHING
+from projections.folds.fold import needed_rows
+from projections.folds.rows import Row
+from projections.queries.history import ExecutionState, WantedRows
+from projections.queries.moment import size_of
+from schemas.events.calls import ToolCallProposed
 from schemas.events.executions import ExecutionStarted
+from schemas.events.holds import HoldOpened
 
-KNOWN_MAX = 1_000
+# So much of the rows of earlier commands is kept for later ones. What is missing is folded again from the history.
+KEPT_BYTES = 2 * 1024 * 1024
 # The views are slightly behind the log; if they do not advance at all, the reader stops waiting.
 VIEWS_WITHIN_S = 10.0
 PAUSE_S = 0.05
 
-# An execution's state after its events before an offset; None if the views have not read that far.
-RowsAt = Callable[[bytes, int, int], Awaitable[ExecutionState | None]]
+# An execution's state after its events before an offset, with wanted rows; None if the views have not read that far.
+RowsAt = Callable[[bytes, int, int, WantedRows], Awaitable[ExecutionState | None]]
+# The state of a group's execution before it, with wanted rows.
+Before = Callable[[Group, WantedRows], Awaitable[ExecutionState]]
+
+
+class _Name(NamedTuple):
+    """The name of a row: its table, the Kafka key of its execution, and its id."""
+
+    table: str
+    key: bytes
+    id: str = ""
 
 
 @dataclass(slots=True)
 class PastRows:
-    """The rows of recently seen executions, into which the events of each of their commands are folded."""
+    """The rows of recently seen executions, into which the events of each of their commands are folded.
 
-    before: RowsAt
-    _cache: Cache = field(default_factory=Cache)
-    _known: set[bytes] = field(default_factory=set)
+    Attributes:
+        before: finds the rows that are not kept; its errors are those of `fill`.
+        size: the bytes of the rows that are kept, and of those of the last group.
+    """
+
+    before: Before
+    size: int = 0
+    _rows: OrderedDict[_Name, Row] = field(default_factory=OrderedDict)
 
     async def fill(self, group: Group) -> None:
-        """Add to a group's facts the rows as they were after each of its events.
-
-        Raises:
-            PastGone: the rows are not available.
-        """
-        if len(self._known) >= KNOWN_MAX:
-            self._cache, self._known = Cache(), set()
-        if group.key not in self._known:
-            if not isinstance(group.facts[0].event.body, ExecutionStarted):
-                keep_state(self._cache, group.key, await self._state(group))
-            self._known.add(group.key)
-        rows = self._cache.folding(group.key)
+        """Add to a group's facts the rows as they were after each of its events."""
+        execution = _Name("executions", group.key)
+        needed = [*_needed(group)]
+        self._trim([execution, *needed])
+        needed += [*self._related(group, needed)]
+        is_kept = execution in self._rows and all(name in self._rows for name in needed)
+        if not is_kept and not _begins(group):
+            needed += self._keep_state(group.key, await self.before(group, _wanted(needed)))
+        cache = Cache()
+        for name in dict.fromkeys([execution, *needed]):
+            _seed(cache, name, self._rows.get(name))
+        rows = cache.folding(group.key)
         for fact in group.facts:
             rows.apply(fact)
-        rows.keep()
+        self._put(execution, rows.execution)
+        for table, found in (("calls", rows.calls), ("holds", rows.holds), ("turns", rows.turns)):
+            for row_id, row in found.items():
+                self._put(_Name(table, group.key, row_id), row)
 
-    async def _state(self, group: Group) -> ExecutionState:
-        partition = group.facts[0].event.partition
-        try:
-            async with asyncio.timeout(VIEWS_WITHIN_S):
-                while True:
-                    state = await self.before(group.key, partition, group.first_offset)
-                    if state is not None:
-                        return state
-                    await asyncio.sleep(PAUSE_S)
-        except (TimeoutError, Problem) as error:
-            raise PastGone("the views do not contain the earlier state") from error
+    def _related(self, group: Group, needed: list[_Name]) -> Iterator[_Name]:
+        """Yield what rows that are kept say is needed as well: a hold's call, and the turn that is answered."""
+        for name in needed:
+            row = self._rows.get(name)
+            if name.table == "holds" and row is not None and row["call_id"]:
+                yield name._replace(table="calls", id=row["call_id"])
+        execution = self._rows.get(_Name("executions", group.key))
+        proposes = any(isinstance(fact.event.body, ToolCallProposed | HoldOpened) for fact in group.facts)
+        if proposes and execution is not None and execution["turn_id"]:
+            yield _Name("turns", group.key, execution["turn_id"])
+
+    def _keep_state(self, key: bytes, state: ExecutionState) -> list[_Name]:
+        """Keep the rows of a state, and return their names."""
+        tables = (("calls", state.calls), ("holds", state.holds), ("turns", state.turns))
+        found = {_Name(table, key, row_id): row for table, rows in tables for row_id, row in rows.items()}
+        for name, row in found.items():
+            self._put(name, row)
+        self._put(_Name("executions", key), state.execution)
+        return list(found)
+
+    def _put(self, name: _Name, row: Row | None) -> None:
+        if row is None:
+            return
+        before = self._rows.pop(name, None)
+        self.size += size_of(row) - (0 if before is None else size_of(before))
+        self._rows[name] = row
+
+    def _trim(self, needed: list[_Name]) -> None:
+        """Drop the rows beyond the limit that are not needed now, least recently used first."""
+        for name in needed:
+            if name in self._rows:
+                self._rows.move_to_end(name)
+        while self.size > KEPT_BYTES and self._rows:
+            self.size -= size_of(self._rows.popitem(last=False)[1])
 
 
-def keep_state(cache: Cache, key: bytes, state: ExecutionState) -> None:
-    """Store the rows of an execution in a cache."""
-    if state.execution is not None:
-        cache.put_execution(key, state.execution)
-    for call in state.calls.values():
-        cache.put_call(key, call)
-    for hold in state.holds.values():
-        cache.put_hold(hold)
-    for turn in state.turns.values():
-        cache.turns.put(turn)
+async def settled(rows: RowsAt, group: Group, wanted: WantedRows) -> ExecutionState:
+    """Return the state before a group, once the views have read that far.
+
+    Raises:
+        PastGone: it is not available.
+    """
+    partition = group.facts[0].event.partition
+    try:
+        async with asyncio.timeout(VIEWS_WITHIN_S):
+            while True:
+                state = await rows(group.key, partition, group.first_offset, wanted)
+                if state is not None:
+                    return state
+                await asyncio.sleep(PAUSE_S)
+    except (TimeoutError, Problem) as error:
+        raise PastGone("the views do not contain the earlier state") from error
+
+
+def _begins(group: Group) -> bool:
+    return isinstance(group.facts[0].event.body, ExecutionStarted)
+
+
+def _needed(group: Group) -> Iterator[_Name]:
+    """Yield the calls, holds and turns whose rows a group's events change."""
+    events = [fact.event for fact in group.facts if type(fact.event.body) not in CHANGES_NOTHING]
+    needed = needed_rows(events)
+    tables = (("calls", needed.calls), ("holds", needed.holds | needed.of_holds), ("turns", needed.turns))
+    for table, names in tables:
+        for key, row_id in names:
+            yield _Name(table, key, row_id)
+
+
+def _wanted(needed: list[_Name]) -> WantedRows:
+    ids = {
+        table: frozenset(name.id for name in needed if name.table == table)
+        for table in ("calls", "holds", "turns")
+    }
+    return WantedRows(**ids)
+
+
+def _seed(cache: Cache, name: _Name, row: Row | None) -> None:
+    """Store a row in the cache of one group."""
+    if row is None:
+        return
+    match name.table:
+        case "executions":
+            cache.put_execution(name.key, row)
+        case "calls":
+            cache.put_call(name.key, row)
+        case "holds":
+            cache.put_hold(row)
+        case _:
+            cache.turns.put(row)

@@ -30,6 +30,7 @@ from gateway.rest.history import read_execution
 from gateway.rest.parameters import AFTER, CURSOR, WAIT, WAIT_OF_PROPOSAL
 from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.rest.waiting import wait_until
+from gateway.shares.work import owner_of
 from projections.folds.calls import call_json
 from projections.queries import lists
 from projections.queries.paging import BadCursor
@@ -97,15 +98,16 @@ async def list_calls(context: Context, execution_id: str) -> Response:
     execution: ExecutionRow = await context.gate.reader.read(executions.subject_of(actor, execution_id))
     check_sees(actor, execution["agent"])
     cursor = context.cursor()
-    try:
-        page = await read_execution(
-            context,
-            execution_id,
-            lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id, cursor),
-        )
-    except BadCursor as error:
-        raise Problem(Refusal.INVALID, str(error)) from error
-    return await context.page(page, call_json)
+    async with context.gateway.work.page(owner_of(context.actor)):
+        try:
+            page = await read_execution(
+                context,
+                execution_id,
+                lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id, cursor),
+            )
+        except BadCursor as error:
+            raise Problem(Refusal.INVALID, str(error)) from error
+        return await context.page(page, call_json)
 
 
 @router.get(

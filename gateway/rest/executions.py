@@ -15,7 +15,7 @@ from gateway.identity.authentication import check_reads, check_sees, reads_proje
 from gateway.operations.executions import plan_change, plan_start, subject_of
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import change, operation, verb_route
-from gateway.rest.history import Moment, log_page, read_execution, read_moment
+from gateway.rest.history import fold_execution, log_page, read_until
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of
 from projections.folds.executions import execution_json
@@ -80,15 +80,7 @@ async def get_execution(context: Context, execution_id: str) -> Response:
     at = context.query("at")
     if at is None:
         return answer(context.gate.json(execution_json(row)))
-    when: Moment = read_moment(at)
-    actor = context.actor
-    state = await read_execution(
-        context,
-        execution_id,
-        lambda moment: history.state_at(
-            moment, actor.tenant, actor.project, execution_id, at_ms=when.at_ms, version=when.version
-        ),
-    )
+    state = await fold_execution(context, execution_id, read_until(at))
     if state.execution is None:
         raise not_found("execution at that moment")
     return answer(context.gate.json(execution_json(state.execution)))

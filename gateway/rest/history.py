@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from starlette.responses import Response
 
@@ -12,6 +12,8 @@ from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.rest.list_cursors import mark_at, offset_in
 from gateway.rest.request_context import RequestContext
+from gateway.shares.work import owner_of
+from projections.queries.history import NO_ROWS, ExecutionState, Fold, Until, WantedRows
 from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
 from projections.tables.conversations import MessageRow
@@ -40,27 +42,20 @@ class LogQuery(Protocol[R]):
         *,
         after_offset: int,
         limit: int,
-    ) -> list[R]:
-        """Return the first of the rows, at most `limit`."""
+    ) -> tuple[list[R], bool]:
+        """Return the first of the rows, at most `limit`, and True if their size ended them."""
         ...
 
 
-class Moment(NamedTuple):
-    """A moment of an execution: a time or a version."""
-
-    at_ms: int | None = None
-    version: int | None = None
-
-
-def read_moment(text: str) -> Moment:
-    """Return the moment that a query parameter names.
+def read_until(text: str) -> Until:
+    """Return the moment, a time or a version, that a query parameter names.
 
     Raises:
         Problem: 422, it is neither an RFC 3339 time with a zone nor a version.
     """
     if text.isascii() and text.isdigit() and len(text) < 16:
-        return Moment(version=int(text))
-    return Moment(at_ms=read_time(text, "at", " or a version"))
+        return Until(version=int(text))
+    return Until(at_ms=read_time(text, "at", " or a version"))
 
 
 def read_time(text: str, name: str, otherwise: str = "") -> int:
@@ -96,19 +91,37 @@ async def log_page(
         Problem: 422, the cursor is invalid; 503, the views are behind for too long.
     """
     after, count, actor = offset_in(context.cursor(), is_descending), bounded(context.limit()), context.actor
-    rows = await read_execution(
-        context,
-        execution_id,
-        lambda moment: query(
-            moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
-        ),
-    )
-    found, more = rows[:count], len(rows) > count
 
     def mark(row: R) -> str:
         return mark_at(row["log_offset"], is_descending)
 
-    return await context.listed(found, item, mark(found[-1]) if more else None, mark)
+    async with context.gateway.work.page(owner_of(context.actor)):
+        rows, is_cut = await read_execution(
+            context,
+            execution_id,
+            lambda moment: query(
+                moment, actor.tenant, actor.project, execution_id, after_offset=after, limit=count + 1
+            ),
+        )
+        found, more = rows[:count], is_cut or len(rows) > count
+        return await context.listed(found, item, mark(found[-1]) if more else None, mark)
+
+
+async def fold_execution(
+    context: RequestContext, execution_id: str, until: Until, wanted: WantedRows = NO_ROWS
+) -> ExecutionState:
+    """Return the state of an execution after a part of its history, with the rows that are wanted.
+
+    The history is read in steps, each at the caller's cost; a caller beyond its share waits between two of them.
+
+    Raises:
+        Problem: as `read_execution`.
+    """
+    actor, work = context.actor, context.gateway.work
+    fold = Fold(actor.tenant, actor.project, execution_id, until, wanted)
+    while not await read_execution(context, execution_id, fold.step):
+        await work.paid(owner_of(actor))
+    return fold.state
 
 
 async def read_execution(context: RequestContext, execution_id: str, ask: Callable[[ViewMoment], T]) -> T:

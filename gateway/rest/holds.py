@@ -28,8 +28,10 @@ from gateway.problems import Problem
 from gateway.rest.documented import change, operation, verb_route
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of, listed
+from gateway.shares.work import owner_of
 from projections.folds.holds import hold_json
 from projections.queries import lists
+from projections.queries.moment import READ_BYTES, size_of
 from projections.queries.paging import MAX_LIMIT, BadCursor, Page, bounded, page_of, read_cursor
 from projections.tables.holds import HoldRow
 from schemas.commands import RequestKind
@@ -75,11 +77,12 @@ async def list_holds(context: Context) -> Response:
     limit = bounded(context.limit())
     filters, status = _filters(context), context.one_of(STATUS)
     await (context.settle_after() if _is_of_open(context, status) else context.settle_views_after())
-    try:
-        page = await _page(context, filters, status, context.cursor(), limit)
-    except BadCursor as error:
-        raise Problem(Refusal.INVALID, str(error)) from error
-    return await context.page(page, hold_json)
+    async with context.gateway.work.page(owner_of(context.actor)):
+        try:
+            page = await _page(context, filters, status, context.cursor(), limit)
+        except BadCursor as error:
+            raise Problem(Refusal.INVALID, str(error)) from error
+        return await context.page(page, hold_json)
 
 
 @router.post(
@@ -222,7 +225,7 @@ async def _seen_page(
         if len(seen) > limit:
             return page_of(seen[: limit + 1], limit, *ORDER)
         cursor = page.next_cursor
-        if cursor is None:
+        if cursor is None or sum(map(size_of, seen)) >= READ_BYTES:
             break
     return Page(seen, cursor, ORDER)
 

@@ -28,7 +28,7 @@ from gateway.service.served import Served
 from gateway.shares.intake import taken_in
 from gateway.shares.work import owner_of
 from gateway.strictjson import BODY_MAX_BYTES, parse_object
-from projections.queries.moment import Moment
+from projections.queries.moment import READ_BYTES, Moment
 from projections.queries.paging import BadCursor, Mark, Page, cursor_at, items_after
 from projections.queries.views import ANSWER_S, Positions
 from schemas.actor import Actor
@@ -41,8 +41,8 @@ OWNER = "owner"
 _SECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,3})?")
 AFTER_WAIT_S = 3.0
 VIEWS_LOOK_S = 0.05
-# A page ends at this size, well below what may wait for one subject: a larger one could never be sent.
-PAGE_BYTES = 8 * 1024 * 1024
+# Well below what may wait for one subject: a larger page could never be sent.
+PAGE_BYTES = READ_BYTES
 
 
 class RequestContext(NamedTuple):
@@ -112,7 +112,7 @@ class RequestContext(NamedTuple):
         text = self.query(parameter.name)
         if text is None:
             return parameter.default
-        # Python accepts more forms of a number than clients write: 1_0, digits of other scripts, white space, nan.
+        # Python accepts more forms of a number than clients write: 1_0, other scripts' digits, blanks, nan.
         if _SECONDS.fullmatch(text) is None or float(text) > parameter.most:
             raise Problem(Refusal.INVALID, f"{parameter.name} must be seconds from 0 to {parameter.most}")
         return float(text)
@@ -138,8 +138,7 @@ class RequestContext(NamedTuple):
         # A text with more digits than the maximum is not parsed.
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
         if not is_number or not least <= int(text) <= most:
-            detail = f"{parameter.name} must be a whole number from {least} to {most}"
-            raise Problem(Refusal.INVALID, detail)
+            raise Problem(Refusal.INVALID, f"{parameter.name} must be a whole number from {least} to {most}")
         return int(text)
 
     async def given(self) -> Given:
@@ -214,11 +213,12 @@ class RequestContext(NamedTuple):
             Problem: 422, the page's cursor or `after` is invalid; 503, the views cannot be read.
         """
         await self.settle_views_after()
-        try:
-            page, _ = await self.ask_views(ask)
-        except BadCursor as error:
-            raise Problem(Refusal.INVALID, str(error)) from error
-        return await self.page(page, item)
+        async with self.gateway.work.page(owner_of(self.actor)):
+            try:
+                page, _ = await self.ask_views(ask)
+            except BadCursor as error:
+                raise Problem(Refusal.INVALID, str(error)) from error
+            return await self.page(page, item)
 
     async def page(self, page: Page, item: Callable[[Any], dict[str, Any]]) -> Response:
         """Answer with a page of rows as a list."""

@@ -7,32 +7,34 @@ log of the conversation, and for other partitions, of which a chat shows nothing
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing, closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from gateway.live.cache import Cache, key_of
+from gateway.live.cache import key_of
 from gateway.live.cursor import ALL_GIVEN, NONE, Position, Vector
 from gateway.live.facts import Group
 from gateway.live.live import groups_of, lane_of
 from gateway.pushes.messages import Push, pushes_of
-from gateway.pushes.past_rows import keep_state
-from gateway.rest.history import read_execution
+from gateway.pushes.past_rows import PastRows
+from gateway.rest.history import fold_execution, read_execution
 from gateway.rest.request_context import RequestContext
+from gateway.shares.budget import Holding
 from gateway.shares.work import owner_of
 from gateway.sockets.chat import ChatEvents
 from projections.queries import history
-from projections.queries.history import ExecutionState
-from projections.queries.moment import Moment
+from projections.queries.history import ExecutionState, Until, WantedRows
+from projections.queries.moment import Moment, size_of
 from projections.tables.conversations import TurnRow
 from schemas.events.conversations import MessageSent
 from schemas.record import Event
 from schemas.topics import partition_of
 
-# So many events of the log are read and made into events of the chat at once.
-PAGE = 100
+# So much of the log is read at once, and the rest of the command that is read then.
+PAGE_BYTES = 256 * 1024
 
 
 class Place(NamedTuple):
@@ -43,7 +45,12 @@ class Place(NamedTuple):
 
 
 def past_of(
-    context: RequestContext, turn: TurnRow, shown: ChatEvents, after: Vector | None, known: int
+    context: RequestContext,
+    turn: TurnRow,
+    shown: ChatEvents,
+    after: Vector | None,
+    known: int,
+    taken: ExitStack,
 ) -> AsyncGenerator[bytes, None] | None:
     """Have a stream show a turn, and return the events that it begins with.
 
@@ -53,12 +60,14 @@ def past_of(
         shown: what the stream shows.
         after: the position from which the reader comes back; None if it comes anew.
         known: the last offset of the conversation that this gateway had read once the reader was subscribed.
+        taken: what the stream gives back where it ends, even if it was never begun.
 
     Returns:
         The events; None if there are none, or the reader is sent them as it catches up.
     """
     is_over, has_begun = turn["ended_at_ms"] is not None, turn["claims"] > 0
     past = TurnPast(context, turn, shown, after)
+    taken.callback(past.taken.close)
     # A turn that was opened after the reader had subscribed is still to come, whatever has become of it meanwhile.
     if is_over or (after is None and has_begun and turn["log_offset"] <= known):
         shown.follow(turn["turn_id"], is_ours=False)
@@ -88,21 +97,24 @@ class TurnPast:
 
     `after` is the position from which the reader comes back, and `place` where that is in the log of the
     conversation: what is before it is left out. `through` is the last offset that counts as past; it ends a command.
-    What is after it reaches the reader as it happens.
+    What is after it reaches the reader as it happens. `taken` is what it has of its subject's limits, given back
+    with the last event, or where the stream ends before it.
     """
 
     context: RequestContext
     turn: TurnRow
     shown: ChatEvents
     after: Vector | None
+    taken: ExitStack = field(default_factory=ExitStack)
     place: Place = field(init=False)
     lane: int = field(init=False)
     through: int = field(init=False)
     _position: Position = field(init=False)
-    _rows: Cache | None = None
+    _rows: PastRows = field(init=False)
 
     def __post_init__(self) -> None:
         gate, key = self.context.gate, key_of(self.turn)
+        self._rows = PastRows(self._state_before)
         self.lane = lane_of(partition_of(key, gate.partitions))
         self.through = gate.live.ring.last_offset_of(key, self.lane)
         self.place = Place(NONE, ALL_GIVEN)
@@ -119,72 +131,69 @@ class TurnPast:
     async def events(self) -> AsyncGenerator[bytes, None]:
         """Yield the events, until the turn ends or the past does.
 
+        What is in memory for them counts among the bytes that wait for the subject.
+
         Raises:
-            Problem: 503, the views are behind for too long, or cannot be read.
+            Problem: 429 quota, too many of the subject's streams are sent their past, or too much waits for it; 503,
+                the views are behind for too long, or cannot be read.
         """
-        gate, offset = self.context.gate, self.turn["log_offset"] - 1
-        while offset < self.through and not self.shown.is_over:
-            # A query is repeated until the views have read far enough: it changes nothing here.
-            state, groups, offset = await read_execution(
-                self.context, self.turn["execution_id"], partial(self._read, after=offset)
-            )
-            found = await gate.work.counted(
-                owner_of(self.context.actor), partial(self._made, state=state, groups=groups)
-            )
-            for event in found:
-                yield event
+        gateway, actor = self.context.gateway, self.context.actor
+        offset = self.turn["log_offset"] - 1
+        with self.taken as taken:
+            taken.enter_context(gateway.past_limit.open(actor))
+            held = taken.enter_context(gateway.budget.holding(owner_of(actor)))
+            while offset < self.through and not self.shown.is_over:
+                # A query is repeated until the views have read far enough: it changes nothing here.
+                groups, offset = await read_execution(
+                    self.context, self.turn["execution_id"], partial(self._read, after=offset)
+                )
+                size = sum(group.size_bytes() for group in groups)
+                while groups and not self.shown.is_over:
+                    group = groups.popleft()
+                    await self._rows.fill(group)
+                    async with aclosing(self._events_of(group, held, size + self._rows.size)) as events:
+                        async for event in events:
+                            yield event
+                    size -= group.size_bytes()
         self.shown.pass_over(self.has)
 
-    def _read(self, moment: Moment, after: int) -> tuple[ExecutionState | None, list[Group], int]:
-        """Return the state before the turn, at first, the next commands, and the offset through which they are."""
-        turn = self.turn
-        owner = (turn["tenant"], turn["project"], turn["execution_id"])
-        state = history.state_at(moment, *owner, offset=after) if self._rows is None else None
-        limit, groups, is_all = PAGE, list[Group](), False
-        while not groups and not is_all:
-            rows = history.events(
-                moment, *owner, after_offset=after, through_offset=self.through, limit=limit
-            )
-            is_all = len(rows) < limit
-            groups = groups_of(self.lane, [self._traced(history.event_of(row)) for row in rows])
-            if not is_all:
-                # The last command may have more events.
-                del groups[-1]
-            limit *= 2
-        return state, groups, self.through if is_all else groups[-1].last_offset
+    async def _state_before(self, group: Group, wanted: WantedRows) -> ExecutionState:
+        until = Until(offset=group.first_offset - 1)
+        return await fold_execution(self.context, self.turn["execution_id"], until, wanted)
 
-    def _made(self, state: ExecutionState | None, groups: list[Group]) -> list[bytes]:
-        """Return the events for commands, which follow those before."""
-        if self._rows is None:
-            self._rows = Cache()
-        if state is not None:
-            keep_state(self._rows, key_of(self.turn), state)
-        return [event for group in groups for event in self._events(group, self._rows)]
+    def _read(self, moment: Moment, after: int) -> tuple[deque[Group], int]:
+        """Return the next commands, at least one if there is one, and the offset through which they are."""
+        turn, found, size, last = self.turn, list[Event](), 0, ""
+        owner, until = (turn["tenant"], turn["project"], turn["execution_id"]), Until(offset=self.through)
+        with closing(history.each_event(moment, *owner, after_offset=after, until=until)) as rows:
+            for row in rows:
+                name = f"{row['command_id']} {row['command_digest']}"
+                if size >= PAGE_BYTES and name != last:
+                    return deque(groups_of(self.lane, found)), found[-1].offset
+                found.append(self._traced(history.event_of(row)))
+                size, last = size + size_of(row), name
+        return deque(groups_of(self.lane, found)), self.through
 
-    def _events(self, group: Group, cache: Cache) -> list[bytes]:
-        if self.shown.is_over:
-            return []
-        rows = cache.folding(group.key)
-        for fact in group.facts:
-            rows.apply(fact)
-        rows.keep()
+    async def _events_of(self, group: Group, held: Holding, size: int) -> AsyncGenerator[bytes, None]:
+        """Yield the events for a command, each made when it is wanted; `size` is what is in memory beside it."""
+        work, owner = self.context.gate.work, owner_of(self.context.actor)
         self._position.advance(group.lane, group.last_offset, group.mark)
-        pushes, found, channel = pushes_of(group), list[bytes](), f"executions:{self.turn['execution_id']}"
+        pushes, channel = pushes_of(group), f"executions:{self.turn['execution_id']}"
         for index, push in enumerate(pushes, 1):
             if channel not in push.channels or self.shown.is_over:
                 continue
+            held.keep(size)
             cursor = self._position.cursor_within(group.lane, index, len(pushes))
-            event = self.shown.event(_message(push, cursor))
+            event = await work.counted(owner, partial(self._event, push, cursor))
             if event and self.place < (group.last_offset, index):
-                found.append(event)
-        return found
+                held.keep(size + len(event))
+                yield event
+
+    def _event(self, push: Push, cursor: str) -> bytes:
+        return self.shown.event({"type": push.type, "cursor": cursor, **push.resource()})
 
     def _traced(self, event: Event) -> Event:
         """Return an event with the trace of the turn, which its row in the views has and the history has not."""
         if not isinstance(event.body, MessageSent) or event.offset != self.turn["log_offset"]:
             return event
         return event._replace(meta=event.meta._replace(trace=self.turn["trace"] or ""))
-
-
-def _message(push: Push, cursor: str) -> dict[str, Any]:
-    return {"type": push.type, "cursor": cursor, **push.resource()}

@@ -36,6 +36,12 @@ from vitals.process_status import ProcessStatus
 _TOO_MANY_SOCKETS = "{} sockets of this subject are open: close some, or send more over one of them"
 _TOO_MANY_WAITS = "{} requests of this subject wait: wait for fewer at once, or use the WebSocket"
 
+# What a stream sends of a turn's past is limited in bytes as well, so that a few of them fit into a subject's budget.
+PASTS_AT_ONCE = 8
+_TOO_MANY_PASTS = (
+    f"{PASTS_AT_ONCE} streams of this subject are being sent what has already happened: read these first"
+)
+
 
 def assemble(settings: GatewaySettings) -> Gateway:
     """Assemble a gateway that is not started yet.
@@ -68,6 +74,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         requests=Buckets(limits.requests_per_s),
         socket_limit=OpenLimit(limits.sockets, _TOO_MANY_SOCKETS.format(limits.sockets)),
         waiting_limit=OpenLimit(limits.requests_per_s, _TOO_MANY_WAITS.format(limits.requests_per_s)),
+        past_limit=OpenLimit(PASTS_AT_ONCE, _TOO_MANY_PASTS),
         components=Components(config, settings.data_dir / "run", heartbeats, settings.partitions),
         audit=_audit_reads(settings, config),
         vault_access=vault_access,

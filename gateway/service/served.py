@@ -36,6 +36,7 @@ class Served:
     requests: Buckets
     socket_limit: OpenLimit
     waiting_limit: OpenLimit
+    past_limit: OpenLimit
     components: Components
     audit: AuditReads
     unauthenticated: UnauthenticatedConnections

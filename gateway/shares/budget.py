@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from gateway.problems import Problem
 from gateway.shares.work import Owner
+from schemas.refusals import Refusal
+
+UNREAD = "too many answers to this subject are unread: read them first"
+RETRY_AFTER_S = 1
 
 
 class Budget:
@@ -44,3 +51,37 @@ class Budget:
         self.bytes -= size
         if self._waiting[owner] <= 0:
             del self._waiting[owner]
+
+    @contextmanager
+    def holding(self, owner: Owner) -> Iterator[Holding]:
+        """Count what one answer of a subject keeps in memory until it is read, for the duration of the context."""
+        held = Holding(self, owner)
+        try:
+            yield held
+        finally:
+            self.give_back(owner, held.size)
+            held.size = 0
+
+
+class Holding:
+    """What one answer keeps in memory until it is read: `size` bytes, of which the subject's budget has less."""
+
+    def __init__(self, budget: Budget, owner: Owner) -> None:
+        self._budget = budget
+        self._owner = owner
+        self.size = 0
+
+    def keep(self, size: int) -> None:
+        """Keep so many bytes from now on, instead of those before.
+
+        Raises:
+            Problem: 429 quota, the subject has no room for as many.
+        """
+        more = size - self.size
+        if more > 0 and not self._budget.has_room(self._owner, more):
+            raise Problem(Refusal.QUOTA, UNREAD, retry_after=RETRY_AFTER_S)
+        if more > 0:
+            self._budget.take(self._owner, more)
+        else:
+            self._budget.give_back(self._owner, -more)
+        self.size = size

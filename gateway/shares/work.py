@@ -20,7 +20,7 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -77,6 +77,7 @@ class Work:
         self._at_once = asyncio.Semaphore(LONG_ANSWERS_AT_ONCE)
         self._turns = Turns(1)
         self._questions = Turns(QUESTIONS_AT_ONCE)
+        self._pages = Turns(QUESTIONS_AT_ONCE)
         self._written_s = 0.0
 
     def spend(self, owner: Owner, seconds: float) -> float:
@@ -110,11 +111,11 @@ class Work:
     async def turn(self, owner: Owner) -> AsyncIterator[None]:
         """Take a turn: one long answer at a time for each subject, a few in total, and none for a subject in debt."""
         async with self._turns.of(owner):
-            await self._paid(owner)
+            await self.paid(owner)
             async with self._at_once:
                 yield
 
-    async def _paid(self, owner: Owner) -> None:
+    async def paid(self, owner: Owner) -> None:
         """Wait until a subject has paid for what is over its share."""
         wait_s = self.spend(owner, 0.0)
         while wait_s:
@@ -129,6 +130,10 @@ class Work:
         with self._counting(owner) as timed:
             async with self._questions.of(owner):
                 return await read(timed(ask))
+
+    def page(self, owner: Owner) -> AbstractAsyncContextManager[None]:
+        """Take a turn to read a page of the views and to write it, a few at a time for each subject."""
+        return self._pages.of(owner)
 
     async def done(self, owner: Owner, work: Callable[[], T]) -> T:
         """Run long work on a thread, in the subject's turn; its exceptions are raised here."""

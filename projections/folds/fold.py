@@ -53,13 +53,18 @@ class Folded(NamedTuple):
     rows: list[New]
 
 
-def fold_event(event: Event, rows: Rows) -> Folded:
-    """The rows that an event of an execution changes.
+class Changed(NamedTuple):
+    """The rows that an event changed, as they are after it, None for the others; and the rows before it."""
 
-    Args:
-        event: one that counts by the term rule; not a record about the log or a definition.
-        rows: the rows before it.
-    """
+    execution: ExecutionRow | None
+    call: CallRow | None
+    hold: HoldRow | None
+    turn: TurnRow | None
+    before: Before
+
+
+def changed_rows(event: Event, rows: Rows) -> Changed:
+    """As `fold_event`, without the rows that the event adds to other tables."""
     key = event.key
     call_id, hold_id = subjects_of(event.body)
     execution = None if isinstance(event.body, ExecutionStarted) else rows.execution(key)
@@ -77,13 +82,24 @@ def fold_event(event: Event, rows: Rows) -> Folded:
     hold_after = (
         hold_resource(hold, event, call=call, execution=execution, turn=answered) if hold_id else None
     )
-    return Folded(
+    return Changed(
         None if execution_after is execution else execution_after,
         None if call_after is call else call_after,
         None if hold_after is hold else hold_after,
         None if turn_after is turn else turn_after,
-        _added(event, Before(execution, call, hold)),
+        Before(execution, call, hold),
     )
+
+
+def fold_event(event: Event, rows: Rows) -> Folded:
+    """The rows that an event of an execution changes.
+
+    Args:
+        event: one that counts by the term rule; not a record about the log or a definition.
+        rows: the rows before it.
+    """
+    after = changed_rows(event, rows)
+    return Folded(after.execution, after.call, after.hold, after.turn, _added(event, after.before))
 
 
 def _added(event: Event, before: Before) -> list[New]:

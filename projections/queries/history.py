@@ -1,25 +1,37 @@
 """An execution's events, and its state at any moment as the fold of them."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from projections.folds.fold import fold_event
+from projections.folds.fold import changed_rows
 from projections.folds.holds import without_view_digest
 from projections.folds.resources import resource_of
 from projections.folds.rows import json_value
-from projections.queries.moment import Moment
+from projections.queries.moment import Moment, size_of, some_of, where
 from projections.tables.answers import AnswerRow
 from projections.tables.calls import CallRow
 from projections.tables.conversations import TurnRow
 from projections.tables.events import EVENTS, EventRow
 from projections.tables.executions import ExecutionRow
-from projections.tables.holds import HoldRow
+from projections.tables.holds import HOLDS, HoldRow
 from schemas.codec import MODELS
 from schemas.ids import execution_key
 from schemas.record import Event, EventMeta
 
-ALL = 2**62
+# A history has no limit. It is read in steps, between which the views and the process serve others.
+STEP_BYTES = 4 * 1024 * 1024
+STEP_S = 0.05
+# Columns of a hold that say nothing about the state of its execution, and can be large.
+_LONG_COLUMNS: Any = {
+    **dict.fromkeys(("request", "arguments", "reason", "asks", "default_value", "feedback", "response")),
+    **dict.fromkeys(("requirements", "proposed_arguments", "senders", "trust", "risk_parts")),
+    **dict.fromkeys(("options", "fields", "votes", "badges"), "[]"),
+    **dict.fromkeys(("input_schema", "opening"), "{}"),
+    "question": "",
+}
 
 
 @dataclass(slots=True)
@@ -32,61 +44,163 @@ class ExecutionState:
     turns: dict[str, TurnRow] = field(default_factory=dict)
 
 
+class Until(NamedTuple):
+    """The end of a part of a history: its last events are those at a time, a version or an offset."""
+
+    at_ms: int | None = None
+    version: int | None = None
+    offset: int | None = None
+
+
+WHOLE = Until()
+
+
+class WantedRows(NamedTuple):
+    """The calls, holds and turns of an execution whose rows are wanted, by their ids."""
+
+    calls: frozenset[str] = frozenset()
+    holds: frozenset[str] = frozenset()
+    turns: frozenset[str] = frozenset()
+
+
+NO_ROWS = WantedRows()
+
+
+@dataclass(slots=True)
+class Fold:
+    """The state of an execution after a part of its history, which is read step by step.
+
+    However long the history is, only the execution's row is kept, the rows that are wanted, turns that have not
+    ended, and a little of each open hold: the decider limits the number of these.
+
+    Attributes:
+        tenant: of the execution.
+        project: of the execution.
+        execution_id: its id.
+        until: where the part ends.
+        wanted: of which calls, holds and turns the state has rows; it has also those of open turns.
+        state: after the events that have been read.
+    """
+
+    tenant: str
+    project: str
+    execution_id: str
+    until: Until = WHOLE
+    wanted: WantedRows = NO_ROWS
+    state: ExecutionState = field(default_factory=ExecutionState)
+    _through: int = -1
+    _calls: set[str] | None = None
+    _others: dict[str, HoldRow] = field(default_factory=dict)
+
+    def step(self, moment: Moment) -> bool:
+        """Fold the next events, of about `STEP_BYTES` or for `STEP_S`; return True if there are no more."""
+        if self._calls is None:
+            self._calls = {*self.wanted.calls, *self._held_calls(moment)}
+        size, ends_at = 0, time.monotonic() + STEP_S
+        owner = (self.tenant, self.project, self.execution_id)
+        with closing(each_event(moment, *owner, after_offset=self._through, until=self.until)) as rows:
+            for row in rows:
+                self._take(event_of(row))
+                self._through = row["log_offset"]
+                size += size_of(row)
+                if size >= STEP_BYTES or time.monotonic() >= ends_at:
+                    return False
+        return True
+
+    def execution(self, key: bytes) -> ExecutionRow | None:
+        """See `projections.folds.fold.Rows`."""
+        return self.state.execution
+
+    def call(self, key: bytes, call_id: str) -> CallRow | None:
+        """See `projections.folds.fold.Rows`."""
+        return self.state.calls.get(call_id)
+
+    def hold(self, key: bytes, hold_id: str) -> HoldRow | None:
+        """See `projections.folds.fold.Rows`."""
+        return self.state.holds.get(hold_id) or self._others.get(hold_id)
+
+    def turn(self, key: bytes, turn_id: str) -> TurnRow | None:
+        """See `projections.folds.fold.Rows`."""
+        return self.state.turns.get(turn_id)
+
+    def _held_calls(self, moment: Moment) -> list[str]:
+        """The calls of the wanted holds: a hold shows what its call was when it opened."""
+        table = f"{moment.dialect.prefix}{HOLDS.name}"
+        text = f'SELECT "call_id" FROM {table} WHERE "tenant" = ? AND "project" = ? AND "hold_id" = ?'  # noqa: S608 – names of tables.py
+        text = text.replace("?", moment.dialect.placeholder)
+        found = [moment.execute(text, (self.tenant, self.project, one)) for one in self.wanted.holds]
+        return [row[0] for rows in found for row in rows if row[0]]
+
+    def _take(self, event: Event) -> None:
+        after, state = changed_rows(event, self), self.state
+        if after.execution is not None:
+            state.execution = after.execution
+        if (call := after.call) is not None and call["call_id"] in (self._calls or ()):
+            state.calls[call["call_id"]] = call
+        if after.hold is not None:
+            self._keep_hold(after.hold)
+        if (turn := after.turn) is not None:
+            state.turns[turn["turn_id"]] = turn
+            if turn["ended_at_ms"] is not None and turn["turn_id"] not in self.wanted.turns:
+                del state.turns[turn["turn_id"]]
+
+    def _keep_hold(self, row: HoldRow) -> None:
+        hold_id = row["hold_id"]
+        if hold_id in self.wanted.holds:
+            self.state.holds[hold_id] = row
+        elif row["status"] == "open" or row["call_id"] in (self._calls or ()):
+            self._others[hold_id] = row | _LONG_COLUMNS
+        else:
+            self._others.pop(hold_id, None)
+
+
 def events(
+    moment: Moment, tenant: str, project: str, execution_id: str, *, after_offset: int, limit: int
+) -> tuple[list[EventRow], bool]:
+    """Rows of an execution's events, in order, and True if their size ended them. `event_json` converts them."""
+    tail = (
+        'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" > ? '
+        'ORDER BY "log_offset" LIMIT ?'
+    )
+    return some_of(moment.each(EVENTS, tail, (tenant, project, execution_id, after_offset, limit)))
+
+
+def each_event(
     moment: Moment,
     tenant: str,
     project: str,
     execution_id: str,
     *,
     after_offset: int = -1,
-    through_offset: int = ALL,
-    limit: int = ALL,
-) -> list[EventRow]:
-    """Rows of an execution's events, in order. `event_json` and `event_of` convert them."""
-    tail = (
-        'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" > ? '
-        'AND "log_offset" <= ? ORDER BY "log_offset" LIMIT ?'
+    until: Until = WHOLE,
+) -> Generator[EventRow, None, None]:
+    """As `events`, but each as it is read, for `event_of`: the caller ends it where it has enough."""
+    condition, values = where(
+        [
+            ('"tenant" = ?', tenant),
+            ('"project" = ?', project),
+            ('"execution_id" = ?', execution_id),
+            ('"log_offset" > ?', after_offset),
+            ('"log_offset" <= ?', until.offset),
+            ('"version" <= ?', until.version),
+            ('"at_ms" <= ?', until.at_ms),
+        ]
     )
-    values = (tenant, project, execution_id, after_offset, through_offset, limit)
-    return moment.select(EVENTS, tail, values)
+    return moment.each(EVENTS, f'{condition} ORDER BY "log_offset"', values)
 
 
 def events_of_answer(moment: Moment, answer: AnswerRow) -> list[Event]:
     """The events of an execution's command, from its row in `answers`."""
-    tenant, project, execution_id = answer["log_key"].split("/")
-    rows = events(
-        moment,
-        tenant,
-        project,
-        execution_id,
-        after_offset=answer["first_offset"] - 1,
-        through_offset=answer["last_offset"],
-    )
-    return [event_of(row) for row in rows if row["command_id"] == answer["command_id"]]
+    owner, until = answer["log_key"].split("/"), Until(offset=answer["last_offset"])
+    with closing(each_event(moment, *owner, after_offset=answer["first_offset"] - 1, until=until)) as rows:
+        return [event_of(row) for row in rows if row["command_id"] == answer["command_id"]]
 
 
-def state_at(
-    moment: Moment,
-    tenant: str,
-    project: str,
-    execution_id: str,
-    *,
-    at_ms: int | None = None,
-    version: int | None = None,
-    offset: int | None = None,
-) -> ExecutionState:
-    """The state of an execution after its events up to and including a time, a version or an offset."""
-    through = ALL if offset is None else offset
-    rows = events(moment, tenant, project, execution_id, through_offset=through)
-    until = _until(at_ms, version)
-    return fold_all([event_of(row) for row in rows if until(row)])
-
-
-def fold_all(history: list[Event]) -> ExecutionState:
-    """The state that results from an execution's events."""
+def fold_all(history: Iterable[Event]) -> ExecutionState:
+    """The state that results from an execution's events, with all of its calls, holds and turns."""
     state = ExecutionState()
     for event in history:
-        after = fold_event(event, _Rows(state))
+        after = changed_rows(event, _Rows(state))
         if after.execution is not None:
             state.execution = after.execution
         if after.call is not None:
@@ -135,13 +249,6 @@ class _Rows:
 
     def turn(self, key: bytes, turn_id: str) -> TurnRow | None:
         return self.state.turns.get(turn_id)
-
-
-def _until(at_ms: int | None, version: int | None) -> Callable[[EventRow], bool]:
-    def counts(row: EventRow) -> bool:
-        return (at_ms is None or row["at_ms"] <= at_ms) and (version is None or row["version"] <= version)
-
-    return counts
 
 
 _RESOURCE = resource_of(

@@ -1,10 +1,12 @@
 """Lists, in pages."""
 
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any, Literal, TypedDict, cast
 
 from projections.folds.states import LIVE
-from projections.queries.moment import Moment, Predicate, where
-from projections.queries.paging import PageOf, bounded, page_of, read_cursor
+from projections.queries.moment import Moment, Predicate, some_of, where
+from projections.queries.paging import PageOf, bounded, page_read, read_cursor
 from projections.tables.agents import AGENTS, AgentRow
 from projections.tables.audit import AUDIT, AUDIT_ENTRIES, ShownAuditRow
 from projections.tables.calls import TOOL_CALLS, CallRow
@@ -100,7 +102,7 @@ def holds(
 def calls(
     moment: Moment, tenant: str, project: str, execution_id: str, cursor: str | None = None
 ) -> PageOf[CallRow]:
-    """All calls of an execution after the cursor, in the order in which they were proposed.
+    """The calls of an execution after the cursor, in the order in which they were proposed: all that fit in a page.
 
     Raises:
         BadCursor: the cursor is not one of this list.
@@ -115,7 +117,9 @@ def calls(
         ]
     )
     tail = f'{condition} ORDER BY "proposed_at_ms", "call_id"'
-    return PageOf(moment.select(TOOL_CALLS, tail, _flat(values)), None, order)
+    rows, is_cut = some_of(moment.each(TOOL_CALLS, tail, _flat(values)))
+    page = PageOf(rows, None, order)
+    return page._replace(next_cursor=page.cursor_after(rows[-1])) if is_cut else page
 
 
 def audit(
@@ -147,7 +151,7 @@ def audit(
     )
     count = bounded(limit)
     tail = f'{condition} ORDER BY a."at_ms", a."event_id" LIMIT {count + 1}'
-    return page_of(_audit_rows(moment, tail, _flat(values)), count, "at_ms", "event_id")
+    return page_read(_audit_rows(moment, tail, _flat(values)), count, "at_ms", "event_id")
 
 
 def agents(moment: Moment, tenant: str, project: str) -> list[AgentRow]:
@@ -230,7 +234,7 @@ def _letters(
     condition, values = where([*predicates, (f"({_LETTERS_PLACE}) < (?, ?, ?, ?)", mark)])
     count = bounded(limit)
     tail = f"{condition} {_NEWEST_LETTERS} LIMIT {count + 1}"
-    return page_of(moment.select(DEAD_LETTERS, tail, _flat(values)), count, *_LETTERS_ORDER)
+    return page_read(moment.each(DEAD_LETTERS, tail, _flat(values)), count, *_LETTERS_ORDER)
 
 
 def _page(
@@ -257,14 +261,14 @@ def _page(
     only = f" AND {constant}" if constant else ""
     count = bounded(limit)
     tail = f'{condition}{only} ORDER BY "{at}" {direction}, "{row_id}" {direction} LIMIT {count + 1}'
-    return page_of(moment.select(table, tail, _flat(values)), count, at, row_id)
+    return page_read(moment.each(table, tail, _flat(values)), count, at, row_id)
 
 
-def _audit_rows(moment: Moment, tail: str, values: tuple[Any, ...]) -> list[ShownAuditRow]:
+def _audit_rows(moment: Moment, tail: str, values: tuple[Any, ...]) -> Generator[ShownAuditRow, None, None]:
     columns = ", ".join(f'a."{name}"' for name in AUDIT.names)
     text = f"SELECT {columns} FROM {moment.dialect.prefix}{AUDIT.name} a {tail}"  # noqa: S608 – names of tables.py
-    rows = moment.execute(text.replace("?", moment.dialect.placeholder), values)
-    return [AUDIT.made(row) for row in rows]
+    with closing(moment.stream(text.replace("?", moment.dialect.placeholder), values)) as rows:
+        yield from map(AUDIT.made, rows)
 
 
 def _flat(values: tuple[Any, ...]) -> tuple[Any, ...]:

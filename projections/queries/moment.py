@@ -1,6 +1,7 @@
 """One snapshot of the views: every query in it sees the same state."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +11,23 @@ from projections.tables.columns import R, TableOf
 from projections.tables.log import POSITIONS, PositionRow
 
 Execute = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
+Stream = Callable[[str, Sequence[Any]], Generator[Sequence[Any], None, None]]
 Predicate = tuple[str, Any]
 # Keys in one statement: parameters are limited, and each number of keys is another statement to prepare.
 KEYS_AT_ONCE = 500
+# A page ends with the row that brings it to this size, however many rows were requested.
+READ_BYTES = 8 * 1024 * 1024
+# The dictionary of a row and its short values.
+ROW_BYTES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A read transaction. `execute` runs a statement and returns all its rows."""
+    """A read transaction. `execute` runs a statement and returns all its rows; `stream` yields them one by one."""
 
     dialect: Dialect
     execute: Execute
+    stream: Stream
 
     def select(self, table: TableOf[R], tail: str, parameters: Sequence[Any] = ()) -> list[R]:
         """Rows of a table.
@@ -32,6 +39,12 @@ class Moment:
         """
         text = select_statement(table, self.dialect, tail.replace("?", self.dialect.placeholder))
         return [table.made(row) for row in self.execute(text, parameters)]
+
+    def each(self, table: TableOf[R], tail: str, parameters: Sequence[Any] = ()) -> Generator[R, None, None]:
+        """As `select`, but a few rows are in memory at a time; one such query at a time."""
+        text = select_statement(table, self.dialect, tail.replace("?", self.dialect.placeholder))
+        with closing(self.stream(text, parameters)) as rows:
+            yield from map(table.made, rows)
 
     def one(self, table: TableOf[R], **key: Any) -> R | None:
         """The row whose columns have these values, if there is one."""
@@ -51,6 +64,27 @@ class Moment:
     def positions(self) -> list[Position]:
         """The position up to which each partition has been read."""
         return [_position(row) for row in self.select(POSITIONS, "")]
+
+
+def some_of(rows: Generator[R, None, None], bytes_max: int = READ_BYTES) -> tuple[list[R], bool]:
+    """Read rows up to the one that brings them to a size.
+
+    Returns:
+        The rows, and True if there are more.
+    """
+    found, size = list[R](), 0
+    with closing(rows):
+        for row in rows:
+            if size >= bytes_max:
+                return found, True
+            found.append(row)
+            size += size_of(row)
+    return found, False
+
+
+def size_of(row: Mapping[str, object]) -> int:
+    """The size of a row in memory, about: its texts, and its other objects."""
+    return ROW_BYTES + sum(len(value) for value in row.values() if isinstance(value, str))
 
 
 def _position(row: PositionRow) -> Position:

@@ -4,10 +4,11 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, dropwhile, islice
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
+from projections.queries.moment import some_of
 from projections.tables.columns import R
 
 T = TypeVar("T")
@@ -105,6 +106,15 @@ def page_of(rows: list[R], limit: int, *order: str) -> PageOf[R]:
     """A page made of up to `limit + 1` rows, by the columns that the list is ordered by."""
     page = PageOf(rows[:limit], None, order)
     return page if len(rows) <= limit else page._replace(next_cursor=page.cursor_after(rows[limit - 1]))
+
+
+def page_read(rows: Generator[R, None, None], limit: int, *order: str) -> PageOf[R]:
+    """As `page_of`, of rows that are read until there are enough, by their number or their size."""
+    found, is_cut = some_of(rows)
+    page = page_of(found, limit, *order)
+    if is_cut and page.next_cursor is None:
+        return page._replace(next_cursor=page.cursor_after(found[-1]))
+    return page
 
 
 def bounded(limit: int | None) -> int:

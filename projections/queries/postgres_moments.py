@@ -1,8 +1,9 @@
 """Moments of a PostgreSQL view."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -26,6 +27,8 @@ SILENT_MAX_S = 20.0
 # A query starts a connection attempt at once: the pool's own attempts grow apart while the database is away.
 RECONNECT_S = 0.1
 CLOSE_WITHIN_S = 0.3
+# A stream of rows has so many in memory, of up to some 300 KB each.
+ROWS_AT_ONCE = 16
 
 
 class PostgresMoments:
@@ -62,7 +65,7 @@ class PostgresMoments:
         try:
             with self._pool.connection() as connection, self._used(connection):
                 check_encoding(connection)
-                moment = Moment(self._dialect, lambda text, values: _execute(connection, text, values))
+                moment = Moment(self._dialect, partial(_execute, connection), partial(_stream, connection))
                 self._check(moment)
                 yield moment
         except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
@@ -107,3 +110,15 @@ def _configure(connection: Connection) -> None:
 def _execute(connection: Connection, text: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     connection.ends_at = time.monotonic() + SILENT_MAX_S
     return connection.execute(as_sql(text), values).fetchall()
+
+
+def _stream(
+    connection: Connection, text: str, values: Sequence[Any]
+) -> Generator[tuple[Any, ...], None, None]:
+    connection.ends_at = time.monotonic() + SILENT_MAX_S
+    # The server keeps the rows: a plain query would send all of them.
+    with connection.cursor(name="placet_stream") as cursor:
+        cursor.execute(as_sql(text), values)
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            yield from rows
+            connection.ends_at = time.monotonic() + SILENT_MAX_S

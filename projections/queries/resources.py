@@ -1,6 +1,6 @@
 """One resource by its id. Every function returns the row, or None: `*_json` of the folds makes the resource."""
 
-from projections.queries.moment import Moment
+from projections.queries.moment import Moment, some_of
 from projections.tables.answers import ANSWERS, AnswerRow
 from projections.tables.calls import TOOL_CALLS, CallRow
 from projections.tables.conversations import MESSAGES, TURNS, MessageRow, TurnRow
@@ -30,24 +30,24 @@ def turn(moment: Moment, tenant: str, project: str, execution_id: str, turn_id: 
 
 def messages(
     moment: Moment, tenant: str, project: str, execution_id: str, *, after_offset: int = -1, limit: int
-) -> list[MessageRow]:
-    """The messages of a conversation in order, those after an offset of the log."""
+) -> tuple[list[MessageRow], bool]:
+    """The messages of a conversation in order, those after an offset of the log; True if their size ended them."""
     tail = (
         'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" > ? '
         'ORDER BY "log_offset" LIMIT ?'
     )
-    return moment.select(MESSAGES, tail, (tenant, project, execution_id, after_offset, limit))
+    return some_of(moment.each(MESSAGES, tail, (tenant, project, execution_id, after_offset, limit)))
 
 
 def latest_messages(
     moment: Moment, tenant: str, project: str, execution_id: str, *, after_offset: int, limit: int
-) -> list[MessageRow]:
-    """The messages of a conversation from the newest back, those before an offset of the log."""
+) -> tuple[list[MessageRow], bool]:
+    """The messages of a conversation from the newest back, those before an offset; True if their size ended them."""
     tail = (
         'WHERE "tenant" = ? AND "project" = ? AND "execution_id" = ? AND "log_offset" < ? '
         'ORDER BY "log_offset" DESC LIMIT ?'
     )
-    return moment.select(MESSAGES, tail, (tenant, project, execution_id, after_offset, limit))
+    return some_of(moment.each(MESSAGES, tail, (tenant, project, execution_id, after_offset, limit)))
 
 
 def turn_at(moment: Moment, tenant: str, project: str, execution_id: str, at_ms: int) -> TurnRow | None:

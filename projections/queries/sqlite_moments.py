@@ -2,10 +2,11 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from projections.queries.moment import Moment
 from projections.store.layout import check_layout
@@ -41,7 +42,7 @@ class SqliteMoments:
         opened = self._take()
         try:
             with _transaction(opened.connection):
-                yield Moment(DIALECT, lambda text, values: opened.connection.execute(text, values).fetchall())
+                yield _moment(opened.connection)
         except sqlite3.Error as error:
             opened.connection.close()
             raise self._failure(opened.generation, "could not be read", error) from error
@@ -91,6 +92,15 @@ class SqliteMoments:
         if isinstance(failure, ViewDamaged):
             self._damaged = generation, str(failure)
         return failure
+
+
+def _moment(connection: sqlite3.Connection) -> Moment:
+    def stream(text: str, values: Sequence[Any]) -> Generator[Sequence[Any], None, None]:
+        # A cursor of SQLite reads a row when it is asked for it.
+        with closing(connection.execute(text, values)) as cursor:
+            yield from cursor
+
+    return Moment(DIALECT, lambda text, values: connection.execute(text, values).fetchall(), stream)
 
 
 @contextmanager

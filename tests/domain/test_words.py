@@ -17,6 +17,7 @@ from services.domain.execution import (
     evolve,
     execution,
     holds,
+    joining,
     opening,
     requests,
     reservations,
@@ -43,6 +44,7 @@ FOLDS = [
         holds,
         reservations,
         secrets,
+        joining,
         turns,
     )
 ]

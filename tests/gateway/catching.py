@@ -13,7 +13,7 @@ from gateway.live.live import Live
 from gateway.pushes.catching_up import CatchUps
 from gateway.pushes.hub import Hub
 from log.places import Bounds
-from projections.queries.history import ExecutionState, fold_all
+from projections.queries.history import ExecutionState, WantedRows, fold_all
 from schemas.actor import Actor
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
@@ -59,6 +59,7 @@ class Remembered:
     deleted: int = 0
     chunk: int = 3
     readings: int = 0
+    wanted: list[WantedRows] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for partition in range(LANES - 1):
@@ -95,14 +96,28 @@ class Remembered:
                 if raws:
                     yield lane, raws
 
-    async def state_before(self, key: bytes, partition: int, offset: int) -> ExecutionState | None:
+    async def state_before(
+        self, key: bytes, partition: int, offset: int, wanted: WantedRows
+    ) -> ExecutionState | None:
         await asyncio.sleep(0)
         earlier = [
             fact
             for fact in self.facts
             if fact.key == key and fact.partition == partition and fact.offset < offset
         ]
-        return fold_all(earlier)
+        self.wanted.append(wanted)
+        state = fold_all(earlier)
+        calls = {*wanted.calls, *(state.holds[one]["call_id"] for one in wanted.holds if one in state.holds)}
+        return ExecutionState(
+            state.execution,
+            {name: row for name, row in state.calls.items() if name in calls},
+            {name: row for name, row in state.holds.items() if name in wanted.holds},
+            {
+                name: row
+                for name, row in state.turns.items()
+                if name in wanted.turns or row["ended_at_ms"] is None
+            },
+        )
 
     def _append(self, event: Event) -> None:
         out = event_record(event.body, event.meta, event.key)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from gateway.live.cursor import CursorKey
+from gateway.pushes import past_rows
 from gateway.rest import turn_past
 from placet import AsyncPlacet, AsyncTurn, ChatEvent, gated
 from tests.gateway.another import another_gateway
@@ -116,7 +117,8 @@ async def test_repeated_message_shows_its_answer_from_the_beginning_with_the_ope
             assert words(await until(first, "complete")) == words(end)
         assert [kind for _, kind, _ in end] == ["hitl_resolved", "message", "complete"]
         # However little is read at once: commands have several events, and are never split.
-        monkeypatch.setattr(turn_past, "PAGE", 2)
+        monkeypatch.setattr(turn_past, "PAGE_BYTES", 1)
+        monkeypatch.setattr(past_rows, "KEPT_BYTES", 0)
         async with another_gateway(doors) as url, opened(url, web, "POST", json=body) as whole:
             assert words(await until(whole, "complete")) == words(seen + end)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -205,7 +206,7 @@ def test_plan_finds_deciding_entries_once_and_not_for_each_call(views: Views) ->
             plan.extend(str(row) for row in now.execute(f"{explain} {text}", values))
             return now.execute(text, values)
 
-        return impact.effects_of_people(Moment(now.dialect, execute), *OURS, ("rita",), None, 9)
+        return impact.effects_of_people(replace(now, execute=execute), *OURS, ("rita",), None, 9)
 
     views.read_now(explained)
     told = "\n".join(plan)
@@ -227,7 +228,7 @@ def test_effects_of_people_are_found_without_a_join_on_a_database_that_has_no_st
             plan.extend(str(row) for row in now.execute(f"EXPLAIN {text}", values))
             return now.execute(text, values)
 
-        return impact.effects_of_people(Moment(now.dialect, execute), *OURS, (reviewer,), None, 9)
+        return impact.effects_of_people(replace(now, execute=execute), *OURS, (reviewer,), None, 9)
 
     with closing(open_views(url)) as views:
         page = views.read_now(explained)[0]
@@ -275,7 +276,10 @@ def test_work_for_effects_of_people_grows_with_the_audit_and_not_with_its_square
             def execute(text: str, values: Sequence[Any]) -> list[Any]:
                 return connection.execute(text, values).fetchall()
 
-            impact.effects_of_people(Moment(DIALECT, execute), *OURS, (reviewer,), None, 200)
+            def nothing(text: str, values: Sequence[Any]) -> Generator[Sequence[Any], None, None]:
+                yield from ()
+
+            impact.effects_of_people(Moment(DIALECT, execute, nothing), *OURS, (reviewer,), None, 200)
         return steps
 
     assert work(160) < 2.5 * work(80)

@@ -11,6 +11,7 @@ import pytest
 from projections.folds.audit import audit_json
 from projections.folds.rows import Row
 from projections.queries import definitions, history, lists, resources
+from projections.queries.history import ExecutionState, Fold, Until, WantedRows
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Page
 from projections.queries.views import Views, open_views
@@ -55,6 +56,17 @@ def views(database_url: str) -> Iterator[Views]:
 
 def ask(views: Views, question: Callable[[Moment], T]) -> T:
     return views.read_now(question)[0]
+
+
+def state_at(views: Views, until: Until, step_bytes: int) -> ExecutionState:
+    """The state of run-1, which is read in steps of so many bytes."""
+    wanted = WantedRows(frozenset({"c1"}), frozenset({HOLD.hold_id}))
+    fold = Fold(*OURS, "run-1", until, wanted)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "STEP_BYTES", step_bytes)
+        while not ask(views, fold.step):
+            pass
+    return fold.state
 
 
 def a_log() -> LogBuilder:
@@ -152,7 +164,7 @@ def test_other_owners_see_nothing_of_ours(filled: Filler, views: Views, tenant: 
     assert ask(views, lambda moment: resources.answer(moment, tenant, project, "propose", "")) is None
     assert ask(views, lambda moment: resources.execution(moment, tenant, project, "run-2")) is None
     assert ask(views, lambda moment: resources.call(moment, tenant, project, "run-2", "c1")) is None
-    assert ask(views, lambda moment: history.events(moment, tenant, project, "run-2")) == []
+    assert ask(views, lambda moment: [*history.each_event(moment, tenant, project, "run-2")]) == []
     of_other = ask(views, lambda moment: lists.executions(moment, tenant, project)).rows
     assert {row["tenant"] for row in of_other} <= {tenant}
 
@@ -225,26 +237,26 @@ def test_answer_leads_to_exactly_the_events_of_its_command(filled: Filler, views
 def test_events_of_an_execution_are_those_of_the_log(filled: Filler, views: Views) -> None:
     from schemas.headers import read_event
 
-    rows = ask(views, lambda moment: history.events(moment, *OURS, "run-1"))
+    rows = ask(views, lambda moment: [*history.each_event(moment, *OURS, "run-1")])
     on_the_log = [read_event(raw) for records in a_log().records for raw in records if raw.key == KEY]
     assert [history.event_of(row) for row in rows] == on_the_log
     assert history.event_json(rows[0])["data"]["agent"] == "billing-bot"
 
 
 def test_state_at_a_version_or_time_is_the_fold_up_to_there(filled: Filler, views: Views) -> None:
-    rows = ask(views, lambda moment: history.events(moment, *OURS, "run-1"))
+    rows = ask(views, lambda moment: [*history.each_event(moment, *OURS, "run-1")])
     held_at: Row = next(row for row in rows if row["type"] == "HoldOpened")
     for at in (
-        {"version": held_at["version"]},
-        {"at_ms": held_at["at_ms"]},
-        {"offset": held_at["log_offset"]},
+        Until(version=held_at["version"]),
+        Until(at_ms=held_at["at_ms"]),
+        Until(offset=held_at["log_offset"]),
     ):
-        state = ask(views, lambda moment: history.state_at(moment, *OURS, "run-1", **at))  # noqa: B023
+        state = state_at(views, at, 2)
         assert state.execution is not None
         assert state.execution["state"] == "waiting_approval"
         assert state.calls["c1"]["status"] == "held"
         assert state.holds[HOLD.hold_id]["status"] == "open"
-    now = ask(views, lambda moment: history.state_at(moment, *OURS, "run-1"))
+    now = state_at(views, Until(), 2**20)
     assert now.calls["c1"] == ask(views, lambda moment: resources.call(moment, *OURS, "run-1", "c1"))
     assert now.execution == ask(views, lambda moment: resources.execution(moment, *OURS, "run-1"))
 
