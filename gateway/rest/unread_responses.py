@@ -9,17 +9,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.problems import Problem, response
 from gateway.rest.request_context import OWNER
 from gateway.server.unauthenticated import connection_of
-from gateway.shares.budget import Budget
+from gateway.shares.budget import RETRY_AFTER_S, UNREAD, Budget
 from gateway.shares.work import Owner
 from schemas.refusals import Refusal
 
 # Smaller answers are limited by the rate of the subject's requests.
 LARGE_BYTES = 64 * 1024
-RETRY_AFTER_S = 1
 
 
 class UnreadResponseLimit:
-    """Middleware: counts an answer of known length against its subject until the client has taken it."""
+    """Middleware: counts an answer against its subject until the client has taken it, a stream part by part."""
 
     def __init__(self, app: ASGIApp, budget: Budget, stall_s: float) -> None:
         """Wrap an application.
@@ -38,11 +37,12 @@ class UnreadResponseLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        taken = 0
+        # The length of the answer; or, if that is not known, of the part that was sent last.
+        taken = streamed = 0
         is_refused = False
 
         async def counted(message: Message) -> None:
-            nonlocal taken, is_refused
+            nonlocal taken, streamed, is_refused
             if is_refused:
                 return
             owner: Owner | None = scope["state"].get(OWNER)
@@ -55,6 +55,11 @@ class UnreadResponseLimit:
                 taken = size
                 self.budget.take(owner, taken)
             await self._wait_until_read(scope)
+            if owner is not None and message["type"] == "http.response.body" and not taken:
+                # What was sent before has left the process.
+                self.budget.give_back(owner, streamed)
+                streamed = len(message.get("body", b""))
+                self.budget.take(owner, streamed)
             await send(message)
 
         scope.setdefault("state", {})
@@ -62,13 +67,12 @@ class UnreadResponseLimit:
             await self.app(scope, receive, counted)
             await self._wait_until_read(scope)
         finally:
-            if taken:
-                self.budget.give_back(scope["state"][OWNER], taken)
+            if taken or streamed:
+                self.budget.give_back(scope["state"][OWNER], taken + streamed)
 
     def _problem(self, size: int) -> Problem:
         if self.budget.ever_has_room(size):
-            detail = "too many answers to this subject are unread: read them first"
-            return Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
+            return Problem(Refusal.QUOTA, UNREAD, retry_after=RETRY_AFTER_S)
         # Waiting would not help. Pages end below this size; this answer is a list without pages.
         detail = (
             f"the answer has {size:,} bytes, more than may wait for one subject: request fewer items with limit "
