@@ -20,6 +20,7 @@ from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
 from gateway.shares.work import SLICE_S, Work, processor_s
+from projections.queries.paging import PageOf
 from projections.queries.views import CONNECTIONS
 from schemas.refusals import Refusal
 from tests.gateway.facts import new_outgoing, new_work
@@ -197,6 +198,32 @@ async def test_planning_and_answering_over_rest_are_at_the_callers_cost() -> Non
     request: Any = None
     await RequestContext(request, gateway, admission).perform(lambda: [slow(row) for row in range(400)])  # type: ignore[arg-type, return-value]
     assert work.spend(ANNA, 0.0) > 0.1
+
+
+async def test_case_30_two_pages_of_a_subject_are_in_memory_while_it_waits_to_have_them_written() -> None:
+    work, read = new_work(), list[int]()
+    claims = SimpleNamespace(actor=SimpleNamespace(tenant=ANNA[0], subject=ANNA[1]))
+
+    async def read_now(ask: Callable[[int], Any]) -> tuple[Any, None]:
+        return ask(len(read)), None
+
+    def ask(number: int) -> PageOf[Any]:
+        read.append(number)
+        return PageOf([{"number": number}], None, ("number",))
+
+    live = SimpleNamespace(position=SimpleNamespace(cursor=lambda: "cursor"))
+    gateway: Any = SimpleNamespace(
+        work=work, caught_up=True, gate=SimpleNamespace(live=live), views=SimpleNamespace(read=read_now)
+    )
+    request: Any = SimpleNamespace(query_params={}, url=SimpleNamespace(path="/v1/executions"))
+    admission: Any = SimpleNamespace(claims=claims)
+    context = RequestContext(request, gateway, admission)
+    async with work.turn(ANNA):
+        answers = [asyncio.create_task(context.paged(ask, dict)) for _ in range(20)]  # type: ignore[arg-type]
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert read == [0, 1]
+    assert [one.status_code for one in await asyncio.gather(*answers)] == [200] * 20
 
 
 async def test_turns_are_one_at_a_time_for_a_subject_and_leave_no_trace() -> None:
