@@ -9,7 +9,7 @@ from typing import Any
 
 from projections.folds.rows import json_value
 from projections.queries.moment import Moment
-from projections.queries.paging import PageOf, bounded, page_read, read_cursor
+from projections.queries.paging import PageOf, bounded, page_of, read_cursor
 from projections.tables.audit import AUDIT_ENTRIES, AuditRow
 from projections.tables.calls import TOOL_CALLS, CallRow
 
@@ -228,8 +228,8 @@ def _page(
         f'WHERE "tenant" = ? AND "project" = ? AND "attempt_id" IS NOT NULL AND {condition} {beyond} '
         f'ORDER BY "proposed_at_ms", {_PLACE} LIMIT {count + 1}'
     )
-    rows = moment.each(TOOL_CALLS, tail, (*owner, *values, *(mark or ())))
-    return page_read((_placed(row) for row in rows), count, "proposed_at_ms", "place")
+    rows = moment.select(TOOL_CALLS, tail, (*owner, *values, *(mark or ())))
+    return page_of([_placed(row) for row in rows], count, "proposed_at_ms", "place")
 
 
 def _placed(row: CallRow) -> PlacedCallRow:
