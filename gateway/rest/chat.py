@@ -271,7 +271,7 @@ async def _stream(
                 if turn["ended_at_ms"] is not None and not await _continues(context, after, key):
                     stream.resync()
                     return EventStream(stream, taken.pop_all(), None)
-                stream.first = await begun(past_of(context, turn, events, after, known, taken))
+                stream.first = await begun(await past_of(context, turn, events, after, known, taken))
                 if turn["ended_at_ms"] is not None:
                     # All that the reader wants is past.
                     return _ended(stream, taken)

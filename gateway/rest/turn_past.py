@@ -18,6 +18,7 @@ from gateway.live.cache import key_of
 from gateway.live.cursor import ALL_GIVEN, NONE, Position, Vector
 from gateway.live.facts import Group
 from gateway.live.live import groups_of, lane_of
+from gateway.problems import Problem
 from gateway.pushes.messages import Push, pushes_of
 from gateway.pushes.past_rows import PastRows
 from gateway.rest.history import fold_execution, read_execution
@@ -28,9 +29,11 @@ from gateway.sockets.chat import ChatEvents
 from projections.queries import history
 from projections.queries.history import ExecutionState, Until, WantedRows
 from projections.queries.moment import Moment, size_of
+from projections.queries.resources import turn_at
 from projections.tables.conversations import TurnRow
 from schemas.events.conversations import MessageSent
 from schemas.record import Event
+from schemas.refusals import Refusal
 from schemas.topics import partition_of
 
 # So much of the log is read at once, and the rest of the command that is read then.
@@ -44,7 +47,7 @@ class Place(NamedTuple):
     given: int
 
 
-def past_of(
+async def past_of(
     context: RequestContext,
     turn: TurnRow,
     shown: ChatEvents,
@@ -69,11 +72,28 @@ def past_of(
     past = TurnPast(context, turn, shown, after)
     taken.callback(past.taken.close)
     # A turn that was opened after the reader had subscribed is still to come, whatever has become of it meanwhile.
-    if is_over or (after is None and has_begun and turn["log_offset"] <= known):
-        shown.follow(turn["turn_id"], is_ours=False)
-        return past.events()
-    shown.follow(turn["turn_id"], is_ours=has_begun and past.place.offset >= turn["log_offset"])
-    return None
+    is_past = is_over or (after is None and has_begun and turn["log_offset"] <= known)
+    is_ours = has_begun and past.place.offset >= turn["log_offset"]
+    if not is_over and is_ours and await _had_to_wait(context, turn):
+        # The reader's place may be from before its worker took it on: in a turn before it.
+        is_past = True
+    shown.follow(turn["turn_id"], is_ours=is_ours and not is_past)
+    return past.events() if is_past else None
+
+
+async def _had_to_wait(context: RequestContext, turn: TurnRow) -> bool:
+    """Return True if an earlier turn of the conversation was open when a turn's message was sent.
+
+    False if the views cannot be read: a reader that comes back needs them for nothing else.
+    """
+    owner = (turn["tenant"], turn["project"], turn["execution_id"])
+    try:
+        first, _ = await context.ask_views(lambda moment: turn_at(moment, *owner, turn["opened_at_ms"]))
+    except Problem as problem:
+        if problem.code is not Refusal.UNAVAILABLE:
+            raise
+        return False
+    return first is None or first["turn_id"] != turn["turn_id"]
 
 
 async def begun(events: AsyncGenerator[bytes, None] | None) -> AsyncGenerator[bytes, None] | None:

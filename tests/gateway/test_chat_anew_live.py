@@ -323,6 +323,33 @@ async def test_id_that_is_too_old_leads_back_to_the_beginning(doors: Doors, anna
         assert kinds == ["error", *(kind for kind, *_ in whole)]
 
 
+async def test_turn_shows_nothing_of_the_one_before_from_an_id_of_that_time(
+    doors: Doors, anna: Caller
+) -> None:
+    name = fresh("asker")
+    web = doors.caller("web", "agent", agent=name)
+    conversation = web.execution()
+    messages = f"/v1/executions/{conversation}/messages"
+
+    async def ask(turn: AsyncTurn) -> str:
+        return str(await turn.hitl.request_decision(f"{turn.message}?", ["a", "b"]))
+
+    for number in ("1", "2"):
+        assert web.post(messages, {"message_id": f"m{number}", "text": number}).status_code == 201
+    second = {"conversation_id": conversation, "message_id": "m2"}
+    async with serving(doors, name, ask, wait_s=0):
+        async with opened(doors.url, web, params={"conversation_id": conversation}) as whole:
+            place = (await until(whole, "hitl_requested"))[-1][0]
+        await asyncio.to_thread(answer_next, anna, name, "a", question="1?")
+        async with opened(doors.url, web, params=second) as anew:
+            seen = words(await until(anew, "hitl_requested"))
+        async with opened(doors.url, web, params=second, last=place) as back:
+            assert words(await until(back, "hitl_requested")) == seen
+            await asyncio.to_thread(answer_next, anna, name, "b", question="2?")
+            assert [kind for _, kind, _ in await until(back, "complete")][-1] == "complete"
+    assert [data["question"] for kind, data in seen if kind == "hitl_requested"] == ["2?"]
+
+
 async def test_stream_of_a_conversation_in_which_nothing_is_open_begins_with_its_place(doors: Doors) -> None:
     # Nobody answers the message, so it is sent to an agent of its own.
     bot = doors.caller("web", "agent", agent=fresh("silent"))
