@@ -38,6 +38,8 @@ VALUE_DEPTH_MAX = 30
 _AS_THEY_ARE: Mapping[str, str] = {}
 # And no sooner than this, if it was answered that nobody has decided.
 ASK_EVERY_S = 1.0
+# Proxies cut a stream off after 60 s without anything on it: the state is told again, no more often than this.
+TELL_AGAIN_S = 15.0
 
 
 class HumanInputTool(rpc.HumanInputToolServicer):
@@ -90,15 +92,17 @@ class HumanInput(rpc.HumanInputServicer):
     async def WatchHumanInput(
         self, request: pb.WatchHumanInputRequest, context: Context
     ) -> AsyncIterator[pb.GetHumanInputResponse]:
-        """Send the present state of a task, and its answer once it is there."""
+        """Send the present state of a task, again while nobody has answered, and its answer once it is there."""
         _check_known(request)
         found = await self._get(context, request.task_id, 0.0)
         yield found
+        told_at = time.monotonic()
         while found.status == WAITING:
             again_at = time.monotonic() + ASK_EVERY_S
             found = await self._get(context, request.task_id, WATCH_S)
-            if found.status != WAITING:
+            if found.status != WAITING or time.monotonic() >= told_at + TELL_AGAIN_S:
                 yield found
+                told_at = time.monotonic()
             else:
                 # Shortly before the deadline, and while the gateway stops, it is answered at once.
                 await asyncio.sleep(max(0.0, again_at - time.monotonic()))

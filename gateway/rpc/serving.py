@@ -16,6 +16,7 @@ from gateway.rpc.admission import Admission
 from gateway.rpc.callers import Callers
 from gateway.rpc.decoding import RECEIVED_MAX_BYTES
 from gateway.rpc.guard import Guard
+from gateway.rpc.keepalive import options as keepalive_options
 from gateway.rpc.reflecting import add_reflection
 from gateway.rpc.servicers import HumanInput, HumanInputTool, waits
 from gateway.rpc.settings import RpcSettings
@@ -83,6 +84,7 @@ def _options(settings: RpcSettings) -> Options:
         ("grpc.absolute_max_metadata_size", METADATA_MAX_BYTES),
         # Two servers on one port would each get some of the calls.
         ("grpc.so_reuseport", 0),
+        *keepalive_options(),
     )
 
 

@@ -159,7 +159,8 @@ class HumanInputServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchHumanInput(self, request, context):
-        """Sends the present state of a task, and its answer once it is there; then the stream ends.
+        """Sends the present state of a task, again from time to time while nobody has answered, and its answer once it is
+        there; then the stream ends.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
