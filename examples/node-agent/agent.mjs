@@ -61,7 +61,7 @@ const calls = `/v1/executions/${execution_id}/tool-calls`;
 let call = await ask("POST", `${calls}?wait=0`, { tool: "send_money", arguments: { recipient: "GB29…", amount: 98.7 } });
 while (["proposed", "held"].includes(call.status)) {
   console.log(call.status);
-  call = await ask("GET", `${calls}/${call.call_id}?wait=60`);
+  call = await ask("GET", `${calls}/${call.call_id}?wait=50`);
 }
 if (call.status !== "released") {
   console.log(call.status, call.decision?.feedback ?? call.denied_because);

@@ -13,6 +13,10 @@ from projections.queries.paging import DEFAULT_LIMIT, MAX_LIMIT
 from schemas.ids import CLIENT_ID, TENANT_WIDE
 
 WAIT_MAX_S = 60
+# A request may ask for 60 s, and is answered sooner: proxies give up after 60 s by default (nginx, load balancers),
+# and a turn that is granted to a client whose proxy gave up is lost until its lease ends. A proposal has 5 s more
+# before it waits, for its verdict.
+WAITS_AT_MOST_S = 50
 PROPOSAL_WAIT_S = 5
 COUNT_MAX = 999_999
 NUMBER_MAX = 2**53 - 1
@@ -88,7 +92,7 @@ class Number(Parameter):
 
 @dataclass(frozen=True, kw_only=True)
 class Seconds(Parameter):
-    """A number of seconds; `default` if it is left out."""
+    """A number of seconds to wait; `default` if it is left out."""
 
     most: int
     default: int = 0
@@ -97,6 +101,10 @@ class Seconds(Parameter):
     def schema(self) -> Mapping[str, Any]:
         """Its values, as JSON Schema."""
         return {"type": "number", "minimum": 0, "maximum": self.most, "default": self.default}
+
+    def permitted(self, asked: float) -> float:
+        """How long a request that asks for so many seconds may wait."""
+        return min(asked, WAITS_AT_MOST_S)
 
 
 AFTER = Parameter("after", "Answer no older than this cursor.")
@@ -111,11 +119,12 @@ ORDER = Choice(
     "`asc`, also if it is left out: the oldest first. `desc`: the newest first. A cursor continues in its own order.",
     choices=("asc", "desc"),
 )
-WAIT = Seconds("wait", "Seconds to wait: 0 if it is left out.", most=WAIT_MAX_S)
+AT_MOST = f"More than {WAITS_AT_MOST_S} is as {WAITS_AT_MOST_S}, since proxies give up after 60 s by default."
+WAIT = Seconds("wait", f"Seconds to wait: 0 if it is left out. {AT_MOST}", most=WAIT_MAX_S)
 WAIT_OF_PROPOSAL = Seconds(
     "wait",
     f"Seconds to wait for a person, once the verdict holds the call: {PROPOSAL_WAIT_S} if it is left out. With 0 "
-    "a held call is answered as soon as it is held.",
+    f"a held call is answered as soon as it is held. {AT_MOST}",
     most=WAIT_MAX_S,
     default=PROPOSAL_WAIT_S,
 )

@@ -104,18 +104,18 @@ class RequestContext(NamedTuple):
         return choice_in(self.request, parameter)
 
     def seconds(self, parameter: Seconds) -> float:
-        """Return a query parameter in seconds.
+        """Return how many seconds a query parameter permits to wait.
 
         Raises:
             Problem: 422, it is not a number from 0 to the parameter's maximum.
         """
         text = self.query(parameter.name)
         if text is None:
-            return parameter.default
+            return float(parameter.default)
         # Python accepts more forms of a number than clients write: 1_0, other scripts' digits, blanks, nan.
         if _SECONDS.fullmatch(text) is None or float(text) > parameter.most:
             raise Problem(Refusal.INVALID, f"{parameter.name} must be seconds from 0 to {parameter.most}")
-        return float(text)
+        return parameter.permitted(float(text))
 
     def limit(self) -> int | None:
         """Return the query parameter `limit`.

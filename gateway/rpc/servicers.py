@@ -17,6 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from gateway.operations.human_input import NO_VARIABLES
 from gateway.problems import Problem
 from gateway.resources.human_input import answer_of
+from gateway.rest.parameters import WAIT_MAX_S
 from gateway.rpc.metadata import Context
 from gateway.rpc.statuses import CODE
 from gateway.rpc.upstream import Refused, Upstream
@@ -28,8 +29,7 @@ from schemas.refusals import Refusal
 TOOL = "human_input"
 WAITING = "waiting_for_human"
 ANSWERED = "answered"
-# The longest that the gateway waits, and the time that is left for the way back before a deadline.
-WAIT_MAX_S = 60.0
+# The time that is left for the way back before a deadline.
 WAY_BACK_S = 0.25
 # A stream asks anew after this long, so that a token that was withdrawn ends it.
 WATCH_S = 20.0

@@ -9,13 +9,18 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.operations.calls import VERDICT_WAIT_S
+from gateway.rest.parameters import WAITS_AT_MOST_S
 from gateway.settings import DEFAULT_REQUESTS_PER_S
+from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
 # Slower than the rate of requests, which has a limit of its own.
 PAUSE_S = 0.004
+# nginx by default (`proxy_read_timeout`), and the load balancers of the clouds.
+PROXY_S = 60
 
 
 def waits_of(bot: Caller) -> list[tuple[str, str, dict[str, Any]]]:
@@ -81,3 +86,19 @@ async def _served_without_waiting(client: httpx.AsyncClient, waits: Any, headers
     proposed = await client.post(calls, headers=headers, json=body)
     assert (proposed.status_code, proposed.json()["status"]) == (202, "held")
     assert time.monotonic() - began < 4
+
+
+async def test_request_that_waits_is_answered_before_a_proxy_gives_up(
+    doors: Doors, bot: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A proposal waits for its verdict before it waits for a person.
+    assert WAITS_AT_MOST_S + VERDICT_WAIT_S + 5 <= PROXY_S
+    monkeypatch.setattr("gateway.rest.parameters.WAITS_AT_MOST_S", 0.2)
+    async with another_gateway(doors) as url:
+        here = Caller(url, bot.token, bot.client)
+        waits = await asyncio.to_thread(waits_of, here)
+        calls = waits[2][1].removesuffix("/held?wait=60")
+        waits.append(("POST", f"{calls}?wait=60", {"call_id": "more", "tool": "send_money", "arguments": {}}))
+        for method, path, body in waits:
+            answer = await asyncio.to_thread(here.call, method, path, body or None)
+            assert answer.status_code in (200, 202), answer.text

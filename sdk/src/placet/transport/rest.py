@@ -22,7 +22,8 @@ from placet.transport.port import (
 )
 from placet.transport.retry import send_retrying
 
-MOST_WAIT_S = 60.0
+# Proxies give up after 60 s by default; the gateway waits no longer than this, either.
+MOST_WAIT_S = 50.0
 # Connections of one client: for what is answered at once, and for what waits.
 AT_ONCE_MAX, WAITING_MAX = 64, 1_000
 # After these errors the request itself was not begun.
