@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 
 from gateway.problems import invalid
@@ -35,34 +35,33 @@ ScopeName = Annotated[str, Field(max_length=limit_of(k.StartExecution, "user"))]
 Text = Annotated[str, Field(max_length=limit_of(k.ProposeToolCall, "reason"))]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 JsonObject = dict[str, Any]
-_OPTION_NAME: list[JsonSchemaValue] = [
-    {"type": "string", "minLength": 1},
-    {"type": "number"},
-    {"type": "boolean"},
-]
-# The decider checks options; this schema describes what it accepts (`schemas.questions.rules`).
+
+
+def _whole(given: Any) -> Any:
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+# An integer as JSON Schema has it: 407.0 is one, which some clients write for 407. It comes after a field's limits.
+INTEGRAL = BeforeValidator(_whole)
+# What names an option: a text that is not empty, a number, true or false.
+_OPTION_NAME: JsonSchemaValue = {"type": ["string", "number", "boolean"], "minLength": 1}
+# The decider checks options, and this describes what it accepts (`schemas.questions.rules`). It is no choice of
+# types: of that openapi-generator's typescript-fetch makes one that sends each text as `{}`.
 Option = Annotated[
     Any,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                *_OPTION_NAME,
-                {
-                    "type": "object",
-                    "description": "An option with an `id`, by which it is chosen. Any other field describes it, "
-                    "such as these.",
-                    "properties": {
-                        "id": {"anyOf": _OPTION_NAME},
-                        # None of these has a type: the decider keeps whatever they hold.
-                        "label": {"description": "The words of its button: a text."},
-                        "description": {"description": "What it means: a text."},
-                        "recommended": {"description": "true if it is the agent's own choice."},
-                    },
-                    "required": ["id"],
-                    "additionalProperties": True,
-                },
-            ]
-        }
+    Field(
+        json_schema_extra={
+            "if": {"type": ["string", "number", "boolean"]},
+            "then": {"minLength": 1},
+            "else": {
+                "not": {"type": ["null", "array"]},
+                "properties": {"id": _OPTION_NAME},
+                "required": ["id"],
+            },
+        },
+        description="A text that is not empty, a number, true or false; or an object with one of these as `id`, by "
+        "which it is chosen, and any other fields, such as the texts `label`, the words of its button, and "
+        "`description`, what it means, and `recommended`, true if it is the agent's own choice.",
     ),
 ]
 
@@ -130,7 +129,7 @@ class DestroyDataKey(Body):
 class RetirePolicy(Body):
     """Take a policy out of force; with `version`, refused if another version is in force."""
 
-    version: Annotated[int, Field(ge=1, le=COUNT_MAX)] | None = None
+    version: Annotated[int, Field(ge=1, le=COUNT_MAX), INTEGRAL] | None = None
     reason: Text = ""
 
 

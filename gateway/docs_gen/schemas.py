@@ -54,7 +54,7 @@ def _retitle(schema: Any, title: str) -> None:
 
 def _retitle_part(part: Any, title: str) -> None:
     part.pop("title", None)
-    # An object that is defined in place has no other name either.
-    if title and ("enum" in part or "properties" in part):
+    # An object that is defined in place has no other name either, also if that is what something else must be.
+    if title and ("enum" in part or "properties" in {**part, **part.get("else", {})}):
         part["title"] = title
     _retitle(part, title)
