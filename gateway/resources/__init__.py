@@ -29,7 +29,7 @@ from gateway.resources.definitions import (
     Tool,
 )
 from gateway.resources.holds import BulkAnswer, Hold, HoldStatus, HumanRequest, Recorded, Vote
-from gateway.resources.human_input import HumanInput, HumanInputWaiting, ToolStarted
+from gateway.resources.human_input import HumanInput, ToolStarted
 from gateway.resources.proofs import (
     AuditConsistency,
     AuditHead,
@@ -98,7 +98,6 @@ __all__ = [
     "Hold",
     "HoldStatus",
     "HumanInput",
-    "HumanInputWaiting",
     "HumanRequest",
     "JsonSchema",
     "JsonWebKey",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from gateway.resources.base import Resource
 from schemas.limits import TASK_TIMEOUT_S
@@ -41,19 +43,17 @@ class ToolStarted(Resource):
     result: StartedValue
 
 
+# One model for both statuses of HTTP: clients of openapi-generator read any answer by that of the first.
 class HumanInput(Resource):
-    """A person's answer. `status` and `feedback` are there only if there is none: it was rejected, or expired."""
+    """A task: a person's answer, or that nobody has answered, or how it ended without one."""
 
-    response: Any
-    status: Literal["rejected", "expired", "cancelled"] | None = None
-    feedback: str | None = None
-
-
-class HumanInputWaiting(Resource):
-    """Nobody has answered yet."""
-
-    status: Literal["waiting_for_human"]
-    task_id: str
+    response: Annotated[Any, Field(description="The answer; null and missing if there is none.")] = None
+    status: Annotated[
+        Literal["waiting_for_human", "rejected", "expired", "cancelled"] | None,
+        Field(description="Why there is no answer; missing if there is one."),
+    ] = None
+    feedback: Annotated[str | None, Field(description="Why it was rejected.")] = None
+    task_id: Annotated[str | None, Field(description="Missing once it is closed.")] = None
 
 
 def question_of(prompt: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ async def run_tool(context: Context) -> Response:
 @router.get(
     "/human-input/{task_id}",
     operation_id="getHumanInput",
-    **operation({200: r.HumanInput, 202: r.HumanInputWaiting}, 404, 409, parameters=(EXECUTION, WAIT, AFTER)),
+    **operation({200: r.HumanInput, 202: r.HumanInput}, 404, 409, parameters=(EXECUTION, WAIT, AFTER)),
 )
 async def get_human_input(context: Context, task_id: str) -> Response:
     """Get the answer to a task: 202 while nobody has answered; with `wait`, as soon as somebody has."""
