@@ -36,8 +36,10 @@ HEADER_MARKS = len(":\r\n")
 # The versions that a proxy uses to a server behind it; the parser also accepts 0.9 and 2.0.
 VERSIONS = frozenset({"1.0", "1.1"})
 OTHER_VERSION = (505, "only HTTP/1.1 and HTTP/1.0 are supported")
-# The parser's messages for a version that is a number but unknown to it: HTTP/1.2, HTTP/3.
-UNKNOWN_VERSION = frozenset({"Invalid HTTP version", "Expected dot"})
+# The parser's messages for a version that is a number but unknown to it (HTTP/1.2, HTTP/3), and for HTTP/2's preface.
+UNKNOWN_VERSION = frozenset(
+    {"Invalid HTTP version", "Expected dot", "Pause on PRI/Upgrade", "Expected HTTP/2 Connection Preface"}
+)
 
 
 class OverBounds(Exception):

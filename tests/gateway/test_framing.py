@@ -222,6 +222,15 @@ async def test_other_version_is_505_and_what_is_none_400(version: bytes) -> None
         assert (wire.answers(), wire.is_over, app.handled) == ([VERSIONS[version]], True, [])
 
 
+@pytest.mark.parametrize("behind", [b"SM\r\n\r\n", b"SM\r\n\r\n" + bytes(9), b"GET"])
+async def test_preface_of_http_2_is_another_version(behind: bytes) -> None:
+    sent = b"PRI * HTTP/2.0\r\n\r\n" + behind
+    for place in range(len(sent)):
+        app = Recorder()
+        wire = await fed(app, [sent[:place], sent[place:]], 1)
+        assert (wire.answers(), wire.is_over, app.handled) == ([505], True, [])
+
+
 async def test_refusal_behind_an_answer_that_takes_its_time_waits_for_it() -> None:
     """What comes meanwhile is dropped, and the clock of the head that is refused ends nothing."""
     bounds = Bounds(head_s=0.01)
