@@ -34,6 +34,8 @@ SCHEMA = ""
 CUMULATIVE = AggregationTemporality.CUMULATIVE
 # OTLP has nothing that stands for no value: what Prometheus shows as such is left out.
 UNITS = {"_seconds": "s", "_bytes": "By"}
+# Where OTLP is stored by Prometheus' names, a gauge of the unit 1 becomes another one: `…_ratio`.
+NO_UNIT = ""
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +93,7 @@ def metrics_of(families: Iterable[Family], began_ns: int, now_ns: int) -> Iterat
         now_ns: the time of the reading, likewise.
     """
     for family in families:
-        unit = next((unit for ending, unit in UNITS.items() if family.name.endswith(ending)), "1")
+        unit = next((unit for ending, unit in UNITS.items() if family.name.endswith(ending)), NO_UNIT)
         if family.type == "histogram":
             points = list(_histogram_points(family.samples, began_ns, now_ns))
             yield Metric(family.name, family.documentation, unit, Histogram(points, CUMULATIVE))

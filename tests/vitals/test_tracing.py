@@ -222,6 +222,8 @@ def test_metrics_of_prometheus_are_told_as_they_are() -> None:
     assert [(dict(one.attributes or {}), one.value) for one in count.data_points] == [
         ({"role": "decider"}, 3.0)
     ]
+    # With 1 Prometheus would store the gauge as placet_level_ratio, of which no rule of ours knows.
+    assert [found[name].unit for name in ("placet_things", "placet_level")] == ["", ""]
     assert isinstance(level, Gauge)
     assert [one.value for one in level.data_points] == [7.0]
     assert isinstance(wait, Histogram)
