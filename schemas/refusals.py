@@ -85,9 +85,9 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     ),
     Refusal.MALFORMED: Meaning(
         400,
-        "The body is not JSON with one meaning: a syntax error, a duplicate key, NaN, half a surrogate pair, an "
-        "integer beyond 2^53 − 1.",
-        "Correct the JSON; send large integers as strings.",
+        "The body is not JSON with one meaning: a syntax error, a duplicate key, NaN, half a surrogate pair, a "
+        "number beyond ±(2^53 − 1) however it is written (6.022e23, 1e16).",
+        "Correct the JSON; send large numbers as strings.",
     ),
     Refusal.INVALID: Meaning(
         422,

@@ -105,7 +105,7 @@ leave the project out, or get a token of that project or of the whole tenant; an
 {FAILED} means that the gateway has failed on this socket: connect again with your cursor.
 
 Before the token is accepted, a message can have at most 64 KiB. JSON is read strictly: a duplicate key in an object,
-NaN, a number out of range, an integer beyond ±(2^53 − 1) or a lone surrogate is `malformed`.
+NaN, a number beyond ±(2^53 − 1) however it is written (6.022e23, 1e16) or a lone surrogate is `malformed`.
 The answer to such a message has its `ref` if that can be determined; a message with two is answered with an `error`
 without one.
 
