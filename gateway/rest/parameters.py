@@ -19,6 +19,8 @@ WAIT_MAX_S = 60
 WAITS_AT_MOST_S = 50
 PROPOSAL_WAIT_S = 5
 COUNT_MAX = 999_999
+# What one looks like: it is of no installation.
+A_CURSOR = "AQD__wAEAAAADAAAAAAAAAAqAAAABwAAAAEAAAAAAAAAAgAAAAPTIzCcy83FHBAcz2ls1TJH"
 NUMBER_MAX = 2**53 - 1
 
 
@@ -35,6 +37,16 @@ class Parameter:
     def schema(self) -> Mapping[str, Any]:
         """Its values, as JSON Schema."""
         return {"type": "string", "minLength": 1} if self.where == "query" else {"type": "string"}
+
+
+@dataclass(frozen=True)
+class Cursor(Parameter):
+    """A position in the log: `gateway.live.cursor`."""
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """Its values, as JSON Schema."""
+        return {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_-]+$", "examples": [A_CURSOR]}
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,10 @@ class Seconds(Parameter):
         return min(asked, WAITS_AT_MOST_S)
 
 
-AFTER = Parameter("after", "Answer no older than this cursor.")
+AFTER = Cursor(
+    "after",
+    "Answer no older than this cursor: the `cursor` of an answer or a message, and not the `next_cursor` of a list.",
+)
 EXECUTION = Parameter(
     "execution_id",
     "The execution of the request, whose id is unique only within it. Without it the answer is 409 `id_reused` if "

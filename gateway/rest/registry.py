@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -63,6 +63,8 @@ NO_SUBJECT, NO_VERSION, NO_SCHEMA, BAD_SCHEMA, BAD_VERSION, READ_ONLY = (
 )
 COMPATIBILITY = "FULL_TRANSITIVE"
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+# Checked here and not by the framework: the registry's errors have a form of their own.
+VersionName = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^(latest|0*[1-9][0-9]*)$"})]
 # The first parts of the registry's addresses.
 ROOTS = ("subjects", "schemas", "config", "mode")
 
@@ -105,14 +107,14 @@ async def versions(subject: str) -> Response:
 
 
 @_read("/subjects/{subject}/versions/{version}", "getSchemaVersion", r.SchemaVersion, REFUSALS)
-async def version_of(subject: str, version: str) -> Response:
+async def version_of(subject: str, version: VersionName) -> Response:
     """Get one version of a subject; `latest` is its newest."""
     found = _version(subject, version)
     return found if isinstance(found, Response) else _answer(_version_json(found))
 
 
 @_read("/subjects/{subject}/versions/{version}/schema", "getSchemaOfVersion", dict[str, Any], REFUSALS)
-async def schema_of_version(subject: str, version: str) -> Response:
+async def schema_of_version(subject: str, version: VersionName) -> Response:
     """Get the schema alone of one version of a subject; `latest` is its newest."""
     found = _version(subject, version)
     return found if isinstance(found, Response) else _schema_alone(found)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from gateway.live.cursor import CursorKey, Vector
 from gateway.rest.documented import bodies
 from tests.clients.documents import document
 
@@ -143,3 +145,22 @@ def test_openapi_declares_every_tag_that_an_operation_has() -> None:
     assert set(declared) == used
     assert len(declared) == len(used)
     assert all(tag["description"] for tag in OPENAPI["tags"])
+
+
+def test_openapi_says_what_a_cursor_and_a_version_of_a_schema_look_like() -> None:
+    """The gateway refuses other texts, which a client can know before it sends them."""
+    after = _parameter("/v1/requests/{request_id}", "after")["schema"]
+    version = _parameter("/subjects/{subject}/versions/{version}", "version")["schema"]
+
+    assert re.search(after["pattern"], CursorKey(b"key", 3).write(Vector((1, 2, 3), (1, 2, 3))))
+    assert all(re.search(after["pattern"], example) for example in after["examples"])
+    assert re.search(after["pattern"], "a cursor") is None
+    assert [bool(re.search(version["pattern"], one)) for one in ("latest", "1", "20", "0", "-1", "1.0")] == [
+        *(True, True, True),
+        *(False, False, False),
+    ]
+
+
+def _parameter(path: str, name: str) -> dict[str, Any]:
+    (found,) = [one for one in OPENAPI["paths"][path]["get"]["parameters"] if one["name"] == name]
+    return dict(found)
