@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from gateway.actions.verb import Action, ClientMessage, Ref
-from gateway.bodies import Body, ClientId, Digest, GrantId, Text
+from gateway.bodies import INTEGRAL, Body, ClientId, Digest, GrantId, Text
 from schemas.commands import Outcome
 from schemas.limits import COUNT_MAX
 
@@ -35,7 +35,7 @@ class ReportResult(Body):
         default=None, description="The output of the tool: any JSON. Stored only if the call succeeded."
     )
     error: Text | None = Field(default=None, description="Stored only if the call did not succeed.")
-    duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX)] | None = None
+    duration_ms: Annotated[int, Field(ge=0, le=COUNT_MAX), INTEGRAL] | None = None
 
 
 class RenewLease(Body):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gateway.actions.verb import ClientMessage, NotifiedEvent, Ref, Verb
-from gateway.bodies import Body, ClientId, Nothing
+from gateway.bodies import INTEGRAL, Body, ClientId, Nothing
 from gateway.problems import Problem
 from schemas import commands as k
 from schemas.actor import subject_fault
@@ -28,7 +28,7 @@ _EXTENSION = range_of(k.ExtendHold, "seconds")
 class ClaimHold(Body):
     """Claim a hold for a number of seconds, so that other reviewers see who is working on it."""
 
-    seconds: Annotated[int, Field(ge=_CLAIM.least, le=_CLAIM.most)] = 300
+    seconds: Annotated[int, Field(ge=_CLAIM.least, le=_CLAIM.most), INTEGRAL] = 300
 
 
 class DelegateHold(Body):
@@ -48,6 +48,7 @@ class ExtendHold(Body):
             description="How much later than now set. However often it is extended, the deadline is then at most "
             f"{DEADLINE_MAX_S} seconds from now.",
         ),
+        INTEGRAL,
     ]
 
 

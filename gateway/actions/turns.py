@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from gateway.actions.verb import ClientMessage, Ref, Verb
-from gateway.bodies import Body, ChosenId, ClientId, JsonObject, ScopeName, Text
+from gateway.bodies import INTEGRAL, Body, ChosenId, ClientId, JsonObject, ScopeName, Text
 from gateway.strictjson import canonical_text
 from schemas import conversation_commands as k
 from schemas.command_rules import limit_of
@@ -45,7 +45,9 @@ class RenewTurn(OfTurn):
 class PostReply(OfTurn):
     """Say something before the turn is over."""
 
-    number: Annotated[int, Field(ge=1, le=REPLIES_MAX, description="Counts the replies of the turn, from 1.")]
+    number: Annotated[
+        int, Field(ge=1, le=REPLIES_MAX, description="Counts the replies of the turn, from 1."), INTEGRAL
+    ]
     text: Annotated[
         Text, Field(description="May be empty if there are details: then no client of the chat is shown it.")
     ] = ""

@@ -23,6 +23,13 @@ def test_door_takes_no_extension_that_the_decider_refuses(seconds: int) -> None:
         said("extend", "h", seconds=seconds)
 
 
+def test_door_takes_an_integer_as_json_schema_counts_them() -> None:
+    (whole, other) = (said("extend", "h", seconds=seconds) for seconds in (407.0, 407))
+    assert whole == other
+    with pytest.raises(Problem, match="seconds"):
+        said("extend", "h", seconds=407.5)
+
+
 def test_extend_moves_the_deadline_within_bounds() -> None:
     world = started()
     hold = held(world)

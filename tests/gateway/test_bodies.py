@@ -6,9 +6,10 @@ import re
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from gateway import bodies
-from gateway.actions import calls, executions, holds, standing_rules
+from gateway.actions import calls, executions, holds, standing_rules, turns
 from schemas import commands as k
 from schemas.command_rules import rules_of
 from schemas.message import Message
@@ -92,3 +93,22 @@ def test_case_37_form_that_a_door_wants_is_one_of_the_command_too(name: str, bod
 
 def test_bodies_and_commands_of_a_name_are_found() -> None:
     assert len(BODIES) > 15
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        (holds.ClaimHold, {"seconds": 407}),
+        (calls.ReportResult, {"attempt_id": "a", "outcome": "succeeded", "duration_ms": 407}),
+        (bodies.RetirePolicy, {"version": 407}),
+        (turns.PostReply, {"attempt_id": "a", "number": 407}),
+    ],
+)
+def test_integer_is_what_json_schema_counts_as_one(body: type[BaseModel], given: dict[str, Any]) -> None:
+    (field,) = [name for name, value in given.items() if isinstance(value, int)]
+    read = body.model_validate(given)
+    whole = body.model_validate(given | {field: 407.0})
+    assert (whole, type(getattr(whole, field))) == (read, int)
+    for other in (407.5, "407", True, float("inf")):
+        with pytest.raises(ValidationError):
+            body.model_validate(given | {field: other})
