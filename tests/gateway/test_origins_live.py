@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from host.errors import SettingsRefused
 from tests.gateway.another import another_gateway, settings_beside
 from tests.gateway.conftest import Caller, Doors
+from tests.gateway.sockets import raw_socket
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
 
@@ -35,6 +38,20 @@ async def test_page_of_a_named_origin_may_use_every_door_and_no_other_may(doors:
     async with another_gateway(doors, more={"gateway_origins": f"{DESK} {SHOP}"}) as url:
         await asyncio.to_thread(_named_origins, url, anna.token)
         await asyncio.to_thread(_foreign_origin, url, anna.token)
+
+
+async def test_page_of_a_proxys_public_address_may_open_a_websocket_if_it_is_named(
+    doors: Doors, anna: Caller
+) -> None:
+    with pytest.raises(InvalidStatus):
+        async with raw_socket(doors.url, origin=DESK):
+            pass
+    async with (
+        another_gateway(doors, more={"gateway_origins": DESK}) as url,
+        raw_socket(url, origin=DESK) as connection,
+    ):
+        await connection.send(json.dumps({"type": "authenticate", "token": anna.token}))
+        assert json.loads(await connection.recv())["type"] == "authenticated"
 
 
 def _named_origins(url: str, token: str) -> None:
