@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
@@ -134,6 +134,7 @@ class AsyncPlacet:
         from placet.worker import Worker
 
         functions = asynchronous(REGISTERED if agents is None else agents)
+        self.channel.threads.at_least(concurrency)
         worker = Worker(
             self.channel, functions, concurrency=concurrency, wait_s=wait_s, patience=self._patience
         )
@@ -173,7 +174,7 @@ class AsyncPlacet:
         }
         body = {"call_id": call_id or new_id(), "tool": tool, "arguments": arguments}
         body.update({name: value for name, value in given.items() if value})
-        asked_at = asyncio.get_running_loop().time()
+        asked_at = time.monotonic()
         with tracing.span("placet.propose", tracing.facts_of_call(execution_id, str(body["call_id"]), tool)):
             call = await proposed(self.channel, execution_id, body, wait_s)
         if attempt_id is not None and call.status == "consumed":

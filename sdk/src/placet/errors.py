@@ -225,13 +225,16 @@ def why_unanswered(request: HumanRequest) -> str:
 
 
 class OutcomeUnknown(PlacetError):
-    """Another attempt consumed the grant and its result is unknown: a person must check, nothing runs again."""
+    """The grant is consumed and the result is unknown: a person must check, nothing runs again.
+
+    Another attempt consumed it, or the lease of this one was over before the function began.
+    """
 
     acts = "operator"
 
-    def __init__(self, call: ToolCall) -> None:
+    def __init__(self, call: ToolCall, why: str = "was taken by another attempt") -> None:
         super().__init__(
-            f"{call.tool} was taken by another attempt and its outcome is not known;"
+            f"{call.tool} {why} and its outcome is not known;"
             f" check it before it is tried again: placet show {call.execution_id}/{call.call_id}"
         )
         self.call = call

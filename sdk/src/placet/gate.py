@@ -17,7 +17,7 @@ see `placet.tries`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +44,7 @@ from placet.models import Object, ToolCall
 from placet.pausing import LOOK_AGAIN_S, wait_for_resume
 from placet.proposing import proposed
 from placet.recording import UNRECORDED, unrecorded
-from placet.secrets import ForgedSecret, has_placeholder, masked, restored
+from placet.secrets import ForgedSecret, handed_over, has_placeholder, masked
 from placet.tool_models import Tool
 from placet.tries import Attempt, Try
 
@@ -125,7 +125,7 @@ async def clear(
     """
     call, leave = await _propose(channel, one, proposal)
     for _ in range(MOST_ROUNDS):
-        call = await channel.decided(call, decided_within_s)
+        call = await _decided(channel, one, call, decided_within_s)
         if not one.goes_on(call):
             call = await _left(channel, call, timeout_s)
             if call.pending:
@@ -133,7 +133,7 @@ async def clear(
             if call.status not in ("released", "outcome_unknown"):
                 return settled(call)
         arguments = await _fitted(channel, call, proposal, fit)
-        attempt = one.consuming(call.call_id)
+        attempt = await _attempt(one, call)
         try:
             # A person may have decided hours after the span of the proposal had ended.
             with tracing.continuing(one.trace):
@@ -163,7 +163,10 @@ async def clear(
 async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[ToolCall, Object | None]:
     """The call from the answer, and the answer itself if it is the permission to run."""
     attempt = one.proposing(proposal.call_id)
-    body = {**proposal.body(), "attempt_id": attempt.id}
+    body = proposal.body()
+    # A call that has to wait for a thread is consumed after that.
+    if attempt.taken_over or await one.place.taken_if_free():
+        body["attempt_id"] = attempt.id
     facts = tracing.facts_of_call(proposal.execution_id, proposal.call_id, proposal.tool)
     try:
         with tracing.span("placet.propose", facts) as one.trace:
@@ -184,6 +187,17 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
     if call.status != "proposed" and not attempt.taken_over:
         one.drop(call.call_id)
     return call, None
+
+
+async def _decided(channel: Channel, one: Try, call: ToolCall, within_s: float | None) -> ToolCall:
+    if call.pending:
+        one.place.leave()
+    return await channel.decided(call, within_s)
+
+
+async def _attempt(one: Try, call: ToolCall) -> Attempt:
+    await one.place.reserve()
+    return one.consuming(call.call_id)
 
 
 async def _fitted(
@@ -263,24 +277,11 @@ async def _consume(
     if delivered:
         channel.exposed.add()
     try:
-        whole = _whole(call, arguments, delivered, proposal)
+        whole = handed_over(arguments, delivered, proposal.arguments, is_edited=call.revision > 1)
         return Cleared(call, whole, attempt.id, lease)
     except ForgedSecret as error:
         await _never_ran(channel, call, attempt.id, error)
         raise _mismatch(call, str(error), "") from error
-
-
-def _whole(
-    call: ToolCall, arguments: Mapping[str, Any], delivered: Sequence[Mapping[str, Any]], proposal: Proposal
-) -> Mapping[str, Any]:
-    """The arguments with their sensitive values, read back from their canonical bytes."""
-    found = parse_strict(canonical(restored(arguments, delivered)))
-    if call.revision == 1 and canonical(found) != canonical(proposal.arguments):
-        raise ForgedSecret("the values handed over are not those that were proposed")
-    if has_placeholder(found) and not has_placeholder(proposal.arguments):
-        raise ForgedSecret("a sensitive value was not handed over")
-    assert isinstance(found, dict)
-    return found
 
 
 async def _read(channel: Channel, call: ToolCall) -> ToolCall:

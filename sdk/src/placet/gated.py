@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
 from placet import asks, tracing
+from placet.beginning import NotBegun, check_lease, in_time, told_to_a_future, whole
 from placet.binding import Binding
 from placet.bodies import check_has_run, is_coroutine_function
 from placet.channel import Channel
@@ -26,6 +26,7 @@ from placet.loopthread import Make
 from placet.models import ToolCall
 from placet.recording import Recordable, is_plain, recordable_failure, recordable_output
 from placet.registering import declare, register_once
+from placet.threads import Place
 from placet.tries import Try
 
 if TYPE_CHECKING:
@@ -181,12 +182,18 @@ def _gate_blocking(run: Run, binding: Binding, options: Options, arguments: Mapp
 
 async def _gate_async(run: Run, binding: Binding, options: Options, arguments: Mapping[str, Any]) -> Any:
     one = run.begin()
+    if not is_coroutine_function(binding.function):
+        one.place = Place(run.channel.threads)
     try:
         return await _run_async(run, one, binding, options, arguments)
     except BaseException as error:
         if not _tells_the_end(error, one):
             run.give_back(one)
         raise
+    finally:
+        # A thread keeps it until its end, also if its caller waits no longer.
+        if not one.started:
+            one.place.leave()
 
 
 def _tells_the_end(error: BaseException, one: Try) -> bool:
@@ -212,9 +219,12 @@ def _run_cleared(run: Run, one: Try, binding: Binding, options: Options, passed:
     signs = _signs_of_life(run, passed, lambda: one.is_over)
     try:
         with alive(signs), _running(passed.call):
+            check_lease(passed)
             output = binding.function(*bound.args, **bound.kwargs)
             check_has_run(output, binding.name)
             ms, told = clock.ms(), recordable_output(output, options.encode)
+    except NotBegun as error:
+        raise error.told(one, passed) from None
     except Exception as failure:
         ms, is_exposed = clock.ms(), run.block(run.channel.is_exposed)
         why = recordable_failure(failure, is_exposed)
@@ -243,33 +253,13 @@ async def _run_async(
 async def _await_cleared(run: Run, one: Try, binding: Binding, options: Options, passed: Cleared) -> Any:
     bound = binding.call(passed.arguments)
     one.started = True
-    call = partial(binding.function, *bound.args, **bound.kwargs)
+    call = partial(in_time, passed, partial(binding.function, *bound.args, **bound.kwargs))
     if is_coroutine_function(binding.function):
-        return await _reported(run, one, options, passed, partial(_whole, binding, call), lambda: one.is_over)
+        work = partial(whole, binding, passed, call)
+        return await _reported(run, one, options, passed, work, lambda: one.is_over)
     # A thread cannot be cancelled: its lease is renewed and its result recorded, even if nobody waits for it.
-    work = partial(_whole, binding, partial(asyncio.to_thread, _told_to_a_future, call))
+    work = partial(whole, binding, passed, partial(one.place.run, partial(told_to_a_future, call)))
     return await _to_its_end(partial(_reported, run, one, options, passed, work, lambda: False))
-
-
-async def _whole(binding: Binding, call: Callable[[], Awaitable[Any]]) -> Any:
-    """The result of a function: if it returned a coroutine, this can be its body.
-
-    A task or another awaitable that an `async def` returns is its result, since its body has run.
-    """
-    output = await call()
-    has_body = is_coroutine_function(binding.function)
-    if inspect.iscoroutine(output) or (inspect.isawaitable(output) and not has_body):
-        output = await output
-    check_has_run(output, binding.name)
-    return output
-
-
-def _told_to_a_future(call: Callable[[], T]) -> T:
-    """Call a function for a future: a future rejects StopIteration, and its waiter would wait for ever."""
-    try:
-        return call()
-    except StopIteration as error:
-        raise RuntimeError("the function raised StopIteration") from error
 
 
 async def _reported(
@@ -285,6 +275,8 @@ async def _reported(
     try:
         with alive(_signs_of_life(run, passed, is_over)), _running(passed.call):
             output = await work()
+    except NotBegun as error:
+        raise error.told(one, passed) from None
     except Exception as failure:
         why = await _to_its_end(partial(_report_failure, run, passed, failure, clock.ms()))
         why.go_on()

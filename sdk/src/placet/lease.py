@@ -4,13 +4,17 @@ An attempt counts as running for as long as its tool's lease (60 s by default), 
 A function that blocks its event loop prevents its own renewals.
 
 The lease starts with the decision. A late answer to the consumption permits the run only after a renewal was accepted
-since: meanwhile the attempt may have been treated as lost, and the call given to another.
+since: meanwhile the attempt may have been treated as lost, and the call given to another. For the same reason the
+lease is looked at once more right before the function begins: the process may have been frozen since.
+
+All times are those of the monotonic clock, so that any thread can compare them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
@@ -21,6 +25,8 @@ _log = logging.getLogger(__name__)
 # A little more than half, so that the log's clock and this one need not agree to the millisecond.
 RENEW_AFTER, AGAIN_AFTER = 0.55, 0.1
 LATE_AFTER, LATE_MOST = 0.5, 3
+# Nothing begins in the last tenth of a lease.
+BEGIN_WITHIN = 0.9
 
 Renew = Callable[[], Awaitable[Any]]
 
@@ -39,16 +45,25 @@ class Lease:
         Args:
             length_s: its length.
             until: its end, as the gateway told it; None if it did not.
-            held_from: when it began, or earlier, by the loop's clock.
+            held_from: when it began, or earlier, by the monotonic clock.
         """
         self.length_s = length_s
         self._until = until
         self._held_from = held_from
         self._first_asked: float | None = None
+        self._is_lost = False
 
     def due_in(self) -> float:
         """The time until it should be renewed, in seconds."""
         return max(self._held_from + self.length_s * RENEW_AFTER - _clock(), 0.0)
+
+    def lose(self) -> None:
+        """Take down that the gateway refuses to renew it."""
+        self._is_lost = True
+
+    def permits_begin(self) -> bool:
+        """True if what it is for may begin now, as far as its holder knows; can be asked on any thread."""
+        return not self._is_lost and _clock() < self._held_from + self.length_s * BEGIN_WITHIN
 
     @property
     def again_in(self) -> float:
@@ -74,6 +89,12 @@ class Lease:
         return True
 
 
+class LeaseOver(PlacetError):
+    """The lease was over before the work that it is for began: nothing was done."""
+
+    acts = "retry"
+
+
 class Consumed(NamedTuple):
     """The answer to a consumption, and the lease that it gives; None if it gives none."""
 
@@ -82,7 +103,7 @@ class Consumed(NamedTuple):
 
 
 def _clock() -> float:
-    return asyncio.get_running_loop().time()
+    return time.monotonic()
 
 
 def _until_in(answer: Any) -> object:
@@ -109,7 +130,7 @@ async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: floa
         consume: requests it.
         renew: renews the attempt's lease.
         attempt_id: the attempt.
-        asked_at: when the consumption was first requested, by the loop's clock; now by default.
+        asked_at: when the consumption was first requested, by the monotonic clock; now by default.
 
     Raises:
         NotReleased: the answer is not about this attempt's run, or too late for it.
@@ -165,6 +186,7 @@ async def beating(lease: Lease, renew: Renew, is_over: Callable[[], bool] = lamb
             renewed = lease.answered(await renew(), asked_at)
         except PlacetError as error:
             if isinstance(error, Refused) and error.acts != "retry":
+                lease.lose()
                 _log.warning("the lease of an attempt can no longer be renewed: %s", error)
                 return
             _log.info("a lease was not renewed, trying again: %s", error)

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placet.canonical import canonical
+from placet.canonical import canonical, parse_strict
 
 Path = tuple[Any, ...]
 HIDDEN = "[sensitive]"
@@ -51,6 +51,32 @@ def masked(own: Any, public: Any) -> Any:
     if isinstance(own, list) and isinstance(public, list) and len(own) == len(public):
         return [masked(part, there) for part, there in zip(own, public, strict=True)]
     return own
+
+
+def handed_over(
+    public: Mapping[str, Any],
+    delivered: Sequence[Mapping[str, Any]],
+    proposed: Mapping[str, Any],
+    is_edited: bool,
+) -> Mapping[str, Any]:
+    """The arguments to run with, with their sensitive values, read back from their canonical bytes.
+
+    Args:
+        public: the arguments that were decided on.
+        delivered: the sensitive values that came with the answer to the consumption.
+        proposed: the arguments that were proposed.
+        is_edited: True if a reviewer changed them.
+
+    Raises:
+        ForgedSecret: a value is missing, or is not the one that was decided on.
+    """
+    found = parse_strict(canonical(restored(public, delivered)))
+    if not is_edited and canonical(found) != canonical(proposed):
+        raise ForgedSecret("the values handed over are not those that were proposed")
+    if has_placeholder(found) and not has_placeholder(proposed):
+        raise ForgedSecret("a sensitive value was not handed over")
+    assert isinstance(found, dict)
+    return found
 
 
 def restored(public: Any, delivered: Sequence[Mapping[str, Any]]) -> Any:

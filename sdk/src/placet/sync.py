@@ -33,6 +33,7 @@ from placet.gate import Proposal
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
 from placet.hitl import BlockingHITLHandler
+from placet.lease import LeaseOver
 from placet.loopthread import LoopThread, Make, Step
 from placet.models import Event, HumanRequest, Object, ToolCall
 from placet.recording import recordable_failure
@@ -295,9 +296,16 @@ class Placet(Blocking):
             blocking = Turn(turn, self._thread, self._finalizer, wait_s, stop)
             context = copy_context()
             context.run(current_run.set, blocking.run)
+
+            def begin() -> Any:
+                # The threads of turns that were lost may be busy still: it can have waited for one.
+                if not turn.lease.permits_begin():
+                    raise LeaseOver("the turn's lease was over before a thread began its function")
+                return function(blocking)
+
             loop = asyncio.get_running_loop()
             try:
-                said: str | None = await loop.run_in_executor(threads, context.run, function, blocking)
+                said: str | None = await loop.run_in_executor(threads, context.run, begin)
             except asyncio.CancelledError:
                 stop.set()
                 raise

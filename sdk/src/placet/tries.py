@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,11 +23,12 @@ from dataclasses import dataclass
 from placet.ids import attempt_id, call_id
 from placet.models import ToolCall
 from placet.occurrences import CallKind, Occurrences
+from placet.threads import Place
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt to consume: `asked_at` is the time of its first request, by the loop's clock."""
+    """An attempt to consume: `asked_at` is the time of its first request, by the monotonic clock."""
 
     id: str
     asked_at: float
@@ -58,7 +60,7 @@ class Tries:
         left = self._unused.pop(self._key(name), None)
         if left is not None:
             return Attempt(left.id, left.asked_at, taken_over=True)
-        return Attempt(attempt_id(), asyncio.get_running_loop().time())
+        return Attempt(attempt_id(), time.monotonic())
 
     def drop(self, name: str) -> None:
         """Forget the unused attempt, if any."""
@@ -77,11 +79,12 @@ class Try:
     """One try.
 
     `started` is true once the function has begun; `failure` is its exception, once the log has it. `trace` is the
-    trace context of its proposal; empty if it is not traced.
+    trace context of its proposal; empty if it is not traced. `place` is its place on a thread, if it needs one.
     """
 
     def __init__(self, tries: Tries) -> None:
         self._tries = tries
+        self.place = Place()
         self._numbered: tuple[CallKind, int] | None = None
         self._attempt: tuple[str, Attempt] | None = None
         self._is_over = False

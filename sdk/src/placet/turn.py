@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any
@@ -48,8 +48,7 @@ class AsyncTurn:
         self._channel = channel
         self._said = 0
         # From now on, since how long the claim waited for a turn does not count.
-        now = asyncio.get_running_loop().time()
-        self.lease = Lease(claimed.lease_seconds, claimed.raw.get("lease_until"), now)
+        self.lease = Lease(claimed.lease_seconds, claimed.raw.get("lease_until"), time.monotonic())
 
     @cached_property
     def hitl(self) -> HITLHandler:

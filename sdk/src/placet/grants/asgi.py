@@ -115,6 +115,12 @@ class GrantMiddleware:
             await _answer(send, refusal)
             return
         inner = {**scope, "state": {**scope.get("state", {}), "placet": attempt}}
+        if not attempt.may_begin():
+            # The process was frozen.
+            await _answer(
+                send, Refusal(STATUS["not_released"], "not_released", "the lease is over: nothing ran")
+            )
+            return
         with alive(self._signs_of_life(attempt)):
             await self._app(inner, _again(body, receive), send)
 

@@ -54,6 +54,17 @@ class Attempt:
         """
         return self.decision_id or self.grant.grant_id
 
+    def may_begin(self) -> bool:
+        """Ask, on any thread, right before the effect of a tool whose handler can have waited since the consumption.
+
+        Such as for a thread: Starlette has 40 of them for handlers that are no `async def`.
+
+        Returns:
+            False if the lease is over, or can no longer be renewed: then another attempt may run, and this one must
+            have no effect and report nothing.
+        """
+        return self.lease is None or self.lease.permits_begin()
+
 
 Consume = Callable[[Grant], Awaitable[Attempt]]
 
