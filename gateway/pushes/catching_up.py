@@ -16,12 +16,11 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Protocol
 
 from gateway.deciding import sees_hold
 from gateway.live.cursor import ALL_GIVEN, NONE, Position, Vector
@@ -31,9 +30,9 @@ from gateway.live.past import Passed, PastGone, PastLane
 from gateway.problems import Problem
 from gateway.pushes.hub import Hub, Receiver, project_of, unserved
 from gateway.pushes.messages import EVENTS, HOLDS, Push, frame, pushes_of
-from gateway.pushes.past_rows import PastRows, RowsAt, settled
+from gateway.pushes.past_rows import PastRows, RowsAt, RowsAway, settled
+from gateway.pushes.returning import Past, Returning
 from log.errors import LogError
-from log.places import Bounds
 from schemas.ids import split_rule_uses_key
 from schemas.record import RawRecord
 from schemas.refusals import Refusal
@@ -54,42 +53,10 @@ WAITING_OF_ONE_MAX = 8
 WHOLE_S = 900.0
 AHEAD_S = 10.0
 RETRY_S = 1.0
+ROWS_WITHIN_S = 10.0
 MEMORY_GROUPS = 2_000
 # The maximum number of groups that are sent in one turn of the event loop, with which the reader becomes live.
 JOIN_GROUPS = 50
-
-Chunk = tuple[int, list[RawRecord]]
-
-
-class Past(Protocol):
-    """The log, lane by lane."""
-
-    async def bounds(self, lanes: Sequence[int]) -> dict[int, Bounds]:
-        """Return, per lane, the first available offset and the one after the last."""
-        ...
-
-    def read(self, places: Mapping[int, int]) -> AsyncGenerator[Chunk]:
-        """Yield records of lanes from offsets on, until closed."""
-        ...
-
-
-class Returning(Receiver, Protocol):
-    """A reader that catches up.
-
-    `catching` are the channels that it is receiving from the past; it removes those that it no longer wants. While it
-    catches up, `behind` is the cursor of the last message that it was sent.
-    """
-
-    catching: set[str]
-
-    @property
-    def has_room(self) -> bool:
-        """True if its queue has room for the messages of a whole command."""
-        ...
-
-    async def drained(self) -> None:
-        """Wait until there is room."""
-        ...
 
 
 @dataclass(slots=True)
@@ -154,7 +121,8 @@ class CatchUps:
     async def run(self, receiver: Returning, channels: set[str], cursor: str, vector: Vector) -> None:
         """Send a reader what it missed on some channels since its cursor, then make it live.
 
-        If that is no longer possible, it is told to subscribe anew.
+        If that is no longer possible, it is told to subscribe anew. If the log or the views cannot be read for too
+        long, its connection ends, and it has missed nothing.
 
         Raises:
             Problem: too many readers are catching up, of this subject or in total.
@@ -169,9 +137,17 @@ class CatchUps:
         try:
             async with asyncio.timeout(WHOLE_S):
                 await one.run()
-        except (PastGone, TimeoutError) as error:
-            logger.info("a reader cannot catch up: %s", error or "it is too slow")
+        except PastGone as error:
+            logger.info("a reader cannot catch up: %s", error)
             receiver.resync()
+        except TimeoutError:
+            logger.info("a reader cannot catch up: %s", one.waits_for or "it is too slow")
+            if one.waits_for:
+                receiver.give_up(
+                    Problem(Refusal.UNAVAILABLE, f"{one.waits_for}: connect again", retry_after=1)
+                )
+            else:
+                receiver.resync()
         finally:
             self.messages += one.given
             receiver.behind, receiver.catching = None, set()
@@ -183,13 +159,19 @@ def _none(key: bytes) -> bool:
 
 @dataclass(slots=True)
 class _CatchUp:
-    """One reader that catches up. `handled` is, per lane, the offset up to which everything was sent."""
+    """One reader that catches up.
+
+    Attributes:
+        handled: per lane, the offset up to which everything was sent.
+        waits_for: why it does not get on; empty while it does.
+    """
 
     all: CatchUps
     receiver: Returning
     fresh: set[str]
     vector: Vector
     given: int = 0
+    waits_for: str = ""
     handled: list[int] = field(init=False)
     position: Position = field(init=False)
     rested_at: Vector = field(init=False)
@@ -239,15 +221,36 @@ class _CatchUp:
         return found
 
     async def _turn(self, lanes: list[int]) -> None:
+        away: Group | None = None
         async with self.all._turns:
             try:
                 await self._begin(lanes)
                 await self._read(set(lanes))
+                self.waits_for = ""
             except LogError as error:
-                logger.info("a reader waits for its earlier messages: %s", error)
+                self._wait_for("the log cannot be read now", error)
+            except RowsAway as error:
+                self._wait_for("the views cannot be read now", error)
+                away = error.group
+        if away is not None:
+            await self._rows_of(away)
         if self._unread():
             # Other waiting readers get their turn; and Kafka, if it was unreachable, gets time to recover.
             await asyncio.sleep(0 if self.receiver.has_room else RETRY_S / 10)
+
+    def _wait_for(self, what: str, error: Exception) -> None:
+        self.waits_for = what
+        logger.info("a reader waits for its earlier messages: %s", error)
+
+    async def _rows_of(self, group: Group) -> None:
+        """Wait for the rows of a group that could not be sent; its lane is read again from there, in another turn."""
+        self._lanes.pop(group.lane, None)
+        while self.receiver.catching:
+            try:
+                await self._rows.have(group, partial(settled, self.all.rows, within_s=ROWS_WITHIN_S))
+                return
+            except RowsAway:
+                await asyncio.sleep(RETRY_S)
 
     async def _begin(self, lanes: list[int]) -> None:
         new = [lane for lane in lanes if lane not in self._lanes]
@@ -293,12 +296,14 @@ class _CatchUp:
         return False
 
     async def _give_passed(self, passed: Passed) -> None:
-        self.position.advance(passed.lane, passed.offset, passed.mark)
         group = passed.group
-        if group is not None and project_of(group) is not None:
-            channels = self._channels_of(group)
-            if channels - {EVENTS}:
-                await self._rows.fill(group)
+        is_sent = group is not None and project_of(group) is not None
+        channels = self._channels_of(group) if group is not None and is_sent else set()
+        if group is not None and channels - {EVENTS}:
+            # First: without them, the position stays where it was.
+            await self._rows.fill(group)
+        self.position.advance(passed.lane, passed.offset, passed.mark)
+        if group is not None and is_sent:
             self._give(group, passed.given, channels)
         if passed.lane == self.vector.lane and passed.offset == self.vector.offsets[passed.lane]:
             self.is_inside = False

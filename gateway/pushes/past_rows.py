@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from gateway.live.cache import Cache
 from gateway.live.facts import Group
-from gateway.live.past import PastGone
 from gateway.problems import Problem
 from gateway.pushes.messages import CHANGES_NOTHING
 from projections.folds.fold import needed_rows
@@ -23,14 +22,23 @@ from schemas.events.holds import HoldOpened
 
 # So much of the rows of earlier commands is kept for later ones. What is missing is folded again from the history.
 KEPT_BYTES = 2 * 1024 * 1024
-# The views are slightly behind the log; if they do not advance at all, the reader stops waiting.
-VIEWS_WITHIN_S = 10.0
+# The views are slightly behind the log. While they do not advance at all, or cannot be read, a reader that waits for
+# them leaves its turn to others.
+VIEWS_WITHIN_S = 1.0
 PAUSE_S = 0.05
 
 # An execution's state after its events before an offset, with wanted rows; None if the views have not read that far.
 RowsAt = Callable[[bytes, int, int, WantedRows], Awaitable[ExecutionState | None]]
 # The state of a group's execution before it, with wanted rows.
 Before = Callable[[Group, WantedRows], Awaitable[ExecutionState]]
+
+
+class RowsAway(Exception):
+    """The rows of a group cannot be read now: the views are behind, or their database does not answer."""
+
+    def __init__(self, why: str, group: Group) -> None:
+        super().__init__(why)
+        self.group = group
 
 
 class _Name(NamedTuple):
@@ -56,15 +64,8 @@ class PastRows:
 
     async def fill(self, group: Group) -> None:
         """Add to a group's facts the rows as they were after each of its events."""
-        execution = _Name("executions", group.key)
-        needed = [*_needed(group)]
-        self._trim([execution, *needed])
-        needed += [*self._related(group, needed)]
-        is_kept = execution in self._rows and all(name in self._rows for name in needed)
-        if not is_kept and not _begins(group):
-            needed += self._keep_state(group.key, await self.before(group, _wanted(needed)))
-        cache = Cache()
-        for name in dict.fromkeys([execution, *needed]):
+        cache, execution = Cache(), _Name("executions", group.key)
+        for name in await self.have(group, self.before):
             _seed(cache, name, self._rows.get(name))
         rows = cache.folding(group.key)
         for fact in group.facts:
@@ -73,6 +74,20 @@ class PastRows:
         for table, found in (("calls", rows.calls), ("holds", rows.holds), ("turns", rows.turns)):
             for row_id, row in found.items():
                 self._put(_Name(table, group.key, row_id), row)
+
+    async def have(self, group: Group, before: Before) -> list[_Name]:
+        """Fetch the rows as they were before a group, unless they are kept; return the names of those that it needs.
+
+        They are kept until the group is filled, however large they are.
+        """
+        execution = _Name("executions", group.key)
+        needed = [execution, *_needed(group)]
+        needed += [*self._related(group, needed)]
+        self._trim(needed)
+        is_kept = all(name in self._rows for name in needed)
+        if not is_kept and not _begins(group):
+            needed += self._keep_state(group.key, await before(group, _wanted(needed)))
+        return list(dict.fromkeys(needed))
 
     def _related(self, group: Group, needed: list[_Name]) -> Iterator[_Name]:
         """Yield what rows that are kept say is needed as well: a hold's call, and the turn that is answered."""
@@ -103,29 +118,33 @@ class PastRows:
 
     def _trim(self, needed: list[_Name]) -> None:
         """Drop the rows beyond the limit that are not needed now, least recently used first."""
-        for name in needed:
-            if name in self._rows:
-                self._rows.move_to_end(name)
-        while self.size > KEPT_BYTES and self._rows:
+        kept = [name for name in needed if name in self._rows]
+        for name in kept:
+            self._rows.move_to_end(name)
+        while self.size > KEPT_BYTES and len(self._rows) > len(set(kept)):
             self.size -= size_of(self._rows.popitem(last=False)[1])
 
 
-async def settled(rows: RowsAt, group: Group, wanted: WantedRows) -> ExecutionState:
+async def settled(
+    rows: RowsAt, group: Group, wanted: WantedRows, within_s: float = VIEWS_WITHIN_S
+) -> ExecutionState:
     """Return the state before a group, once the views have read that far.
 
     Raises:
-        PastGone: it is not available.
+        RowsAway: it cannot be read within this time.
     """
     partition = group.facts[0].event.partition
     try:
-        async with asyncio.timeout(VIEWS_WITHIN_S):
+        async with asyncio.timeout(within_s):
             while True:
                 state = await rows(group.key, partition, group.first_offset, wanted)
                 if state is not None:
                     return state
                 await asyncio.sleep(PAUSE_S)
-    except (TimeoutError, Problem) as error:
-        raise PastGone("the views do not contain the earlier state") from error
+    except TimeoutError as error:
+        raise RowsAway("the views do not contain the earlier state yet", group) from error
+    except Problem as problem:
+        raise RowsAway(problem.detail, group) from problem
 
 
 def _begins(group: Group) -> bool:

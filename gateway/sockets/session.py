@@ -140,6 +140,11 @@ class Session:
         self.out.answer(resync_frame(begin_anew(self.gate.live.position)))
         self.metrics.resyncs.inc()
 
+    def give_up(self, problem: Problem) -> None:
+        """Send the pushes that wait, and the problem, with the cursor that they lead to; then end."""
+        self._refuse(None, problem)
+        self.out.close()
+
     def close(self) -> None:
         """Stop all input and output."""
         self.out.discard()

@@ -102,6 +102,11 @@ class Stream:
         self.out.close()
         self.metrics.resyncs.inc()
 
+    def give_up(self, problem: Problem) -> None:
+        """Send the pushes that wait, and the problem, without an id; then end."""
+        self.out.push(_error(problem))
+        self.out.close()
+
 
 class EventStream(StreamingResponse):
     """A stream as a response. However it ends, even before its first message, its reader leaves hub and slot."""
@@ -133,12 +138,10 @@ class EventStream(StreamingResponse):
 
     async def _catch_up(self, catching_up: Coroutine[Any, Any, None]) -> None:
         """Send the reader what it missed; if that fails, it is told to reconnect from its last position."""
-        reader = self.reader
         try:
             await catching_up
         except Problem as problem:
-            reader.out.push(_error(problem))
-            reader.out.close()
+            self.reader.give_up(problem)
 
 
 async def _frames(stream: Stream) -> AsyncIterator[bytes]:

@@ -13,9 +13,9 @@ from gateway.live.cursor import ALL_GIVEN, CursorRefused, Vector
 from gateway.operations import calls, executions
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, not_found
-from gateway.pushes.catching_up import Returning
 from gateway.pushes.hub import Hub
 from gateway.pushes.messages import EVENTS, HOLDS
+from gateway.pushes.returning import Returning
 from gateway.settings import Limits
 from gateway.shares.work import owner_of
 from gateway.sockets.outgoing import OutgoingFrames

@@ -166,6 +166,8 @@ async def _serve(
         await websocket.close(TOO_FAST, "answers are not read")
     elif ended[0] is None:
         await websocket.close(TOO_FAST, "too many messages")
+    elif ended[1] is None:
+        await websocket.close(TRY_LATER, "what you missed cannot be read now: come back with your cursor")
 
 
 def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from gateway.live.live import Live
+from gateway.problems import Problem
 from gateway.pushes.catching_up import CatchUps
 from gateway.pushes.hub import Hub
 from log.places import Bounds
@@ -19,6 +20,7 @@ from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
 from schemas.message import Message
 from schemas.record import Event, EventMeta, RawRecord
+from schemas.refusals import Refusal
 from tests.gateway.facts import AT_MS, LANES, Partition
 
 ANNA = Actor(subject="anna", tenant="acme", project="books", roles=("reviewer",))
@@ -34,6 +36,7 @@ class Returner:
     catching: set[str] = field(default_factory=set)
     messages: list[dict[str, Any]] = field(default_factory=list)
     resyncs: int = 0
+    problems: list[Problem] = field(default_factory=list)
 
     has_room: bool = True
 
@@ -43,6 +46,10 @@ class Returner:
 
     def push(self, message: bytes) -> None:
         self.messages.append(orjson.loads(message))
+
+    def give_up(self, problem: Problem) -> None:
+        self.problems.append(problem)
+        self.catching.clear()
 
     def resync(self) -> None:
         self.resyncs += 1
@@ -60,6 +67,9 @@ class Remembered:
     chunk: int = 3
     readings: int = 0
     wanted: list[WantedRows] = field(default_factory=list)
+    is_unavailable: bool = False
+    are_views_behind: bool = False
+    asked_in_vain: int = 0
 
     def __post_init__(self) -> None:
         for partition in range(LANES - 1):
@@ -100,6 +110,12 @@ class Remembered:
         self, key: bytes, partition: int, offset: int, wanted: WantedRows
     ) -> ExecutionState | None:
         await asyncio.sleep(0)
+        if self.is_unavailable:
+            self.asked_in_vain += 1
+            raise Problem(Refusal.UNAVAILABLE, "no database")
+        if self.are_views_behind:
+            self.asked_in_vain += 1
+            return None
         earlier = [
             fact
             for fact in self.facts

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.problems import Problem
-from gateway.pushes import catching_up
+from gateway.pushes import catching_up, past_rows
 from gateway.pushes.hub import Hub
 from schemas.actor import Actor
 from schemas.message import Message
@@ -251,3 +252,71 @@ async def test_catch_up_has_no_grants_token() -> None:
     agent = Returner(Actor(subject="bot", tenant="acme", project="books", roles=("agent",), agent="billing"))
     await site.caught_up({"calls:e1/c1"}, start, agent)
     assert [m["grant"]["token"] for m in agent.messages if m["type"] == "tool_call_decided"] == [None]
+
+
+def after_start(site: Site) -> str:
+    """The cursor after an execution has started; only the log has what came since, and rows are needed for it."""
+    site.log.write(site.partitions[0], KEY, "begin", started())
+    cursor = site.live.position.cursor()
+    site.live.ring.max_groups = 0
+    site.log.write(site.partitions[0], KEY, "propose", *held_call(KEY))
+    site.log.write(site.partitions[0], KEY, "decide", decided(hold_of(KEY)), released())
+    return cursor
+
+
+async def until(happened: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not happened():
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("away", ["is_unavailable", "are_views_behind"])
+async def test_catch_up_waits_for_views_that_cannot_be_read_and_nothing_is_lost(
+    away: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(past_rows, "VIEWS_WITHIN_S", 0.01)
+    monkeypatch.setattr(catching_up, "RETRY_S", 0.01)
+    site, whole = Site(), Returner()
+    site.hub.subscribe(whole, {"executions:e1"})
+    cursor = after_start(site)
+    setattr(site.log, away, True)
+    reader, others = Returner(), Returner(ANNA.model_copy(update={"subject": "otto"}))
+    catching = asyncio.create_task(site.caught_up({"executions:e1"}, cursor, reader))
+    await until(lambda: site.log.asked_in_vain > 2)
+    # It keeps no turn while it waits: whoever needs no rows is served.
+    await site.caught_up({"events"}, cursor, others)
+    assert not catching.done()
+    setattr(site.log, away, False)
+    await catching
+
+    assert (reader.resyncs, reader.problems) == (0, [])
+    assert by_lane(reader.messages) == by_lane(whole.messages[-len(reader.messages) :])
+    assert len(reader.messages) == len(whole.messages) - 1
+    assert len(others.messages) == len(held_call(KEY)) + 2
+
+
+async def test_catch_up_that_waits_for_views_too_long_ends_without_a_later_cursor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catching_up, "RETRY_S", 0.01)
+    monkeypatch.setattr(catching_up, "WHOLE_S", 0.1)
+    site = Site()
+    cursor = after_start(site)
+    site.log.is_unavailable = True
+    reader = await site.caught_up({"executions:e1"}, cursor)
+    assert (reader.messages, reader.resyncs, site.catch_ups._waiting.total()) == ([], 0, 0)
+    assert [problem.code for problem in reader.problems] == [Refusal.UNAVAILABLE]
+
+
+async def test_catch_up_that_waits_for_views_ends_when_its_reader_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catching_up, "RETRY_S", 0.01)
+    site, reader = Site(), Returner()
+    cursor = after_start(site)
+    site.log.is_unavailable = True
+    catching = asyncio.create_task(site.caught_up({"executions:e1"}, cursor, reader))
+    await until(lambda: site.log.asked_in_vain > 2)
+    reader.catching.clear()
+    await catching
+    assert (reader.resyncs, reader.problems, site.catch_ups._waiting.total()) == (0, [], 0)

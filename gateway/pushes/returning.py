@@ -1,0 +1,48 @@
+"""What catching up works with: the log as it was, and the readers that come back to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Protocol
+
+from gateway.problems import Problem
+from gateway.pushes.hub import Receiver
+from log.places import Bounds
+from schemas.record import RawRecord
+
+Chunk = tuple[int, list[RawRecord]]
+
+
+class Past(Protocol):
+    """The log, lane by lane."""
+
+    async def bounds(self, lanes: Sequence[int]) -> dict[int, Bounds]:
+        """Return, per lane, the first available offset and the one after the last."""
+        ...
+
+    def read(self, places: Mapping[int, int]) -> AsyncGenerator[Chunk]:
+        """Yield records of lanes from offsets on, until closed."""
+        ...
+
+
+class Returning(Receiver, Protocol):
+    """A reader that catches up.
+
+    `catching` are the channels that it is receiving from the past; it removes those that it no longer wants. While it
+    catches up, `behind` is the cursor of the last message that it was sent.
+    """
+
+    catching: set[str]
+
+    @property
+    def has_room(self) -> bool:
+        """True if its queue has room for the messages of a whole command."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until there is room."""
+        ...
+
+    def give_up(self, problem: Problem) -> None:
+        """End the connection: its client comes back with the cursor of the last message that it has."""
+        ...
