@@ -77,7 +77,9 @@ def refusal_to_decide(
         return Refusal.NOT_AUTHORISED, "an agent's token cannot decide"
     if people.is_disabled(actor.subject):
         return Refusal.NOT_AUTHORISED, "this account is disabled"
-    if (problem := _exclusion(asked, requesters, actor.subject, people)) is not None:
+    # A token for a user speaks for that person as well.
+    speaks_for = people.meant_by_any([actor.user]) if actor.user else frozenset[str]()
+    if (problem := _exclusion(asked, requesters, actor.subject, people, speaks_for)) is not None:
         return problem
     if could_decide(asked, actor.subject, actor.roles, people):
         return None
@@ -177,12 +179,16 @@ def _is_handed_to(handed: Delegation, to: str, people: TenantPeople, bars: bool)
 
 
 def _exclusion(
-    asked: Asked, requesters: Requesters, by: str, people: TenantPeople
+    asked: Asked,
+    requesters: Requesters,
+    by: str,
+    people: TenantPeople,
+    speaks_for: frozenset[str] = frozenset(),
 ) -> tuple[Refusal, str] | None:
-    person = people.name_of(by)
-    if person in map(people.meant_by, asked.excluded):
+    persons = {people.name_of(by), *speaks_for}
+    if not persons.isdisjoint(map(people.meant_by, asked.excluded)):
         return Refusal.NOT_AUTHORISED, "the rule excludes you from deciding this"
-    if asked.exclude_requester and person in requesters():
+    if asked.exclude_requester and not persons.isdisjoint(requesters()):
         return (
             Refusal.OWN_REQUEST,
             "it takes a person other than those who asked, who wrote to the agent before, or for whom it acts",

@@ -62,7 +62,7 @@ Senders = Annotated[
 ]
 SendersBefore = Annotated[
     Json,
-    "JSON list of the subjects who had sent the run a message before this was asked; null if nobody had. With "
+    "JSON list of those who had sent the run a message before this was asked, and users of tokens; null: none. With "
     "exclude_requester none of them can decide.",
 ]
 OpenedAt = Annotated[Moment, "When the hold opened."]

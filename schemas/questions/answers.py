@@ -77,9 +77,14 @@ def answer_problem(kind: RequestKind, options: str, input_schema: str, value: st
 
 
 def grants(kind: RequestKind, value: str) -> bool:
-    """Returns True if an answer (JSON) gives a permission: any but false, by itself or in `granted`."""
+    """Returns True if an answer (JSON) gives a permission: any but false, by itself or in `granted`.
+
+    Only for an answer that `answer_problem` permits.
+    """
+    if kind != "permission":
+        return False
     answer = parse_strict(value)
-    return kind == "permission" and (answer["granted"] if isinstance(answer, dict) else answer) is not False
+    return (answer.get("granted") if isinstance(answer, dict) else answer) is not False
 
 
 def default_problem(

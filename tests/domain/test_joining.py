@@ -47,6 +47,15 @@ def test_call_by_a_token_for_a_user_is_that_users_own() -> None:
     assert code(decided(world, hold, "approve", RITA)) == "own_request"
 
 
+def test_token_for_a_user_decides_as_that_person_too() -> None:
+    world = started()
+    hold = the(world.ask(PERMISSION, FOR_RITA), "HoldOpened")
+    portal = RITA.model_copy(update={"subject": "portal", "user": "rita"})
+    assert code(decided(world, hold, "approve", portal)) == "own_request"
+    for_another = portal.model_copy(update={"user": "tessa"})
+    assert "HumanInputProvided" in names(decided(world, hold, "approve", for_another))
+
+
 def test_user_joins_once_and_the_one_of_the_run_not_at_all() -> None:
     world = started()
     sent(world, "m0", by=FOR_RITA)

@@ -99,6 +99,19 @@ def test_answer_that_gives_a_permission_is_an_approval_of_what_was_seen(value: s
     assert "HumanInputProvided" in names(seen)
 
 
+@pytest.mark.parametrize("kind", ["permission", "clarification"])
+@pytest.mark.parametrize(
+    "value", ["{}", '{"x":1}', '{"remember":true}', "{", '{"a":1,"a":2}', "1e999", "[1]"]
+)
+def test_answer_in_a_wrong_form_to_what_must_be_read_is_refused_or_taken(kind: Any, value: str) -> None:
+    world = started()
+    question = k.RequestHumanInput(request_id="r", kind=kind, question="ok\u202e?")
+    hold = the(world.ask(question, BOT), "HoldOpened")
+    said = names(decided(world, hold, "respond", RITA, value=value))
+    assert said in (["DecisionRefused"], ["DecisionRecorded", "HumanInputProvided"])
+    assert kind == "clarification" or said == ["DecisionRefused"]
+
+
 def test_hold_that_an_earlier_version_opened_is_decided_as_then() -> None:
     world = started()
     hold = long_hold(world)

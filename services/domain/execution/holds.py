@@ -185,16 +185,25 @@ def _decision_problem(
     return (
         refusal_to_decide(state, hold, call, ctx)
         or remember_role_problem(hold, command, ctx)
-        or _first(
-            content_problem(hold, call, command, ctx),
-            _names_no_digest(hold, command),
-            _not_seen_whole(hold, command),
-            remember_problem(state, hold, call, command, ctx),
-        )
+        or _what_is_wrong(state, hold, call, command, ctx)
         or _closed(state, hold, ctx)
         or _run_over(state, hold, command)
         or _already_voted(state, hold, call, command, ctx)
         or _other_digest(hold, command)
+    )
+
+
+def _what_is_wrong(
+    state: Execution, hold: Hold, call: Call | None, command: k.DecideHold, ctx: Context
+) -> Problem | None:
+    """The first reason against what a decision says, whoever decides."""
+    wrong = content_problem(hold, call, command, ctx)
+    return _first(
+        wrong,
+        _names_no_digest(hold, command),
+        # What gives a permission is not to be seen from an answer that is none.
+        None if wrong else _not_seen_whole(hold, command),
+        remember_problem(state, hold, call, command, ctx),
     )
 
 

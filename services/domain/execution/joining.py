@@ -15,7 +15,10 @@ from services.domain.execution.folding import Folds, with_sender
 from services.domain.state import Execution
 
 _SAY = (v.SendMessage, k.ProposeToolCall, k.RequestHumanInput)
-FULL = (Refusal.QUOTA, f"{SENDERS_MAX} subjects write in this conversation, which is the maximum")
+FULL = (
+    Refusal.QUOTA,
+    f"{SENDERS_MAX} subjects have a say in this run, which is the maximum: start another one",
+)
 
 
 def joining(state: Execution, command: Message, ctx: Context) -> UserJoined | None:
