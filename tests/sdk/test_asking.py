@@ -254,3 +254,21 @@ async def test_run_that_is_left_with_a_held_call_of_its_own_stays_open(
     else:
         assert desk.finished == []
         assert f"its call {call['call_id']} waits for a person" in caplog.text
+
+
+async def test_run_stays_open_whose_wait_for_a_held_call_was_cancelled() -> None:
+    desk = Keeping(judge=ended(status="held", hold_id="h1"))
+    async with running(desk) as run:
+
+        @run.gated
+        async def send_money(amount: int) -> str:
+            raise AssertionError("ran")
+
+        paying = asyncio.ensure_future(send_money(5))
+        async with asyncio.timeout(10):
+            while not desk.calls:
+                await asyncio.sleep(0.005)
+        paying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await paying
+    assert desk.finished == []

@@ -18,12 +18,14 @@ import placet
 from placet import lease
 from placet.execution import AsyncExecution
 from placet.lease import Stoppable, alive
+from placet.threads import THREADS, Place, Threads, ThreadsByLoop
 from tests.sdk.desk import Desk
 from tests.sdk.keeping import Keeping
 from tests.sdk.runs import running, running_blocking
 
 LEASE_S = 60.0
 SHORT_S = 0.3
+EARLY_S = 2.0
 PATIENCE_S = 10.0
 REFUSED = {"status": 409, "code": "already_consumed", "detail": "another attempt has it"}
 
@@ -231,3 +233,135 @@ async def test_worker_has_a_thread_for_each_of_its_turns() -> None:
         assert not threads.free.locked()
         await threads.free.acquire()
     assert threads.free.locked()
+
+
+class EarlyRenewals(Desk):
+    """As the gateway: a lease runs from its consumption, and a renewal in its first half changes nothing."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.lost = 1
+        self.until: dict[str, float] = {}
+
+    async def frame(self, peer: Any, message: dict[str, Any]) -> None:
+        if message["type"] == "propose" and self.lost:
+            self.lost -= 1
+            return
+        await super().frame(peer, message)
+
+    def on_propose(self, message: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, call = super().on_propose(message)
+        if call["status"] == "consumed":
+            call["lease_until"] = self.until[call["call_id"]] = time.time() + EARLY_S
+        return status, call
+
+    def on_heartbeat(self, message: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        status, call = super().on_heartbeat(message)
+        return status, {**call, "lease_until": self.until[message["call_id"]]}
+
+
+async def test_call_whose_first_proposal_was_lost_runs_in_the_lease_of_the_second() -> None:
+    desk = EarlyRenewals(lease_s=EARLY_S, at_once=True)
+    async with running(desk) as run:
+
+        @run.gated
+        async def pay(order: str) -> str:
+            return f"paid {order}"
+
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await pay("a")
+        await asyncio.sleep(EARLY_S)
+        assert await pay("a") == "paid a"
+
+
+async def test_function_for_which_no_thread_can_be_started_does_not_run_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, ran, is_free = threading.Thread.start, list[str](), threading.Event()
+    left = [1]
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith("placet-call"):
+            if not left[0]:
+                raise RuntimeError("can't start new thread")
+            left[0] -= 1
+        started(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    desk = Desk(at_once=True, lease_s=LEASE_S)
+    async with running(desk) as run:
+
+        def work(order: str) -> str:
+            ran.append(order)
+            is_free.wait(PATIENCE_S)
+            return order
+
+        pay: Any = run.gated(tool="pay")(work)
+        first = asyncio.ensure_future(pay("a"))
+        await until(lambda: ran)
+        with pytest.raises(RuntimeError, match="thread"):
+            await pay("b")
+        is_free.set()
+        assert await first == "a"
+        assert await pay("c") == "c"
+    assert ran == ["a", "c"]
+
+
+def test_client_has_threads_for_each_event_loop() -> None:
+    by_loop = ThreadsByLoop()
+
+    async def all_taken() -> int:
+        threads = by_loop.here()
+        places = [Place(threads) for _ in range(THREADS + 1)]
+        waiting = [asyncio.ensure_future(place.reserve()) for place in places]
+        await until(lambda: sum(one.done() for one in waiting) == THREADS)
+        places[0].leave()
+        await asyncio.gather(*waiting)
+        return len(waiting)
+
+    assert [asyncio.run(all_taken()) for _ in range(2)] == [THREADS + 1] * 2
+
+
+async def test_cancellation_that_meets_a_free_place_is_not_lost() -> None:
+    for steps in range(5):
+        threads = Threads(1)
+        first, second = Place(threads), Place(threads)
+        await first.reserve()
+        went_on = asyncio.Event()
+
+        async def go(place: Place, went_on: asyncio.Event) -> None:
+            await place.reserve()
+            await asyncio.sleep(0.01)
+            went_on.set()
+
+        going = asyncio.ensure_future(go(second, went_on))
+        await asyncio.sleep(0)
+        first.leave()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        going.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await going
+        assert not went_on.is_set()
+
+
+async def test_call_of_a_paused_run_has_no_thread_while_it_waits() -> None:
+    desk = Desk(lease_s=LEASE_S)
+    desk.refuse_consumption = [{"status": 409, "code": "not_released", "detail": "paused"}]
+    desk.states = ["paused"] * 50
+    async with running(desk) as run:
+
+        def work(order: str) -> str:
+            return order
+
+        pay: Any = run.gated(tool="pay")(work)
+        threads = run.channel.threads
+        paying = asyncio.ensure_future(pay("a"))
+        await until(lambda: not desk.refuse_consumption)
+        await until(lambda: len(desk.states) < 50)
+        assert threads.free._value == threads.most
+        paying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await paying
+        run.result = "left"

@@ -21,7 +21,7 @@ from placet.exposure import Exposure
 from placet.keys import keyed
 from placet.models import Object, Page, ToolCall
 from placet.parsing import UnexpectedAnswer, parse
-from placet.threads import Threads
+from placet.threads import Threads, ThreadsByLoop
 from placet.transport.port import Patience, Reply, Request, Transport
 from placet.transport.retry import MOST_RETRY_AFTER_S, delays
 from placet.tries import Attempt, AttemptKey
@@ -39,7 +39,12 @@ class Channel:
     registered: set[str] = field(default_factory=set, compare=False, repr=False)
     unused: dict[AttemptKey, Attempt] = field(default_factory=dict, compare=False, repr=False)
     exposed: Exposure = field(default_factory=Exposure, compare=False, repr=False)
-    threads: Threads = field(default_factory=Threads, compare=False, repr=False)
+    threads_by_loop: ThreadsByLoop = field(default_factory=ThreadsByLoop, compare=False, repr=False)
+
+    @property
+    def threads(self) -> Threads:
+        """The threads of the event loop that asks."""
+        return self.threads_by_loop.here()
 
     async def ask(self, request: Request) -> Any:
         """The body of the answer.

@@ -18,6 +18,7 @@ from placet.errors import (
     Denied,
     ExecutionClosed,
     Expired,
+    NotFound,
     NotReleased,
     PlacetError,
     ResultNotJson,
@@ -148,7 +149,11 @@ class AsyncExecution:
             if (await AsyncRequests(self.channel).get(request_id, execution_id=self.id)).pending:
                 return f"question {request_id}"
         for call_id in tuple(self._undecided):
-            call = await self.channel.one(ToolCall, asks.get_call(self.id, call_id, None, None))
+            try:
+                call = await self.channel.one(ToolCall, asks.get_call(self.id, call_id, None, None))
+            except NotFound:
+                # It was abandoned before it was proposed.
+                continue
             if call.pending or call.status == "released":
                 return f"call {call_id}"
         return None
@@ -322,9 +327,9 @@ class AsyncExecution:
         """See `Run`."""
         one.leave()
 
-    def waits_for(self, call: ToolCall) -> None:
+    def waits_for(self, call_id: str) -> None:
         """See `Run`."""
-        self._undecided.add(call.call_id)
+        self._undecided.add(call_id)
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""

@@ -127,6 +127,7 @@ async def clear(
     for _ in range(MOST_ROUNDS):
         call = await _decided(channel, one, call, decided_within_s)
         if not one.goes_on(call):
+            one.place.leave()
             call = await _left(channel, call, timeout_s)
             if call.pending:
                 continue
@@ -146,6 +147,7 @@ async def clear(
                 if not attempt.taken_over:
                     raise OutcomeUnknown(call) from error
             elif call.status in ("released", "outcome_unknown"):
+                one.place.leave()
                 was_paused = await wait_for_resume(channel, call, timeout_s)
                 if call.status == "outcome_unknown" and not was_paused:
                     raise OutcomeUnknown(call) from error
@@ -164,6 +166,8 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
     """The call from the answer, and the answer itself if it is the permission to run."""
     attempt = one.proposing(proposal.call_id)
     body = proposal.body()
+    if attempt.taken_over:
+        await one.place.reserve()
     # A call that has to wait for a thread is consumed after that.
     if attempt.taken_over or await one.place.taken_if_free():
         body["attempt_id"] = attempt.id

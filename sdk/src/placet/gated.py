@@ -72,7 +72,7 @@ class Run(Protocol):
     def give_back(self, one: Try) -> None:
         """The caller did not receive the end: the next equal call is a retry of this one."""
 
-    def waits_for(self, call: ToolCall) -> None:
+    def waits_for(self, call_id: str) -> None:
         """The caller no longer waits for the decision of a call: the block may be left before it."""
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
@@ -165,8 +165,8 @@ async def _passage(
             return await run.until_stopped(
                 partial(clear, run.channel, one, proposal, binding.call, options.timeout_s, within_s)
             )
-        except StillHeld as held:
-            run.waits_for(held.call)
+        except (StillHeld, asyncio.CancelledError):
+            run.waits_for(proposal.call_id)
             raise
 
 

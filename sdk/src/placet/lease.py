@@ -50,6 +50,8 @@ class Lease:
         self.length_s = length_s
         self._until = until
         self._held_from = held_from
+        # No later than the lease began, as far as that is known; for what begins, not for renewals.
+        self._begins_from = held_from
         self._first_asked: float | None = None
         self._is_lost = False
 
@@ -63,7 +65,8 @@ class Lease:
 
     def permits_begin(self) -> bool:
         """True if what it is for may begin now, as far as its holder knows; can be asked on any thread."""
-        return not self._is_lost and _clock() < self._held_from + self.length_s * BEGIN_WITHIN
+        begins_from = max(self._held_from, self._begins_from)
+        return not self._is_lost and _clock() < begins_from + self.length_s * BEGIN_WITHIN
 
     @property
     def again_in(self) -> float:
@@ -84,6 +87,8 @@ class Lease:
         self._first_asked = None
         # A gateway that does not tell the end is taken at its word.
         if until is not None and until == self._until:
+            # It was early: at least half of the lease was left when it was requested.
+            self._begins_from = max(self._begins_from, asked_at - self.length_s * LATE_AFTER)
             return False
         self._until, self._held_from = until, first
         return True

@@ -35,7 +35,7 @@ from placet.gated_options import GatedOptions, Options
 from placet.hitl import BlockingHITLHandler
 from placet.lease import LeaseOver
 from placet.loopthread import LoopThread, Make, Step
-from placet.models import Event, HumanRequest, Object, ToolCall
+from placet.models import Event, HumanRequest, Object
 from placet.recording import recordable_failure
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo_blocking
 from placet.stopping import Stop
@@ -169,9 +169,9 @@ class RunningExecution(Blocking):
         """See `Run`: it is done before this thread's next request."""
         self._thread.soon(one.leave)
 
-    def waits_for(self, call: ToolCall) -> None:
+    def waits_for(self, call_id: str) -> None:
         """See `Run`."""
-        self._inner.waits_for(call)
+        self._inner.waits_for(call_id)
 
     def proposal(self, one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> Proposal:
         """See `Run`."""

@@ -6,11 +6,14 @@ A call takes its thread before it consumes its grant: between the consumption an
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 T = TypeVar("T")
 THREADS = 32
@@ -35,6 +38,23 @@ class Threads:
             self.free.release()
 
 
+class ThreadsByLoop:
+    """The threads of one client: those of each event loop that it is used on, and none of a process's parent."""
+
+    def __init__(self) -> None:
+        self._pid = os.getpid()
+        self._of: WeakKeyDictionary[asyncio.AbstractEventLoop, Threads] = WeakKeyDictionary()
+
+    def here(self) -> Threads:
+        """The threads of the running event loop, in this process."""
+        if self._pid != os.getpid():
+            self._pid, self._of = os.getpid(), WeakKeyDictionary()
+        loop = asyncio.get_running_loop()
+        if loop not in self._of:
+            self._of[loop] = Threads()
+        return self._of[loop]
+
+
 class Place:
     """The place of one call. Without threads, its function needs none."""
 
@@ -55,7 +75,8 @@ class Place:
 
     async def _take(self, within_s: float | None) -> None:
         if self._threads is not None and not self._is_taken:
-            await asyncio.wait_for(self._threads.free.acquire(), within_s)
+            async with asyncio.timeout(within_s):
+                await self._threads.free.acquire()
             self._is_taken = True
 
     def leave(self) -> None:
@@ -67,9 +88,24 @@ class Place:
     async def run(self, function: Callable[[], T]) -> T:
         """Run a function on a thread, in this context; the place is free once it has ended."""
         assert self._threads is not None
-        await self._take(None)
         try:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads.pool, copy_context().run, function)
+            work: Future[T] = Future()
+            try:
+                self._threads.pool.submit(_work, work, partial(copy_context().run, function))
+            except RuntimeError:
+                # No thread could be started, but the pool keeps the function for a thread that is busy now.
+                if work.cancel():
+                    raise
+            return await asyncio.wrap_future(work)
         finally:
             self.leave()
+
+
+def _work(work: Future[T], function: Callable[[], T]) -> None:
+    """Run a function for a future, unless that was cancelled."""
+    if not work.set_running_or_notify_cancel():
+        return
+    try:
+        work.set_result(function())
+    except BaseException as error:  # whoever waits for it gets it
+        work.set_exception(error)

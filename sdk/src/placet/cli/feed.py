@@ -47,6 +47,7 @@ class Feed:
     def close(self) -> None:
         """Look at it no more; the stream itself ends when its turn does."""
         self._bell.close()
+        self._rings.close()
 
     def closing(self, hold_id: str) -> Closing:
         """What withdraws the prompt for the answer to a hold's question."""
@@ -67,7 +68,7 @@ class Feed:
 
     def _read(self, stream: Generator[ChatEvent, None, None]) -> None:
         end = None
-        with closing(stream), self._rings:
+        with closing(stream):
             try:
                 for event in stream:
                     self._put(event)
