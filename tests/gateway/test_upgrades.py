@@ -56,7 +56,7 @@ NO_HANDSHAKES = {
     "among others": (GET + b"Upgrade: h2c\r\n" + WEBSOCKET, 426),
     "a tunnel": (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n" + LENGTH, 405),
     "a tunnel with an offer": (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n" + WEBSOCKET, 405),
-    "HTTP/2 known before": (b"PRI * HTTP/2.0\r\n", 400),
+    "HTTP/2 known before": (b"PRI * HTTP/2.0\r\n", 505),
 }
 
 

@@ -102,7 +102,7 @@ async def test_decision_is_one_long_poll_of_a_minute_at_most() -> None:
         transport = RestTransport(script.url, lambda: "secret", QUICK)
         await transport.decision(("run", "c1"), float("inf"))
         await transport.close()
-    assert script.asked[0].params == {"wait": "60"}
+    assert script.asked[0].params == {"wait": "50"}
 
 
 @pytest.mark.parametrize("id_", ["a/b", "a?b", ""])

@@ -33,9 +33,7 @@ from placet.errors import (
     NotReleased,
     OutcomeUnknown,
     OutputNotRecorded,
-    PlacetError,
     Refused,
-    ResultNotReported,
     StillHeld,
     ToolFailed,
 )
@@ -43,7 +41,7 @@ from placet.lease import Lease, consumed
 from placet.models import Object, ToolCall
 from placet.pausing import LOOK_AGAIN_S, wait_for_resume
 from placet.proposing import proposed
-from placet.recording import UNRECORDED, unrecorded
+from placet.recording import UNRECORDED
 from placet.secrets import ForgedSecret, handed_over, has_placeholder, masked
 from placet.tool_models import Tool
 from placet.tries import Attempt, Try
@@ -127,8 +125,7 @@ async def clear(
     for _ in range(MOST_ROUNDS):
         call = await _decided(channel, one, call, decided_within_s)
         if not one.goes_on(call):
-            one.place.leave()
-            call = await _left(channel, call, timeout_s)
+            call = await _left(channel, one, call, timeout_s)
             if call.pending:
                 continue
             if call.status not in ("released", "outcome_unknown"):
@@ -147,8 +144,7 @@ async def clear(
                 if not attempt.taken_over:
                     raise OutcomeUnknown(call) from error
             elif call.status in ("released", "outcome_unknown"):
-                one.place.leave()
-                was_paused = await wait_for_resume(channel, call, timeout_s)
+                was_paused = await _resumed(channel, one, call, timeout_s)
                 if call.status == "outcome_unknown" and not was_paused:
                     raise OutcomeUnknown(call) from error
             # In any other status the definitions became stricter after the release: the call is held again.
@@ -221,16 +217,23 @@ async def _fitted(
 async def _never_ran(channel: Channel, call: ToolCall, attempt_id: str, error: Exception) -> None:
     """Report a call that was consumed and never run as failed, so that no person has to settle it."""
     failed = {"outcome": "failed", "error": f"the tool did not run: {error}"[:MOST_ERROR_CHARS]}
-    await _report(channel, Cleared(call, {}, attempt_id), failed)
+    await report(channel, Cleared(call, {}, attempt_id), failed)
 
 
-async def _left(channel: Channel, call: ToolCall, timeout_s: float | None) -> ToolCall:
+async def _resumed(channel: Channel, one: Try, call: ToolCall, timeout_s: float | None) -> bool:
+    """Wait for the end of a pause, without a thread; returns True if there was one."""
+    one.place.leave()
+    return await wait_for_resume(channel, call, timeout_s)
+
+
+async def _left(channel: Channel, one: Try, call: ToolCall, timeout_s: float | None) -> ToolCall:
     """Wait until no attempt holds the call, if its tool can run again without a person's decision.
 
     Raises:
         OutcomeUnknown: another attempt has or had it, and the tool is not published as idempotent.
         StillHeld: after `timeout_s` another attempt still has it.
     """
+    one.place.leave()
     if call.status in ("consumed", "outcome_unknown") and not await _is_idempotent(channel, call.tool):
         raise OutcomeUnknown(call)
     # It reports, or its lease ends: no other attempt may run beside it.
@@ -358,47 +361,8 @@ def _mismatch(call: ToolCall, why: str, expected: str) -> DigestMismatch:
     return DigestMismatch("digest_mismatch", 0, detail, fields)
 
 
-async def report_success(
-    channel: Channel, cleared: Cleared, output: Any, told: Any, duration_ms: int
-) -> None:
-    """Report what the function returned (step 7).
-
-    Args:
-        channel: to the gateway.
-        cleared: the call.
-        output: what its caller gets.
-        told: what is recorded of it, JSON.
-        duration_ms: how long it ran.
-
-    Raises:
-        ResultNotReported: it ran, and the log does not know.
-    """
-    body = {"outcome": "succeeded", "output": told, "duration_ms": duration_ms}
-    try:
-        try:
-            await _report(channel, cleared, body)
-        except Refused as refused:
-            if refused.code not in ("too_large", "malformed", "invalid"):
-                raise
-            await _report(channel, cleared, {**body, "output": unrecorded(f"refused as {refused.code}")})
-    except PlacetError as error:
-        raise ResultNotReported(cleared.call, output, "") from error
-
-
-async def report_failure(channel: Channel, cleared: Cleared, told: str, duration_ms: int) -> None:
-    """Report what the function raised (step 7), as `told`.
-
-    Raises:
-        ResultNotReported: it ran, and the log does not know.
-    """
-    text = told[:MOST_ERROR_CHARS]
-    try:
-        await _report(channel, cleared, {"outcome": "failed", "error": text, "duration_ms": duration_ms})
-    except PlacetError as error:
-        raise ResultNotReported(cleared.call, None, text) from error
-
-
-async def _report(channel: Channel, cleared: Cleared, body: Mapping[str, Any]) -> None:
+async def report(channel: Channel, cleared: Cleared, body: Mapping[str, Any]) -> None:
+    """Report what became of a call that was consumed."""
     call = cleared.call
     await channel.ask(
         asks.result(call.execution_id, call.call_id, {"attempt_id": cleared.attempt_id, **body})

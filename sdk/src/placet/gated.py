@@ -19,13 +19,14 @@ from placet.binding import Binding
 from placet.bodies import check_has_run, is_coroutine_function
 from placet.channel import Channel
 from placet.errors import Denied, NoExecution, OutputNotRecorded, StillHeld, ToolFailed
-from placet.gate import Cleared, Proposal, Replayed, clear, report_failure, report_success
+from placet.gate import Cleared, Proposal, Replayed, clear
 from placet.gated_options import GatedOptions, Options
 from placet.lease import Stoppable, alive, beating
 from placet.loopthread import Make
 from placet.models import ToolCall
 from placet.recording import Recordable, is_plain, recordable_failure, recordable_output
 from placet.registering import declare, register_once
+from placet.reporting import report_failure, report_success
 from placet.threads import Place
 from placet.tries import Try
 

@@ -125,6 +125,7 @@ def test_every_event_that_names_a_person_is_considered() -> None:
         "ExecutionStarted", "ExecutionCompleted", "ExecutionFailed", "ToolCallProposed", "GrantConsumed",
         "LeaseRenewed", "MessageSent", "ReplyPosted", "TurnClaimed", "TurnRenewed", "TurnYielded", "TurnEnded",
         "ToolCallSucceeded", "ToolCallFailed", "HumanInputRequested", "PolicyPublished", "ToolPublished",
+        "UserJoined",
         "PrincipalPublished", "DataKeyDestroyed", "PolicyRetired",
         "RuleMade", "RuleActivated", "RuleSuspended", "RuleRevoked",
     }  # fmt: skip

@@ -83,10 +83,7 @@ OWN: Mapping[str, tuple[str, str]] = {
         "Release a hold that you claimed; an operator can release another's claim.",
     ),
     "delegate": ("handling:delegate", "Delegate a hold to another person, who then decides on your behalf."),
-    "extend": (
-        "handling:extend",
-        "Extend a hold's current deadline, by at most 7 days at once; it is then at most 366 days from now.",
-    ),
+    "extend": ("handling:extend", "Extend a hold's current deadline."),
     "escalate": ("handling:escalate", "Ask the roles of the rule's escalation now."),
     "revoke": ("decide:revoke", "Revoke a release that was not consumed yet."),
     "events": (
