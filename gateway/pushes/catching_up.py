@@ -30,7 +30,7 @@ from gateway.live.past import Passed, PastGone, PastLane
 from gateway.problems import Problem
 from gateway.pushes.hub import Hub, Receiver, project_of, unserved
 from gateway.pushes.messages import EVENTS, HOLDS, Push, frame, pushes_of
-from gateway.pushes.past_rows import PastRows, RowsAt, RowsAway, settled
+from gateway.pushes.past_rows import PastRows, RowsAt, RowsAway, settled, settled_soon
 from gateway.pushes.returning import Past, Returning
 from log.errors import LogError
 from schemas.ids import split_rule_uses_key
@@ -53,7 +53,8 @@ WAITING_OF_ONE_MAX = 8
 WHOLE_S = 900.0
 AHEAD_S = 10.0
 RETRY_S = 1.0
-ROWS_WITHIN_S = 10.0
+# A reader that waits for the views for so long gives its place to others.
+AWAY_S = 60.0
 MEMORY_GROUPS = 2_000
 # The maximum number of groups that are sent in one turn of the event loop, with which the reader becomes live.
 JOIN_GROUPS = 50
@@ -103,7 +104,7 @@ class CatchUps:
             return True
         reader = PastLane(lane, vector._replace(given=ALL_GIVEN), _none, partial(self.rule_at, lane))
         try:
-            async with self._turns:
+            async with asyncio.timeout(AHEAD_S), self._turns:
                 reader.begin_at(*(await self.past.bounds([lane]))[lane])
                 async with aclosing(self.past.read({lane: offset})) as chunks:
                     async for _, raws in chunks:
@@ -112,10 +113,9 @@ class CatchUps:
                             return True
         except PastGone as error:
             logger.info("a reader must begin anew: %s", error)
-        except LogError as error:
-            raise Problem(
-                Refusal.UNAVAILABLE, "the log cannot be read now: try again", retry_after=1
-            ) from error
+        except (LogError, TimeoutError) as error:
+            detail = "the log cannot be read now: try again"
+            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
         return False
 
     async def run(self, receiver: Returning, channels: set[str], cursor: str, vector: Vector) -> None:
@@ -189,7 +189,10 @@ class _CatchUp:
         self.rested_at = Vector(tuple(live.position.offsets), tuple(live.position.marks))
         self.is_inside = self.vector.given != ALL_GIVEN
         self._old = set(self.receiver.channels)
-        self._rows = PastRows(partial(settled, self.all.rows))
+        self._rows = self._no_rows()
+
+    def _no_rows(self) -> PastRows:
+        return PastRows(partial(settled_soon, self.all.rows))
 
     async def run(self) -> None:
         """Continue until the reader is live, or wants no channel any more."""
@@ -245,11 +248,15 @@ class _CatchUp:
     async def _rows_of(self, group: Group) -> None:
         """Wait for the rows of a group that could not be sent; its lane is read again from there, in another turn."""
         self._lanes.pop(group.lane, None)
+        until_s = time.monotonic() + AWAY_S
         while self.receiver.catching:
             try:
-                await self._rows.have(group, partial(settled, self.all.rows, within_s=ROWS_WITHIN_S))
+                await self._rows.have(group, partial(settled, self.all.rows))
                 return
-            except RowsAway:
+            except RowsAway as error:
+                if time.monotonic() >= until_s:
+                    # Its place is for others meanwhile; its client comes back with the same position.
+                    raise TimeoutError from error
                 await asyncio.sleep(RETRY_S)
 
     async def _begin(self, lanes: list[int]) -> None:
@@ -336,8 +343,9 @@ class _CatchUp:
     def _give_live(self, group: Group, given: int = 0) -> None:
         self.position.advance(group.lane, group.last_offset, group.mark)
         self.handled[group.lane] = group.last_offset
-        # If memory loses this lane again, it is read from here.
-        self._lanes.pop(group.lane, None)
+        # If memory loses this lane again, it is read from here, and its rows are those of then.
+        if self._lanes.pop(group.lane, None) is not None:
+            self._rows = self._no_rows()
         if self._wants(group.key) and project_of(group) is not None:
             self._give(group, given, self._channels_of(group))
         self.is_inside = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ KEPT_BYTES = 2 * 1024 * 1024
 # The views are slightly behind the log. While they do not advance at all, or cannot be read, a reader that waits for
 # them leaves its turn to others.
 VIEWS_WITHIN_S = 1.0
+BEHIND_S = 10.0
 PAUSE_S = 0.05
 
 # An execution's state after its events before an offset, with wanted rows; None if the views have not read that far.
@@ -104,9 +106,11 @@ class PastRows:
         """Keep the rows of a state, and return their names."""
         tables = (("calls", state.calls), ("holds", state.holds), ("turns", state.turns))
         found = {_Name(table, key, row_id): row for table, rows in tables for row_id, row in rows.items()}
-        for name, row in found.items():
-            self._put(name, row)
-        self._put(_Name("executions", key), state.execution)
+        execution = _Name("executions", key)
+        for name, row in (*found.items(), (execution, state.execution)):
+            # What is kept is as new, and has the trace of its turn, which the history has not.
+            if name not in self._rows:
+                self._put(name, row)
         return list(found)
 
     def _put(self, name: _Name, row: Row | None) -> None:
@@ -125,26 +129,30 @@ class PastRows:
             self.size -= size_of(self._rows.popitem(last=False)[1])
 
 
-async def settled(
-    rows: RowsAt, group: Group, wanted: WantedRows, within_s: float = VIEWS_WITHIN_S
-) -> ExecutionState:
-    """Return the state before a group, once the views have read that far.
+async def settled(rows: RowsAt, group: Group, wanted: WantedRows) -> ExecutionState:
+    """Return the state before a group, once the views have read that far; a long history takes its time.
 
     Raises:
-        RowsAway: it cannot be read within this time.
+        RowsAway: the views are behind for too long, or cannot be read.
     """
-    partition = group.facts[0].event.partition
+    partition, until_s = group.facts[0].event.partition, time.monotonic() + BEHIND_S
     try:
-        async with asyncio.timeout(within_s):
-            while True:
-                state = await rows(group.key, partition, group.first_offset, wanted)
-                if state is not None:
-                    return state
-                await asyncio.sleep(PAUSE_S)
-    except TimeoutError as error:
-        raise RowsAway("the views do not contain the earlier state yet", group) from error
+        while (state := await rows(group.key, partition, group.first_offset, wanted)) is None:
+            if time.monotonic() >= until_s:
+                raise RowsAway("the views do not contain the earlier state yet", group)
+            await asyncio.sleep(PAUSE_S)
     except Problem as problem:
         raise RowsAway(problem.detail, group) from problem
+    return state
+
+
+async def settled_soon(rows: RowsAt, group: Group, wanted: WantedRows) -> ExecutionState:
+    """As `settled`, for a reader in whose turn others wait: it has only `VIEWS_WITHIN_S`, for a long history too."""
+    try:
+        async with asyncio.timeout(VIEWS_WITHIN_S):
+            return await settled(rows, group, wanted)
+    except TimeoutError as error:
+        raise RowsAway("the earlier state takes long", group) from error
 
 
 def _begins(group: Group) -> bool:

@@ -93,7 +93,8 @@ async def claim(context: Context, agent: str) -> Response:
     check_acts(context.actor, agent)
     body = read_body(ClaimTurn, given())
     place = Agent(context.actor.tenant, context.actor.project, agent)
-    until_s = asyncio.get_running_loop().time() + wait_s
+    now = asyncio.get_running_loop().time
+    until_s = now() + wait_s
     # The answer to an earlier request of the same attempt may have been lost.
     if (earlier := context.gate.live.cache.turns.of_attempt(place, body.attempt_id)) is not None:
         return await _claimed(context, earlier, body)
@@ -107,6 +108,9 @@ async def claim(context: Context, agent: str) -> Response:
             refused.add(turn)
         finally:
             context.gate.live.cache.turns.give_back(turn)
+        if wait_s > 0 and now() >= until_s:
+            # Another one would be taken on when a proxy is no longer there for the answer.
+            break
     return answer(Reply(200, b'{"turn":null}'))
 
 

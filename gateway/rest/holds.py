@@ -76,13 +76,23 @@ async def list_holds(context: Context) -> Response:
     """
     limit = bounded(context.limit())
     filters, status = _filters(context), context.one_of(STATUS)
-    await (context.settle_after() if _is_of_open(context, status) else context.settle_views_after())
+    if _is_of_open(context, status):
+        # In memory here: it waits for no page of the views.
+        await context.settle_after()
+        return await _answered(context, filters, status, limit)
+    await context.settle_views_after()
     async with context.gateway.work.page(owner_of(context.actor)):
-        try:
-            page = await _page(context, filters, status, context.cursor(), limit)
-        except BadCursor as error:
-            raise Problem(Refusal.INVALID, str(error)) from error
-        return await context.page(page, hold_json)
+        return await _answered(context, filters, status, limit)
+
+
+async def _answered(
+    context: RequestContext, filters: dict[str, str | None], status: str | None, limit: int
+) -> Response:
+    try:
+        page = await _page(context, filters, status, context.cursor(), limit)
+    except BadCursor as error:
+        raise Problem(Refusal.INVALID, str(error)) from error
+    return await context.page(page, hold_json)
 
 
 @router.post(

@@ -20,7 +20,7 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -50,6 +50,8 @@ MESSAGES_SHARE = 0.6
 # The buckets count in milliseconds of the process.
 PER_S = 1_000.0
 MESSAGES_BURST_S = 0.1
+# A page waits for its turn no longer than a query waits for the views.
+PAGE_WITHIN_S = 10.0
 # By the wall clock, each subject would pay for the time that other processes on the machine take in between.
 processor_s = time.thread_time
 
@@ -131,9 +133,21 @@ class Work:
             async with self._questions.of(owner):
                 return await read(timed(ask))
 
-    def page(self, owner: Owner) -> AbstractAsyncContextManager[None]:
-        """Take a turn to read a page of the views and to write it, a few at a time for each subject."""
-        return self._pages.of(owner)
+    @asynccontextmanager
+    async def page(self, owner: Owner) -> AsyncIterator[None]:
+        """Take a turn to read a page of the views and to write it, a few at a time for each subject.
+
+        Raises:
+            Problem: 503, the subject's earlier pages have not been answered.
+        """
+        async with AsyncExitStack() as taken:
+            try:
+                async with asyncio.timeout(PAGE_WITHIN_S):
+                    await taken.enter_async_context(self._pages.of(owner))
+            except TimeoutError as error:
+                detail = f"earlier pages of this subject have not been answered for {PAGE_WITHIN_S:.0f} s"
+                raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
+            yield
 
     async def done(self, owner: Owner, work: Callable[[], T]) -> T:
         """Run long work on a thread, in the subject's turn; its exceptions are raised here."""

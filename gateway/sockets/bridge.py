@@ -23,7 +23,7 @@ from gateway.operations.plan import Gate, Make, Plan, Unprepared
 from gateway.problems import Problem, written
 from gateway.server.websocket import TEXTS
 from gateway.sockets import ws
-from gateway.sockets.bridge_messages import ANSWER, QUESTION, BridgeMessages
+from gateway.sockets.bridge_messages import ANSWER, PUBLISH, BridgeMessages
 from gateway.sockets.close import TOO_FAST
 from gateway.sockets.verbs import VERBS, Frame, Verb
 from gateway.strictjson import parse_object
@@ -54,7 +54,7 @@ def _question(gate: Gate, claims: Claims, frame: Frame, key: str | None) -> Make
     return make
 
 
-OWN: Mapping[str, Verb] = {ANSWER: _answer, QUESTION: _question}
+OWN: Mapping[str, Verb] = {ANSWER: _answer, PUBLISH: _question}
 
 
 class HumanBridge:

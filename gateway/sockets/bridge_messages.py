@@ -35,7 +35,7 @@ from schemas.trace_context import TRACEPARENT
 HOLDS = "holds"
 # The bridge's own messages to the endpoint: a task was answered, by the hold that the bridge or the client names; an
 # agent asks.
-ANSWER, QUESTION = "answer", "question"
+ANSWER, PUBLISH = "answer", "publish"
 AGENT_ROLES = ["agent"]
 Json = dict[str, Any]
 
@@ -229,7 +229,7 @@ class BridgeMessages:
 
 def _request(publish: Publish) -> Json:
     named = {} if publish.task_id is None else {"request_id": publish.task_id}
-    return {"type": QUESTION, "body": {**question_of(publish.prompt), **named}}
+    return {"type": PUBLISH, "body": {**question_of(publish.prompt), **named}}
 
 
 def _ended(request: Json) -> Json:

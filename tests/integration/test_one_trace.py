@@ -235,7 +235,7 @@ async def test_request_by_any_door_continues_the_trace_of_its_sender(
     expected = {
         by_rest: [("placet-gateway", "POST /v1/executions"), ("placet-decider", "decide StartExecution")],
         by_socket: [("placet-gateway", "ws propose"), ("placet-decider", "decide ProposeToolCall")],
-        by_bridge: [("placet-gateway", "ws request"), ("placet-decider", "decide RequestHumanInput")],
+        by_bridge: [("placet-gateway", "ws publish"), ("placet-decider", "decide RequestHumanInput")],
         by_grpc: [
             ("placet-grpc", BY_GRPC),
             ("placet-gateway", "POST /v1/tools:run"),
