@@ -13,6 +13,7 @@ from gateway.problems import Problem
 from gateway.pushes import catching_up, past_rows
 from gateway.pushes.hub import Hub
 from schemas.actor import Actor
+from schemas.events import calls as c
 from schemas.message import Message
 from schemas.refusals import Refusal
 from tests.gateway.catching import ANNA, Remembered, Returner, catch_ups
@@ -320,3 +321,44 @@ async def test_catch_up_that_waits_for_views_ends_when_its_reader_leaves(
     reader.catching.clear()
     await catching
     assert (reader.resyncs, reader.problems, site.catch_ups._waiting.total()) == (0, [], 0)
+
+
+class Pausing(Returner):
+    """Has no room any more once it was sent a message about this call."""
+
+    until = "z5"
+
+    def push(self, message: bytes) -> None:
+        super().push(message)
+        if self.messages[-1].get("call_id") == self.until:
+            self.has_room, self.until = False, ""
+
+
+async def test_catch_up_that_goes_from_the_log_to_memory_and_back_has_rows_of_the_right_moment() -> None:
+    site, channels = Site(), {"executions:e1"}
+    whole, partition, log, ring = Returner(), site.partitions[0], site.log, site.live.ring
+    site.hub.subscribe(whole, channels)
+    cursor = site.live.position.cursor()
+
+    def forget() -> None:
+        while ring._groups:
+            ring._drop_oldest()
+
+    for name, events in (("start", [started()]), ("propose", held_call(KEY)), ("other", [proposed("y0")])):
+        log.write(partition, KEY, name, *events)
+    forget()
+    log.write(partition, KEY, "decide", decided(hold_of(KEY)), released())
+    for number in range(60):
+        log.write(partition, KEY, f"z{number}", proposed(f"z{number}"))
+    reader = Pausing()
+    catching_up = asyncio.create_task(site.caught_up(channels, cursor, reader))
+    async with asyncio.timeout(10):
+        while reader.has_room:
+            await asyncio.sleep(0.001)
+    log.write(partition, KEY, "end", c.ToolCallCancelled(call_id="c1", reason=""))
+    for number in range(60):
+        log.write(partition, KEY, f"w{number}", proposed(f"w{number}"))
+    forget()
+    reader.has_room = True
+    await catching_up
+    assert by_lane(reader.messages) == by_lane(whole.messages)

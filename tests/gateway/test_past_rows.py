@@ -8,6 +8,7 @@ from gateway.pushes import past_rows
 from gateway.pushes.past_rows import PastRows
 from projections.queries.history import ExecutionState, WantedRows, fold_all
 from schemas.events import calls as c
+from schemas.events import conversations as v
 from schemas.message import Message
 from schemas.record import Event
 from tests.gateway.facts import Partition, key_of, new_live, proposed, started
@@ -74,3 +75,35 @@ async def test_short_history_is_never_read_again() -> None:
     rows = PastRows(before)
     for group in groups:
         await rows.fill(group)
+
+
+async def test_trace_of_a_turn_stays_when_the_history_is_read_for_another_row() -> None:
+    partition, trace = Partition(new_live()[0]), f"00-{'a' * 32}-{'b' * 16}-01"
+    told = [
+        *partition.events(KEY, "start", [started()]),
+        *partition.events(KEY, "propose", [proposed()]),
+        *partition.events(KEY, "message", [v.MessageSent(turn_id="m", text="hello", by="rita")]),
+        *partition.events(
+            KEY, "claim", [v.TurnClaimed(turn_id="m", attempt_id="a", lease_until_ms=9, by="bot")]
+        ),
+        *partition.events(KEY, "cancel", [c.ToolCallCancelled(call_id="c1", reason="")]),
+        *partition.events(KEY, "end", [v.TurnEnded(turn_id="m", outcome="completed", error="", by="bot")]),
+    ]
+
+    async def before(group: Group, wanted: WantedRows) -> ExecutionState:
+        # As from the views' history, which has no trace.
+        state = fold_all(event for event in told if event.offset < group.first_offset)
+        calls = {name: state.calls[name] for name in wanted.calls if name in state.calls}
+        return ExecutionState(state.execution, calls, {}, dict(state.turns))
+
+    traced = [
+        event._replace(meta=event.meta._replace(trace=trace))
+        if isinstance(event.body, v.MessageSent)
+        else event
+        for event in told[2:]
+    ]
+    rows, seen = PastRows(before), list[str | None]()
+    for group in groups_of(1, traced):
+        await rows.fill(group)
+        seen += [fact.turn["trace"] for fact in group.facts if fact.turn is not None]
+    assert seen == [trace] * 3

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,7 @@ from gateway.rest.request_context import RequestContext
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
-from gateway.shares.work import SLICE_S, Work, processor_s
+from gateway.shares.work import QUESTIONS_AT_ONCE, SLICE_S, Work, processor_s
 from projections.queries.paging import PageOf
 from projections.queries.views import CONNECTIONS
 from schemas.refusals import Refusal
@@ -294,3 +295,18 @@ async def test_unread_answers_over_the_budget_end_a_socket() -> None:
     assert not out.unread.is_set()
     out.answer(b"x" * 1_000)
     assert out.unread.is_set()
+
+
+async def test_page_waits_for_its_turn_no_longer_than_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.shares.work.PAGE_WITHIN_S", 0.05)
+    work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
+    async with AsyncExitStack() as taken:
+        for _ in range(QUESTIONS_AT_ONCE):
+            await taken.enter_async_context(work.page(ANNA))
+        with pytest.raises(Problem) as refused:
+            await taken.enter_async_context(work.page(ANNA))
+        assert refused.value.code is Refusal.UNAVAILABLE
+        async with work.page(BOT):
+            pass
+    async with work.page(ANNA):
+        pass
