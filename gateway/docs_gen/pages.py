@@ -145,8 +145,8 @@ subscriptions have ended; subscribe again without a cursor and begin from the sn
 in a snapshot: read what you missed by `GET /v1/executions/{execution_id}/events`.
 
 While the log or the views cannot be read, a reader that comes back with a cursor waits, and gets what it missed
-afterwards. After a minute without the views, or 15 minutes without the log, it gets the error `unavailable`, and the connection is closed (1013): connect again with
-the cursor of the last message.
+afterwards. After a minute without the views, or 15 minutes without the log, it gets the error `unavailable`, and the
+connection is closed (1013): connect again with the cursor of the last message.
 
 Snapshots come in parts, and nothing else comes between them: join the `items` of a channel until `more` is false. The
 parts show the state at the cursor of the last part of the last channel. If you continue with the cursor of an earlier
