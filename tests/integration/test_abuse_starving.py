@@ -17,6 +17,7 @@ import httpx
 import pytest
 import websockets
 
+from schemas.limits import OPEN_MAX
 from tests.integration.doors import ANSWER_WITHIN_S, Tenant, fresh, new_tenant, socket
 from tests.integration.site import Site
 
@@ -96,7 +97,8 @@ async def _taken(victim: Tenant, during: Callable[[list[float]], Awaitable[None]
 
 
 async def _ask_on(verdict: Callable[[], Awaitable[None]], taken: list[float]) -> None:
-    while True:
+    # No more than one run can have open: what goes on may need longer to come to its end.
+    while len(taken) < OPEN_MAX - 10:
         started = time.perf_counter()
         await verdict()
         taken.append(time.perf_counter() - started)
@@ -229,9 +231,10 @@ async def test_case_30_lists_without_end_leave_others_theirs(
                 group.create_task(ask_on())
 
     await others_are_answered(victim, listing)
-    assert {answer.status_code for answer in answers} <= {200, 429}
+    # Lists beyond a share are refused, and those that wait too long for earlier ones of their subject.
+    assert {answer.status_code for answer in answers} <= {200, 429, 503}
     assert any(answer.status_code == 200 for answer in answers)
-    assert all("retry-after" in answer.headers for answer in answers if answer.status_code == 429)
+    assert all("retry-after" in answer.headers for answer in answers if answer.status_code != 200)
 
 
 MANY_CONDITIONS = "policy: own\nrules:\n" + "".join(

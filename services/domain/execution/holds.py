@@ -202,7 +202,7 @@ def _what_is_wrong(
         wrong,
         _names_no_digest(hold, command),
         # What gives a permission is not to be seen from an answer that is none.
-        None if wrong else _not_seen_whole(hold, command),
+        None if wrong and command.decision == "respond" else _not_seen_whole(hold, command),
         remember_problem(state, hold, call, command, ctx),
     )
 
