@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Page, expect
 
 from ops.ports import free_port
 from placet import AsyncTurn, gated
@@ -181,6 +181,12 @@ async def deployer(turn: AsyncTurn) -> str:
     return f"deployed {plan} to {where}" if sure else "nothing was deployed"
 
 
+async def enter(page: Page, gateway: str, token: str, agent: str) -> None:
+    """Fill in how the page reaches the agent."""
+    for name, value in (("gateway", gateway), ("token", token), ("agent", agent)):
+        await page.fill(f"[name={name}]", value)
+
+
 async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -> None:
     agent = fresh("deployer")
     token = doors.token("olga", "operator")
@@ -190,8 +196,7 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
             serving(doors, agent, deployer, wait_s=0),
             open_page(f"{origin}/") as page,
         ):
-            for name, value in (("gateway", url), ("token", token), ("agent", agent)):
-                await page.fill(f"[name={name}]", value)
+            await enter(page, url, token, agent)
             await page.fill("[name=text]", "Deploy it")
             await page.click("text=Send")
             await expect(page.locator(".message")).to_have_text("<b>Let me see.</b>", timeout=30_000)
@@ -227,8 +232,7 @@ async def test_page_in_a_browser_that_is_loaded_again_goes_on_with_its_conversat
         ):
 
             async def sign_in() -> None:
-                for name, value in (("gateway", url), ("agent", agent), ("token", token)):
-                    await page.fill(f"[name={name}]", value)
+                await enter(page, url, token, agent)
                 await page.locator("[name=token]").blur()
 
             await sign_in()
@@ -268,8 +272,7 @@ async def test_page_in_a_browser_goes_on_after_its_gateway_was_away(doors: Doors
     with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
         more = {"gateway_origins": origin, "gateway_port": port}
         async with serving(doors, agent, deployer, wait_s=0), open_page(f"{origin}/") as page:
-            for name, value in (("gateway", f"http://127.0.0.1:{port}"), ("token", token), ("agent", agent)):
-                await page.fill(f"[name={name}]", value)
+            await enter(page, f"http://127.0.0.1:{port}", token, agent)
             async with another_gateway(doors, more=more):
                 await page.fill("[name=text]", "Deploy it")
                 await page.click("text=Send")
