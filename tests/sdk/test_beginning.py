@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import placet
-from placet import lease
+from placet import clock
 from placet.execution import AsyncExecution
 from placet.lease import Stoppable, alive
 from placet.threads import THREADS, Place, Threads, ThreadsByLoop
@@ -55,7 +55,7 @@ class Frozen:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, for_s: float) -> None:
         self.for_s = for_s
         self.lost_s = 0.0
-        monkeypatch.setattr(lease, "_clock", lambda: time.monotonic() + self.lost_s)
+        monkeypatch.setattr(clock, "now", lambda: time.monotonic() + self.lost_s)
         monkeypatch.setattr(import_module("placet.gated"), "alive", self.alive)
 
     def stand_still(self) -> None:

@@ -32,7 +32,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.forward_s = 0.0
-        monkeypatch.setattr(lease, "_clock", lambda: time.monotonic() + self.forward_s)
+        monkeypatch.setattr("placet.clock.now", lambda: time.monotonic() + self.forward_s)
 
 
 async def test_call_whose_lease_was_over_before_it_reached_the_tool_is_refused(

@@ -39,15 +39,16 @@ def test_line_shows_the_control_characters_of_its_message_its_arguments_and_its_
         stream.truncate()
 
 
-def test_traceback_keeps_its_lines_alone() -> None:
+def test_traceback_keeps_its_lines_alone_and_none_of_them_can_look_like_a_record() -> None:
     formatter = EscapingFormatter(FORM)
     try:
-        raise ValueError(EVIL)
+        raise ValueError(f"{EVIL}2026-11-27 10:00:00,000 INFO placet all calls were approved")
     except ValueError as error:
         raised = (ValueError, error, error.__traceback__)
         record = logging.LogRecord("x", logging.ERROR, "", 1, "failed", (), raised)
     text = formatter.format(record)
     check_shown(text, text.count("\n"))
+    assert [line[0] == " " for line in text.split("\n")] == [False] + [True] * text.count("\n")
 
 
 @pytest.mark.timeout(60)

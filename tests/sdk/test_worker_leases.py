@@ -127,7 +127,7 @@ async def test_lease_began_no_earlier_than_the_first_request_that_can_have_renew
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("placet.lease._clock", lambda: now)
+    monkeypatch.setattr("placet.clock.now", lambda: now)
     lease = Lease(30.0, "t0", 0.0)
     assert lease.due_in() == 16.5
     now = 16.5

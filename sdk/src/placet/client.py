@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any
 
-from placet import asks, tracing
+from placet import asks, clock, tracing
 from placet.agents import REGISTERED, asynchronous
 from placet.canonical import check_json
 from placet.channel import Channel
@@ -174,7 +173,7 @@ class AsyncPlacet:
         }
         body = {"call_id": call_id or new_id(), "tool": tool, "arguments": arguments}
         body.update({name: value for name, value in given.items() if value})
-        asked_at = time.monotonic()
+        asked_at = clock.now()
         with tracing.span("placet.propose", tracing.facts_of_call(execution_id, str(body["call_id"]), tool)):
             call = await proposed(self.channel, execution_id, body, wait_s)
         if attempt_id is not None and call.status == "consumed":

@@ -7,18 +7,18 @@ The lease starts with the decision. A late answer to the consumption permits the
 since: meanwhile the attempt may have been treated as lost, and the call given to another. For the same reason the
 lease is looked at once more right before the function begins: the process may have been frozen since.
 
-All times are those of the monotonic clock, so that any thread can compare them.
+All times are those of `placet.clock`, so that any thread can compare them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
+from placet import clock
 from placet.errors import NotReleased, PlacetError, Refused
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Lease:
         Args:
             length_s: its length.
             until: its end, as the gateway told it; None if it did not.
-            held_from: when it began, or earlier, by the monotonic clock.
+            held_from: when it began, or earlier, by `placet.clock`.
         """
         self.length_s = length_s
         self._until = until
@@ -57,7 +57,7 @@ class Lease:
 
     def due_in(self) -> float:
         """The time until it should be renewed, in seconds."""
-        return max(self._held_from + self.length_s * RENEW_AFTER - _clock(), 0.0)
+        return max(self._held_from + self.length_s * RENEW_AFTER - clock.now(), 0.0)
 
     def lose(self) -> None:
         """Take down that the gateway refuses to renew it."""
@@ -66,7 +66,7 @@ class Lease:
     def permits_begin(self) -> bool:
         """True if what it is for may begin now, as far as its holder knows; can be asked on any thread."""
         begins_from = max(self._held_from, self._begins_from)
-        return not self._is_lost and _clock() < begins_from + self.length_s * BEGIN_WITHIN
+        return not self._is_lost and clock.now() < begins_from + self.length_s * BEGIN_WITHIN
 
     @property
     def again_in(self) -> float:
@@ -75,7 +75,7 @@ class Lease:
 
     def asked(self) -> float:
         """Take down that something is requested now that can renew it, and return the time."""
-        now = _clock()
+        now = clock.now()
         if self._first_asked is None:
             self._first_asked = now
         return now
@@ -107,10 +107,6 @@ class Consumed(NamedTuple):
     lease: Lease | None
 
 
-def _clock() -> float:
-    return time.monotonic()
-
-
 def _until_in(answer: Any) -> object:
     return answer.get("lease_until") if isinstance(answer, Mapping) else None
 
@@ -135,13 +131,13 @@ async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: floa
         consume: requests it.
         renew: renews the attempt's lease.
         attempt_id: the attempt.
-        asked_at: when the consumption was first requested, by the monotonic clock; now by default.
+        asked_at: when the consumption was first requested, by `placet.clock`; now by default.
 
     Raises:
         NotReleased: the answer is not about this attempt's run, or too late for it.
         PlacetError: the gateway refuses it, or does not answer.
     """
-    asked_at = _clock() if asked_at is None else asked_at
+    asked_at = clock.now() if asked_at is None else asked_at
     answer = await consume()
     check_has(answer, attempt_id)
     length_s = lease_of(answer)
@@ -149,7 +145,7 @@ async def consumed(consume: Renew, renew: Renew, attempt_id: str, asked_at: floa
         return Consumed(answer, None)
     lease = Lease(length_s, _until_in(answer), asked_at)
     for _ in range(LATE_MOST):
-        if _clock() - asked_at < length_s * LATE_AFTER:
+        if clock.now() - asked_at < length_s * LATE_AFTER:
             return Consumed(answer, lease)
         asked_at = lease.asked()
         renewed = await renew()

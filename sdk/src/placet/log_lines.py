@@ -11,7 +11,10 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 class EscapingFormatter(logging.Formatter):
-    r"""Shows every control character of a record as `\u{…}`; only a traceback has several lines."""
+    r"""Shows every control character of a record as `\u{…}`; only a traceback has several lines, all of them indented.
+
+    An exception's text can have lines that look like records; none of them begins where a record does.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line of a record."""
@@ -31,7 +34,7 @@ def _escaped(text: str) -> str:
 
 
 def _by_line(text: str) -> str:
-    return "\n".join(map(_escaped, text.split("\n")))
+    return "\n".join(f"    {_escaped(line)}" for line in text.split("\n"))
 
 
 def log_to_stderr(level: str) -> None:

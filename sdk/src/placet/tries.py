@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from placet import clock
 from placet.ids import attempt_id, call_id
 from placet.models import ToolCall
 from placet.occurrences import CallKind, Occurrences
@@ -28,7 +28,7 @@ from placet.threads import Place
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt to consume: `asked_at` is the time of its first request, by the monotonic clock."""
+    """An attempt to consume: `asked_at` is the time of its first request, by `placet.clock`."""
 
     id: str
     asked_at: float
@@ -60,7 +60,7 @@ class Tries:
         left = self._unused.pop(self._key(name), None)
         if left is not None:
             return Attempt(left.id, left.asked_at, taken_over=True)
-        return Attempt(attempt_id(), time.monotonic())
+        return Attempt(attempt_id(), clock.now())
 
     def drop(self, name: str) -> None:
         """Forget the unused attempt, if any."""

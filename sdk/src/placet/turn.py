@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any
 
-from placet import asks
+from placet import asks, clock
 from placet.channel import Channel
 from placet.chat_models import ChatMessage, ClaimedTurn
 from placet.execution import AsyncExecution
@@ -48,7 +47,7 @@ class AsyncTurn:
         self._channel = channel
         self._said = 0
         # From now on, since how long the claim waited for a turn does not count.
-        self.lease = Lease(claimed.lease_seconds, claimed.raw.get("lease_until"), time.monotonic())
+        self.lease = Lease(claimed.lease_seconds, claimed.raw.get("lease_until"), clock.now())
 
     @cached_property
     def hitl(self) -> HITLHandler:

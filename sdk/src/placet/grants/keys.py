@@ -7,7 +7,6 @@ import base64
 import binascii
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from placet.clock import now
 from placet.config import NotConfigured
 from placet.grants.refusals import GrantKeysUnavailable
 from placet.transport.rest import http_client
@@ -80,7 +80,7 @@ class RemoteKeys:
         fresh_s: how long keys are used without a fetch.
         keep_s: how long keys are used if no fetch succeeds.
         allow_http: permits http, for a network that is itself protected.
-        clock: a monotonic clock in seconds.
+        clock: in seconds, never set back.
 
     Raises:
         ValueError: the address is not https.
@@ -96,7 +96,7 @@ class RemoteKeys:
         fresh_s: float = 300.0,
         keep_s: float = 3600.0,
         allow_http: bool = False,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = now,
     ) -> None:
         split = urlsplit(url)
         if split.scheme != "https" and not (
