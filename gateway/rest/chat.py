@@ -140,35 +140,37 @@ async def respond(context: Context) -> Response:
     if body.response is not None:
         decision |= {"decision": "respond", "value": body.response}
     gate = context.gate
+    # Before the answer is recorded: soon after it, the turn that waited for it can be over.
+    asked: HoldRow = await gate.reader.read(subject)
+    waits = gate.live.cache.turns.first_open(key_of(asked))
     reply = await context.priced(
         gate.perform(lambda: plan_decision(gate, context.claims, subject.id, lambda: decision, context.key))
     )
-    row: HoldRow = await gate.reader.read(subject)
-    turn = await _asked_in(context, row)
+    turn = await _asked_in(context, asked, waits)
     where = {
         "request_id": body.request_id,
-        "conversation_id": row["execution_id"],
+        "conversation_id": asked["execution_id"],
         "message_id": None if turn is None else turn["turn_id"],
     }
     return answer(Reply(reply.status, orjson.dumps({**orjson.loads(reply.body), **where})))
 
 
-async def _asked_in(context: RequestContext, hold: HoldRow) -> TurnRow | None:
+async def _asked_in(context: RequestContext, asked: HoldRow, waits: TurnRow | None) -> TurnRow | None:
     """Return the turn in which a question was asked; None if it was asked in none.
 
-    The present turn can be a later one. If the views cannot be read, it is returned all the same: the answer that was
-    just recorded stands.
+    The present turn can be a later one. If the views cannot be read, an answer that was just recorded stands, and its
+    turn is the one that waited for it. The repeat of an earlier answer is refused: nothing is known of its turn.
     """
-    gate, at_ms = context.gate, hold["opened_at_ms"]
-    owner = (hold["tenant"], hold["project"], hold["execution_id"])
+    gate, at_ms = context.gate, asked["opened_at_ms"]
+    owner = (asked["tenant"], asked["project"], asked["execution_id"])
     try:
         # Once the views have the question they have every turn that ended before it.
-        await gate.reader.stored(Subject("request", hold["tenant"], hold["project"], "", hold["hold_id"]))
+        await gate.reader.stored(Subject("request", asked["tenant"], asked["project"], "", asked["hold_id"]))
         turn, _ = await context.ask_views(lambda moment: turn_at(moment, *owner, at_ms))
     except Problem as problem:
-        if problem.code is not Refusal.UNAVAILABLE:
+        if problem.code is not Refusal.UNAVAILABLE or asked["status"] != "open":
             raise
-        return gate.live.cache.turns.first_open(key_of(hold))
+        return waits if waits is not None and waits["opened_at_ms"] <= at_ms else None
     return turn
 
 

@@ -11,6 +11,7 @@ import pytest
 from placet import AlreadyDecided, AsyncPlacet, AsyncTurn, ChatEvent, Placet
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_chat_live import answered, fresh, serving
+from tests.gateway.test_outage_live import stopped
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
 
@@ -77,6 +78,36 @@ async def test_answer_repeated_shows_the_turn_of_its_question_and_no_later_one(
         assert [(event.type, event.body) for event in again] == [(event.type, event.body) for event in first]
         await one.aclose()
         await two.aclose()
+
+
+async def test_answer_names_its_turn_though_the_views_do_not_have_the_question_yet(
+    doors: Doors, anna: Caller
+) -> None:
+    name = fresh("deployer")
+
+    async def deploy(turn: AsyncTurn) -> str:
+        return f"deployed to {await turn.hitl.request_clarification('Where?')}"
+
+    async with (
+        serving(doors, name, deploy) as client,
+        AsyncPlacet(doors.url, token=anna.token) as person,
+    ):
+        with stopped(doors, "projector"):
+            stream = client.conversations.chat("deploy it", message_id="m1")
+            request_id = (await following(stream, "hitl_requested")).body["request_id"]
+            told = await person.conversations.respond(request_id, "staging")
+            await following(stream, "complete")
+            await stream.aclose()
+            # Now no turn is open: which one asked is unknown, and the client is told to repeat the answer.
+            body = {"request_id": request_id, "response": "staging"}
+            again = await asyncio.to_thread(anna.post, "/agent/hitl/respond", body)
+        continued = await answered(person.conversations.continue_chat(request_id, "staging"))
+    assert told.message_id == "m1"
+    assert (again.status_code, again.json()["code"]) == (503, "unavailable")
+    assert [(event.type, event.body["text"]) for event in continued] == [
+        ("message", "deployed to staging"),
+        ("complete", "deploy it"),
+    ]
 
 
 async def following(events: AsyncGenerator[ChatEvent, None], kind: str) -> ChatEvent:
