@@ -12,6 +12,7 @@ from projections.tables.conversations import TURNS, TurnRow
 from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 from projections.tables.standing_rules import STANDING_RULES, StandingRuleRow
+from schemas.ids import execution_key
 from schemas.record import Event
 
 CAPACITY = 20_000
@@ -73,9 +74,7 @@ class RowCache:
         self.calls: Shelf[tuple[bytes, str], CallRow] = Shelf(
             _from(store, TOOL_CALLS, lambda address: (*place_of(address[0]), address[1])), capacity
         )
-        self.holds: Shelf[tuple[bytes, str], HoldRow] = Shelf(
-            _from(store, HOLDS, lambda address: (*place_of(address[0])[:2], address[1])), capacity
-        )
+        self.holds: Shelf[tuple[bytes, str], HoldRow] = Shelf(_own_holds(store), capacity)
         self.standing_rules: Shelf[tuple[str, str], StandingRuleRow] = Shelf(
             _from(store, STANDING_RULES, lambda address: address), capacity
         )
@@ -132,3 +131,18 @@ def _from(store: RowStore, table: TableOf[R], key_of: Callable[[Address], Key]) 
         return {by_key[table.key_of(row)]: row for row in rows}
 
     return load
+
+
+def _own_holds(store: RowStore) -> Load[tuple[bytes, str], HoldRow]:
+    """Holds of the named executions only: the table has them by their ids, and a refused command can name any."""
+
+    def load(addresses: Sequence[tuple[bytes, str]], through: int) -> Mapping[tuple[bytes, str], HoldRow]:
+        keys = dict.fromkeys((*place_of(key)[:2], hold_id) for key, hold_id in addresses)
+        rows = {_address_of(row): row for row in store.load(HOLDS, list(keys), through)}
+        return {address: rows[address] for address in addresses if address in rows}
+
+    return load
+
+
+def _address_of(hold: HoldRow) -> tuple[bytes, str]:
+    return execution_key(hold["tenant"], hold["project"], hold["execution_id"]), hold["hold_id"]

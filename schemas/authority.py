@@ -77,9 +77,9 @@ def refusal_to_decide(
         return Refusal.NOT_AUTHORISED, "an agent's token cannot decide"
     if people.is_disabled(actor.subject):
         return Refusal.NOT_AUTHORISED, "this account is disabled"
-    # A token for a user speaks for that person as well.
-    speaks_for = people.meant_by_any([actor.user]) if actor.user else frozenset[str]()
-    if (problem := _exclusion(asked, requesters, actor.subject, people, speaks_for)) is not None:
+    if (for_another := refusal_for_another(actor, people)) is not None:
+        return for_another
+    if (problem := _exclusion(asked, requesters, actor.subject, people)) is not None:
         return problem
     if could_decide(asked, actor.subject, actor.roles, people):
         return None
@@ -92,6 +92,21 @@ def refusal_to_decide(
         named = ", ".join((*asked.roles, *asked.reviewers))
         return Refusal.FORBIDDEN_ROLE, f"needs one of the roles, or to be one of the reviewers: {named}"
     return Refusal.FORBIDDEN_ROLE, "needs the role reviewer"
+
+
+def refusal_for_another(actor: Actor, people: TenantPeople) -> tuple[Refusal, str] | None:
+    """Why a token that is for a user cannot decide, or None if that user is its own subject.
+
+    The voice would be that of two people: counted once, four eyes could be one person's; counted as either, the other
+    could add a second one by their own token.
+    """
+    if not actor.user or people.is_only(actor.subject, actor.user):
+        return None
+    detail = (
+        f"this token is for the user {actor.user}, and people decide by a token of their own. If {actor.subject} is "
+        "an account of theirs, publish it as such (placet principals put)"
+    )
+    return Refusal.NOT_AUTHORISED, detail
 
 
 def could_decide(asked: Asked, by: str, had: tuple[str, ...], people: TenantPeople) -> bool:
@@ -183,12 +198,11 @@ def _exclusion(
     requesters: Requesters,
     by: str,
     people: TenantPeople,
-    speaks_for: frozenset[str] = frozenset(),
 ) -> tuple[Refusal, str] | None:
-    persons = {people.name_of(by), *speaks_for}
-    if not persons.isdisjoint(map(people.meant_by, asked.excluded)):
+    person = people.name_of(by)
+    if person in map(people.meant_by, asked.excluded):
         return Refusal.NOT_AUTHORISED, "the rule excludes you from deciding this"
-    if asked.exclude_requester and not persons.isdisjoint(requesters()):
+    if asked.exclude_requester and person in requesters():
         return (
             Refusal.OWN_REQUEST,
             "it takes a person other than those who asked, who wrote to the agent before, or for whom it acts",

@@ -211,6 +211,12 @@ class TenantPeople(Struct, frozen=True):
         found = tuple(names)
         return self.names_of(found) | frozenset(map(self.meant_by, found))
 
+    def is_only(self, subject: str, name: str) -> bool:
+        """Returns True if a name, as an account or as policies use it, means the person of a subject and no other."""
+        other = self._person(name)
+        own = self.name_of(subject)
+        return self.meant_by(name) == own and (other is None or other.name == own)
+
     def is_among(self, subject: str, names: Iterable[str]) -> bool:
         """Returns True if names, of a rule's reviewers or of a delegation, give authority to a subject.
 

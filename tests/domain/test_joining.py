@@ -10,8 +10,9 @@ import pytest
 from schemas import commands as k
 from schemas import conversation_commands as v
 from schemas.actor import Actor
+from schemas.commands import Decision
 from schemas.limits import SENDERS_MAX
-from tests.domain.steps import TESSA, code, decided, started
+from tests.domain.steps import TESSA, code, decided, held, started
 from tests.domain.test_authority import asking
 from tests.domain.test_senders import asked, granted
 from tests.domain.test_turns import sent
@@ -47,13 +48,45 @@ def test_call_by_a_token_for_a_user_is_that_users_own() -> None:
     assert code(decided(world, hold, "approve", RITA)) == "own_request"
 
 
-def test_token_for_a_user_decides_as_that_person_too() -> None:
+@pytest.mark.parametrize("user", ["rita", "tessa", "nobody"])
+@pytest.mark.parametrize("decision", ["approve", "reject", "respond"])
+def test_token_for_another_user_decides_nothing(user: str, decision: Decision) -> None:
     world = started()
     hold = the(world.ask(PERMISSION, FOR_RITA), "HoldOpened")
+    portal = RITA.model_copy(update={"subject": "portal", "user": user})
+    assert code(decided(world, hold, decision, portal, value="true")) == "not_authorised"
+    delegation = k.DelegateHold(hold_id=hold.hold_id, to="tessa")
+    assert code(world.ask(delegation, portal)) == "not_authorised"
+
+
+@pytest.mark.parametrize("user", ["tessa", "tessa-t"], ids=["the subject", "the principal of the subject"])
+def test_token_for_its_own_subject_decides(user: str) -> None:
+    world = started()
+    person = {"principal": "tessa-t", "subjects": ["tessa"], "roles": ["reviewer"]}
+    if user != "tessa":
+        world.definitions = with_people(world.definitions, person)
+    hold = the(world.ask(PERMISSION, FOR_RITA), "HoldOpened")
+    own = TESSA.model_copy(update={"user": user})
+    assert "HumanInputProvided" in names(decided(world, hold, "approve", own))
+
+
+def test_token_for_a_name_that_is_also_another_persons_account_decides_nothing() -> None:
+    world = started()
+    hold = the(world.ask(PERMISSION, FOR_RITA), "HoldOpened")
+    tessa = {"principal": "tt", "subjects": ["tessa"], "roles": ["reviewer"]}
+    other = {"principal": "olga", "subjects": ["tt"], "roles": ["reviewer"]}
+    world.definitions = with_people(world.definitions, tessa, other)
+    own = TESSA.model_copy(update={"user": "tt"})
+    assert code(decided(world, hold, "approve", own)) == "not_authorised"
+
+
+def test_second_voice_of_one_person_by_a_token_for_them_completes_no_quorum() -> None:
+    world = asking(quorum=2)
+    hold = held(world)
     portal = RITA.model_copy(update={"subject": "portal", "user": "rita"})
-    assert code(decided(world, hold, "approve", portal)) == "own_request"
-    for_another = portal.model_copy(update={"user": "tessa"})
-    assert "HumanInputProvided" in names(decided(world, hold, "approve", for_another))
+    assert code(decided(world, hold, "approve", portal)) == "not_authorised"
+    assert "ToolCallReleased" not in names(decided(world, hold, "approve", RITA))
+    assert "ToolCallReleased" in names(decided(world, hold, "approve", TESSA))
 
 
 def test_user_joins_once_and_the_one_of_the_run_not_at_all() -> None:

@@ -84,6 +84,9 @@ def test_make_of_a_rule_with_four_eyes_waits_for_another_person() -> None:
     assert (book.status(), book.active()) == ("proposed", [])
     assert code(book.ask(ActivateRule(rule_id="r"), RITA)) == "own_request"
     assert code(book.ask(ActivateRule(rule_id="r"), BOT)) == "not_authorised"
+    # A token for a user is neither that person's nor another's.
+    for_rita = RITA.model_copy(update={"subject": "portal", "user": RITA.subject})
+    assert code(book.ask(ActivateRule(rule_id="r"), for_rita)) == "not_authorised"
     assert code(book.ask(ActivateRule(rule_id="r"), CLARA)) == "forbidden_role"
     assert code(book.ask(ActivateRule(rule_id="r"), RUDI)) == "RuleActivated"
     assert (book.status(), book.active()) == ("active", ["r"])

@@ -15,10 +15,13 @@ from projections.folds.rows import Row
 from projections.projector import new_writer
 from projections.store.port import Batch, Key, ViewStore
 from projections.store.urls import open_view
+from projections.tables.analytics import VOTES
 from projections.tables.calls import TOOL_CALLS
 from projections.tables.columns import Table
+from projections.tables.holds import HOLDS
 from schemas.events import calls as c
 from schemas.events import holds as h
+from schemas.refusals import Refusal
 from tests.projections.filling import TOPICS, Filler
 from tests.projections.histories import LogBuilder, held, judged, key_of, many_runs, proposed, started
 
@@ -109,6 +112,38 @@ def test_view_is_the_same_however_little_is_kept_at_hand(
     expected.fill(builder)
     assert filler.everything() == expected.everything()
     expected.store.close()
+
+
+@pytest.mark.parametrize("is_at_hand", [True, False])
+def test_refusal_that_names_a_hold_of_another_run_takes_nothing_of_it(
+    filler: Filler, is_at_hand: bool
+) -> None:
+    builder = LogBuilder(1).claim_all()
+    call, key, other = proposed("c"), key_of("run-1"), key_of("run-2")
+    for one in (key, other):
+        builder.append(one, [started()])
+    builder.append(key, [call, judged(call), held(key, call)])
+    earlier = len(builder.records[0])
+    hold_id = held(key, call).hold_id
+    refused = h.DecisionRefused(
+        hold_id=hold_id,
+        decision="approve",
+        digest="",
+        code=Refusal.NOT_FOUND,
+        detail="no such hold",
+        winning_decision_id="",
+        by="ann",
+    )
+    builder.append(other, [refused])
+    # Both runs' events need the hold of this name, and only one of them has it.
+    builder.append(key, [h.HoldClaimed(hold_id=hold_id, by="ann@acme", until_ms=9)])
+    records, at = builder.records[0], TopicPartition(TOPICS.executions, 0)
+    writer = new_writer(filler.store, TOPICS, {})
+    for piece in [records] if is_at_hand else [records[:earlier], records[earlier:]]:
+        writer.batcher = Batcher(TOPICS, RowCache(filler.store), Trees(filler.store))
+        writer.write([(at, piece)])
+    assert [(vote["call_id"], vote["agent"], vote["tool"]) for vote in filler.rows(VOTES)] == [(None,) * 3]
+    assert [row["claimed_by"] for row in filler.rows(HOLDS)] == ["ann@acme"]
 
 
 def test_batch_of_nothing_new_touches_no_row(filler: Filler) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from schemas.actor import Actor
+from schemas.authority import refusal_for_another
 from schemas.canonical import MalformedJson, parse_strict
 from schemas.commands import ActivateRule, MakeRule, RevokeRule, SuspendRule
 from schemas.events.executions import CommandRefused
@@ -177,6 +178,8 @@ def _authority_problem(
     document, person = rule.document, people.name_of(actor.subject)
     if actor.agent is not None or people.is_disabled(actor.subject):
         return Refusal.NOT_AUTHORISED, "standing rules are for people to decide"
+    if (for_another := refusal_for_another(actor, people)) is not None:
+        return for_another
     if person in map(people.meant_by, document.terms.excluded):
         return Refusal.NOT_AUTHORISED, "the policy excludes you from deciding what the rule decides"
     if not isinstance(command, ActivateRule):
