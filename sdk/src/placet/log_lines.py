@@ -11,7 +11,7 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 class EscapingFormatter(logging.Formatter):
-    r"""Shows every control character of a record as `\u{…}`; only a traceback has several lines, all of them indented.
+    r"""Shows every control character of a record as `\u{…}`; only a traceback has several lines, all indented.
 
     An exception's text can have lines that look like records; none of them begins where a record does.
     """
