@@ -1,7 +1,7 @@
 """The clock by which a lease is measured: it also counts the time that the machine sleeps.
 
-`time.monotonic()` stands still while a Linux machine or a Mac sleeps: a laptop that was closed for an hour would take a
-lease that ended meanwhile for a fresh one.
+`time.monotonic()` stands still while a Linux machine or a Mac sleeps: a laptop that was closed for an hour would take
+a lease that ended meanwhile for a fresh one.
 """
 
 from __future__ import annotations
