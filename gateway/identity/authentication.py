@@ -341,7 +341,9 @@ def check_acts(actor: Actor, agent: str) -> None:
         Problem: 403 not_authorised.
     """
     if not acts_for(actor, agent):
-        raise Problem(Refusal.NOT_AUTHORISED, "this token cannot act for this agent")
+        whose = f"the roles {', '.join(actor.roles)}" if actor.agent is None else f"the agent {actor.agent}"
+        detail = f"a token of {whose} cannot act for the agent {agent}: it takes that agent's own, or an operator's"
+        raise Problem(Refusal.NOT_AUTHORISED, detail)
 
 
 def check_runs(actor: Actor, row: CallRow) -> None:

@@ -134,6 +134,8 @@ class Supervision:
 
     async def _pause(self, how: str, failures: int) -> None:
         if failures >= FAILURES_MAX:
+            text = f"The tool ended ({how}), and is not started again."
+            self._tell(Happened("ended", text, {"cause": how, "restart_in_seconds": None}))
             raise ToolFailedError(
                 f"The tool ended {failures} times soon after its start (at last: {how}) and is not started again: "
                 "read what it printed."

@@ -112,7 +112,7 @@ def test_prompt_is_withdrawn_when_somebody_else_answers_or_time_is_over(
             "chat", "--agent", name, environment={**access, "PLACET_TOKEN": doors.token("olga", "operator")}
         ) as talk,
     ):
-        talk.expect("[Ctrl-D leaves]")
+        talk.expect("[Ctrl-D here leaves; Ctrl-C at any time]")
         talk.expect("you: ")
         talk.type("ask")
         talk.expect("answer: ")

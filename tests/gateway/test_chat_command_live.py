@@ -83,7 +83,7 @@ def worker(doors: Doors, name: str, directory: Path) -> Iterator[subprocess.Pope
     ) as process:
         try:
             assert process.stderr is not None
-            assert f"answering messages to {name}" in process.stderr.readline()
+            assert f"waits for messages to {name}" in process.stderr.readline()
             yield process
         finally:
             process.kill()
@@ -125,7 +125,7 @@ def test_worker_before_a_model_needs_no_key(doors: Doors, name: str) -> None:
         with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stderr is not None
-                assert f"answering messages to {name}" in process.stderr.readline()
+                assert f"waits for messages to {name}" in process.stderr.readline()
                 said = run(doors, name, "chat", "hello", "--agent", name)
                 assert said.stdout == "Good day.\n", said.stderr
             finally:

@@ -226,7 +226,7 @@ def test_end_of_the_input_leaves_the_question_open_and_follows_the_turn(
     desk: Desk, terminal: Terminal
 ) -> None:
     assert terminal("chat", "go", "--agent", "a") == 0
-    assert "[the question stays open: placet answer h1]" in terminal.err
+    assert "[the question stays open: placet answer h1; Ctrl-C leaves the chat]" in terminal.err
     assert answers(terminal) == []
     assert terminal.out == "done\n"
 

@@ -159,7 +159,7 @@ def _key(variable: str | None, *, is_own: bool) -> str:
 
 def _told(names: str) -> None:
     console(stderr=True).print(
-        f"answering messages to {names}; Ctrl-C stops, and gives back what is under way"
+        f"waits for messages to {names}; Ctrl-C stops, and gives back what is under way"
     )
 
 

@@ -128,8 +128,14 @@ def offered(hold: Hold) -> str:
         return "the call's output"
     found = "yes, no"
     if not _is_plain_permission(hold):
-        found = safe.escaped(", ".join(str(named_by(option)) for option in hold.options))
+        found = safe.escaped(", ".join(name_shown(option) for option in hold.options))
     return f"{found}, or {REMEMBERED} for further times, too" if asks_of(hold).get("remember") else found
+
+
+def name_shown(option: Any) -> str:
+    """The name of an option as it is typed."""
+    name = named_by(option)
+    return name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
 
 
 def gives_permission(hold: Hold, said: Any) -> bool:

@@ -52,7 +52,7 @@ def ask_here(placet: Placet, hold: Hold, watch: Watch | None = None, feedback: s
         except Withdrawn:
             return None
         except InputEnded:
-            tell(f"the question stays open: {asked.command}")
+            tell(f"the question stays open: {asked.command}{'; Ctrl-C leaves the chat' if watch else ''}")
             return None
         except typer.BadParameter as wrong:
             tell(f"not accepted: {wrong.message}")

@@ -55,7 +55,10 @@ def chat(
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Send an agent messages and follow its answers; its questions are asked here. Ctrl-D leaves."""
+    """Send an agent messages and follow its answers; at a terminal its questions are asked here.
+
+    Ctrl-D at `you:` leaves, and at a question it leaves that open; Ctrl-C leaves at any time.
+    """
     if message is None and not is_interactive():
         raise typer.BadParameter("there is no terminal to ask at: give the message", param_hint="MESSAGE")
     if conversation is None and agent is None:
@@ -108,7 +111,7 @@ class _Talk:
         Raises:
             PlacetError: no other message would be accepted either.
         """
-        tell("Ctrl-D leaves")
+        tell("Ctrl-D here leaves; Ctrl-C at any time")
         while True:
             try:
                 text = ask("you")
@@ -175,6 +178,8 @@ class _Talk:
         hold_id = str(event.body.get("hold_id"))
         if event.type != "hitl_resolved" or hold_id not in self._answered:
             show_event(event)
+        if event.type == "hitl_requested" and not is_interactive() and event.body.get("request_id"):
+            tell(f"there is no terminal to ask at; to answer it: placet answer {hold_id}")
         if event.type == "hitl_requested" and is_interactive():
             self._ask(parse(Hold, event.body), events)
 

@@ -43,6 +43,10 @@ def _closed(body: Mapping[str, Any]) -> str:
     """How a hold ended: the answer, or that there is none."""
     what = body.get("tool") if body.get("call_id") else "the question"
     decision, status = body.get("decision") or {}, body.get("status")
+    if body.get("call_id") and decision.get("decision") == "respond":
+        # What was answered is the call's output or feedback, with which the agent goes on.
+        how = "said what became of" if body.get("cause") == "outcome_unknown" else "answered in place of"
+        return f"{decision.get('by')} {how} {what}"
     if status == "resolved" and decision.get("decision") == "respond":
         return f"{decision.get('by')} answered: {_answer(body)}"
     if status == "resolved":

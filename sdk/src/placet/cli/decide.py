@@ -78,13 +78,13 @@ def approve(
             approve_group(placet, id, feedback, yes, as_json)
         return
     remember = remember_of(scope, uses, lasts, where or ())
-    check_askable(yes)
     with connect(context) as placet:
         hold = find_hold(placet, id)
         if not hold.call_id and hold.kind != "permission":
             raise typer.BadParameter(
                 f"this is a question; use: placet answer {hold.hold_id} VALUE", param_hint="ID"
             )
+        check_askable(yes)
         check_digest(hold, digest)
         shown = _shown(placet, hold, seen, stderr=as_json)
         confirm(f"Approve {_named(hold)}?", yes)
@@ -148,12 +148,12 @@ def edit(
 ) -> None:
     """Approve a call with changed arguments; the policy judges it again, and can deny it or ask others."""
     edited = read_object(arguments)
-    check_askable(yes)
     with connect(context) as placet:
         hold = find_hold(placet, id)
         if not hold.call_id:
             detail = f"this is a question; use: placet answer {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="ID")
+        check_askable(yes)
         shows = _without_secrets(hold, edited, on_command_line=not _is_read(arguments))
         # Python treats 1 and True as equal: compare the canonical text.
         if hold.arguments is not None and canonical(edited) == canonical(dict(hold.arguments)):

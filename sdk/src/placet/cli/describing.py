@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placet.cli.answering import REMEMBERED, asks_of, may_be_several, named_by, offered
+from placet.cli.answering import REMEMBERED, asks_of, may_be_several, name_shown, named_by, offered
 from placet.cli.viewing import until
 from placet.models import Hold
 
@@ -67,7 +67,7 @@ def _meaning(hold: Hold) -> tuple[str, str]:
 
 
 def _shown(option: Any) -> str:
-    named = str(named_by(option))
+    named = name_shown(option)
     label = option.get("label") if isinstance(option, Mapping) else None
     return named if label in (None, "", named) else f"{named} ({label})"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Annotated, Any
 
 import typer
@@ -30,7 +31,23 @@ def serve(context: typer.Context, http_port: HttpPort = None, http_host: HttpHos
     except ImportError as error:
         raise NotInstalled("MCP", "mcp", error) from error
     settings = context.find_object(Settings) or Settings()
+    if http_port is not None:
+        _check_free(http_host, http_port)
     asyncio.run(_serve(mcp_server, settings, http_host, http_port))
+
+
+def _check_free(host: str, port: int) -> None:
+    """Refuse an address on which the server could not listen.
+
+    Raises:
+        typer.BadParameter: it is in use, or is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        detail = f"cannot listen on {host}, port {port}: {error.strerror or error}"
+        raise typer.BadParameter(detail, param_hint="--http-port") from error
 
 
 async def _serve(mcp_server: Any, settings: Settings, host: str, port: int | None) -> None:

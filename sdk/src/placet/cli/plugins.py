@@ -107,7 +107,10 @@ OWN: Mapping[str, tuple[str, str]] = {
     "policy": ("policy:app", "Check, test, compare, publish and retire policies."),
     "mcp": ("mcp_command:serve", "Serve the tool human_input to an MCP client, over stdio or HTTP."),
     "agent": ("agent:app", "Workers that answer the messages to agents."),
-    "chat": ("chat:chat", "Send an agent messages and follow its answers; its questions are asked here."),
+    "chat": (
+        "chat:chat",
+        "Send an agent messages and follow its answers; at a terminal its questions are asked here.",
+    ),
     "audit": ("proof:app", "Who did what, when."),
     "principals": ("principals:principals_app", "People and services, their accounts and roles."),
     "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),

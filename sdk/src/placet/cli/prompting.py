@@ -23,12 +23,18 @@ if sys.platform != "win32":
     import termios
 
 _PART = 4096
+# Of a longer line of a terminal Linux silently drops the rest (N_TTY_BUF_SIZE of n_tty.c, less the end of the line).
+_LINE_MOST = 4095
 _YES, _NO = ("y", "yes"), ("", "n", "no")
 NOT_USED = "[what was typed before this prompt is not used]"
 
 
 class InputEnded(PlacetError):
     """The input has ended (Ctrl-D): nothing was sent."""
+
+
+class _Cut(Exception):
+    """The terminal may have dropped the rest of a line."""
 
 
 class Withdrawn(Exception):
@@ -63,6 +69,11 @@ def ask(text: str, *, hidden: bool = False, optional: bool = False, watch: Watch
             line = _line(f"{text}: ", hidden, watch)
         except UnicodeDecodeError as error:
             _write(f"Error: that is no {error.encoding}\n")
+            continue
+        except _Cut:
+            _write(
+                f"Error: a terminal cuts lines at {_LINE_MOST:,} bytes: give a longer text on the command line\n"
+            )
             continue
         if line or optional:
             return line
@@ -150,6 +161,7 @@ def _typed(terminal: int, watch: Watch | None) -> str:
     Raises:
         InputEnded: the person has ended the input, or the terminal is gone.
         Withdrawn: by `watch`.
+        _Cut: it may not be all that was typed.
     """
     found = b""
     while not found.endswith(b"\n"):
@@ -164,6 +176,8 @@ def _typed(terminal: int, watch: Watch | None) -> str:
         if not part:
             break
     line = found.split(b"\n", 1)[0] + (b"\n" if b"\n" in found else b"")
+    if len(line) > _LINE_MOST:
+        raise _Cut
     return _without_end(line.decode(sys.stdin.encoding))
 
 
