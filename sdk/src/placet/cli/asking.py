@@ -26,7 +26,9 @@ _ASKED_AGAIN = frozenset({"too_large", "malformed", "invalid", "invalid_argument
 _OF_VARIABLES = "arguments."
 
 
-def ask_here(placet: Placet, hold: Hold, watch: Watch | None = None, feedback: str = "") -> Recorded | None:
+def ask_here(
+    placet: Placet, hold: Hold, watch: Watch | None = None, feedback: str = "", to_leave: str = ""
+) -> Recorded | None:
     """Ask the person at this terminal, again after each answer that does not fit.
 
     A token that may not answer the question is told so, and what others can do: the question stays open.
@@ -36,6 +38,7 @@ def ask_here(placet: Placet, hold: Hold, watch: Watch | None = None, feedback: s
         hold: the question, which is open.
         watch: withdraws the question, as when somebody else has answered it.
         feedback: for the agent, with the answer.
+        to_leave: what ends the command that goes on once the question is left open; empty if it ends.
 
     Returns:
         The answer that was recorded; None if there is none.
@@ -52,7 +55,7 @@ def ask_here(placet: Placet, hold: Hold, watch: Watch | None = None, feedback: s
         except Withdrawn:
             return None
         except InputEnded:
-            tell(f"the question stays open: {asked.command}{'; Ctrl-C leaves the chat' if watch else ''}")
+            tell(f"the question stays open: {asked.command}{to_leave and f'; {to_leave}'}")
             return None
         except typer.BadParameter as wrong:
             tell(f"not accepted: {wrong.message}")

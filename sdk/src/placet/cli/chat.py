@@ -192,5 +192,6 @@ class _Talk:
         self._asked.add(hold.hold_id)
         if current.status != "open":
             return
-        if ask_here(self.placet, current, events.closing(hold.hold_id)) is not None:
+        closing_it = events.closing(hold.hold_id)
+        if ask_here(self.placet, current, closing_it, to_leave="Ctrl-C leaves the chat") is not None:
             self._answered.add(hold.hold_id)
