@@ -74,7 +74,9 @@ class RowCache:
         self.calls: Shelf[tuple[bytes, str], CallRow] = Shelf(
             _from(store, TOOL_CALLS, lambda address: (*place_of(address[0]), address[1])), capacity
         )
-        self.holds: Shelf[tuple[bytes, str], HoldRow] = Shelf(_own_holds(store), capacity)
+        self.holds: Shelf[tuple[bytes, str], HoldRow] = Shelf(
+            _from(store, HOLDS, lambda address: (*place_of(address[0])[:2], address[1]), _is_of), capacity
+        )
         self.standing_rules: Shelf[tuple[str, str], StandingRuleRow] = Shelf(
             _from(store, STANDING_RULES, lambda address: address), capacity
         )
@@ -124,25 +126,28 @@ class RowCache:
         self.standing_rules.written()
 
 
-def _from(store: RowStore, table: TableOf[R], key_of: Callable[[Address], Key]) -> Load[Address, R]:
+def _from(
+    store: RowStore,
+    table: TableOf[R],
+    key_of: Callable[[Address], Key],
+    is_at: Callable[[R, Address], bool] = lambda row, address: True,
+) -> Load[Address, R]:
+    """Rows of a table; `is_at` leaves out a row whose key an address has, though it is not at that address."""
+
     def load(addresses: Sequence[Address], through: int) -> Mapping[Address, R]:
-        by_key = {key_of(address): address for address in addresses}
-        rows = store.load(table, list(by_key), through)
-        return {by_key[table.key_of(row)]: row for row in rows}
+        keys = {address: key_of(address) for address in addresses}
+        rows = {
+            table.key_of(row): row for row in store.load(table, list(dict.fromkeys(keys.values())), through)
+        }
+        return {
+            address: row
+            for address, key in keys.items()
+            if (row := rows.get(key)) is not None and is_at(row, address)
+        }
 
     return load
 
 
-def _own_holds(store: RowStore) -> Load[tuple[bytes, str], HoldRow]:
-    """Holds of the named executions only: the table has them by their ids, and a refused command can name any."""
-
-    def load(addresses: Sequence[tuple[bytes, str]], through: int) -> Mapping[tuple[bytes, str], HoldRow]:
-        keys = dict.fromkeys((*place_of(key)[:2], hold_id) for key, hold_id in addresses)
-        rows = {_address_of(row): row for row in store.load(HOLDS, list(keys), through)}
-        return {address: rows[address] for address in addresses if address in rows}
-
-    return load
-
-
-def _address_of(hold: HoldRow) -> tuple[bytes, str]:
-    return execution_key(hold["tenant"], hold["project"], hold["execution_id"]), hold["hold_id"]
+def _is_of(hold: HoldRow, address: tuple[bytes, str]) -> bool:
+    """True if a hold is one of the execution: the table has them by their ids, and a refused command can name any."""
+    return execution_key(hold["tenant"], hold["project"], hold["execution_id"]) == address[0]

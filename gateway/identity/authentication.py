@@ -342,7 +342,8 @@ def check_acts(actor: Actor, agent: str) -> None:
     """
     if not acts_for(actor, agent):
         whose = f"the roles {', '.join(actor.roles)}" if actor.agent is None else f"the agent {actor.agent}"
-        detail = f"a token of {whose} cannot act for the agent {agent}: it takes that agent's own, or an operator's"
+        # The agent is not named: it can be that of a run which the caller may not see.
+        detail = f"a token of {whose} cannot act for this agent: it takes the agent's own, or an operator's"
         raise Problem(Refusal.NOT_AUTHORISED, detail)
 
 

@@ -254,6 +254,42 @@ async def test_page_in_a_browser_that_is_loaded_again_goes_on_with_its_conversat
                 await sign_in()
 
 
+LOOK_ALIKE = [{"id": "delete_all", "label": "Keep"}, {"id": "keep", "label": "Keep"}, "ask"]
+
+
+async def test_page_in_a_browser_shows_what_is_chosen_and_takes_several_and_texts(doors: Doors) -> None:
+    agent = fresh("chooser")
+    token = doors.token("olga", "operator")
+
+    async def chooser(turn: AsyncTurn) -> str:
+        one = await turn.hitl.request_decision("Which?", LOOK_ALIKE)
+        several = await turn.hitl.request_decision("Some?", LOOK_ALIKE, multiple=True, allow_custom=True)
+        return f"{one} {several} {await turn.hitl.request_clarification('Why?')}"
+
+    with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
+        async with (
+            another_gateway(doors, more={"gateway_origins": origin}) as url,
+            serving(doors, agent, chooser, wait_s=0),
+            open_page(f"{origin}/") as page,
+        ):
+            await enter(page, url, token, agent)
+            await page.fill("[name=text]", "Clean up")
+            await page.click("text=Send")
+            questions = page.locator(".hitl_requested")
+            buttons = questions.nth(0).locator("button")
+            await expect(buttons).to_have_text(["Keep (delete_all)", "Keep (keep)", "ask"], timeout=30_000)
+            await buttons.nth(1).click()
+            some = questions.nth(1)
+            for name in ("Keep (delete_all)", "ask", "Keep (delete_all)", "Keep (keep)"):
+                await some.get_by_text(name, exact=True).click(timeout=30_000)
+            await some.locator("input").fill("archive")
+            await some.get_by_text("Answer", exact=True).click()
+            await questions.nth(2).locator("input").fill("no room")
+            await questions.nth(2).get_by_text("Answer", exact=True).click()
+            said = "keep ['ask', 'keep', 'archive'] no room"
+            await expect(page.locator(".message")).to_have_text([said], timeout=30_000)
+
+
 # The next connections of the page come with another id, until one is accepted.
 COMING_WITH = """(id) => {
     const fetched = window.fetch;

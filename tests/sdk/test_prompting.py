@@ -28,6 +28,17 @@ def test_line_that_was_typed_before_the_prompt_is_not_its_answer(program: str) -
         assert person.ended()[1].endswith("got 'late'\r\n")
 
 
+@pytest.mark.parametrize("length", [4_095, 9_000])
+def test_line_that_the_terminal_may_have_cut_is_no_answer(length: int) -> None:
+    with typing(command(ASKS)) as person:
+        person.expect("Name: ")
+        person.type("x" * length)
+        person.expect("a terminal cuts lines at 4,095 bytes")
+        person.expect("Name: ")
+        person.type("whole")
+        assert person.ended()[1].endswith("got 'whole'\r\n")
+
+
 def test_confirmation_is_not_given_by_what_was_pasted() -> None:
     program = "print('got', prompting.ask('Name'), prompting.agrees('Sure?'))"
     with typing(command(program)) as person:

@@ -178,14 +178,17 @@ class _Talk:
         hold_id = str(event.body.get("hold_id"))
         if event.type != "hitl_resolved" or hold_id not in self._answered:
             show_event(event)
-        if event.type == "hitl_requested" and not is_interactive() and event.body.get("request_id"):
-            tell(f"there is no terminal to ask at; to answer it: placet answer {hold_id}")
-        if event.type == "hitl_requested" and is_interactive():
+        # A call is decided elsewhere, where all that it would do is shown.
+        if event.type != "hitl_requested" or not event.body.get("request_id"):
+            return
+        if is_interactive():
             self._ask(parse(Hold, event.body), events)
+        else:
+            tell(f"there is no terminal to ask at; to answer it: placet answer {hold_id}")
 
     def _ask(self, hold: Hold, events: Feed) -> None:
-        """Ask the question of a hold. A call is decided elsewhere, where all that it would do is shown."""
-        if not hold.raw.get("request_id") or hold.hold_id in self._asked:
+        """Ask the question of a hold."""
+        if hold.hold_id in self._asked:
             return
         # A turn is shown from its beginning: it may have been answered before.
         current = self.placet.holds.get(hold.hold_id)
