@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
@@ -51,14 +50,11 @@ class Otlp:
     metrics: MetricsSender | None
 
     @classmethod
-    def begun(
-        cls, role: str, environ: Mapping[str, str], *, has_traces: bool, metrics_every_s: float | None
-    ) -> Otlp:
+    def begun(cls, role: str, *, has_traces: bool, metrics_every_s: float | None) -> Otlp:
         """Begin to send; addresses, headers, sampling and batches are read from the environment by the SDK.
 
         Args:
             role: of the process.
-            environ: its environment.
             has_traces: True if it sends spans.
             metrics_every_s: the time between two readings of its metrics; None if it sends none.
         """
@@ -67,7 +63,7 @@ class Otlp:
             "service.instance.id": f"{role}@{socket.gethostname()}:{os.getpid()}",
             "service.version": version("placet-server"),
         }
-        if not environ.get("OTEL_SERVICE_NAME"):
+        if not OTELResourceDetector().detect().attributes.get("service.name"):
             own["service.name"] = f"placet-{role}"
         resource = Resource.create(own)
         traces, ids = None, ChosenIds()

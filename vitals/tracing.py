@@ -97,7 +97,7 @@ def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False)
     from vitals.otlp import Otlp
 
     every_s = int(environ.get(INTERVAL) or INTERVAL_MS) / 1000 if METRICS in on else None
-    otlp = Otlp.begun(role, environ, has_traces=TRACES in on, metrics_every_s=every_s)
+    otlp = Otlp.begun(role, has_traces=TRACES in on, metrics_every_s=every_s)
     spans = otlp.spans() if TRACES in on or json_logs else None
     _send_metrics = otlp.send_metrics if METRICS in on else None
     try:

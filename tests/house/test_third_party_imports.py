@@ -41,6 +41,7 @@ IMPORTERS = {
         "projections/spans.py",
         "services/*/spans.py",
         "services/processors/notifications/spans.py",
+        "sdk/src/placet/otlp.py",
         "sdk/src/placet/tracing.py",
     ),
     "structlog": ("vitals/json_logs.py",),

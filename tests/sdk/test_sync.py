@@ -1,5 +1,7 @@
 import gc
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -223,6 +225,50 @@ def test_used_in_a_fork_says_to_make_a_new_one() -> None:
     assert os.read(reading, 20) == b"refused"
     os.close(reading)
     thread.stop()
+
+
+FORKS_IN_A_BLOCK = """
+import os, sys
+from placet import Placet
+from placet.loopthread import WrongProcess
+
+with Placet(sys.argv[1], token="t", agent="billing-bot") as client:
+    with client.execution(id="run") as run:
+        child = os.fork()
+        if child == 0:
+            {leaves}
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        run.result = 1
+"""
+GOES_ON = """
+            try:
+                run.__exit__(None, None, None)
+            except WrongProcess:
+                os._exit(7)"""
+
+
+@pytest.mark.parametrize(
+    ("leaves", "code"),
+    [("sys.exit(5)", 5), ("sys.exit()", 0), ("raise KeyError('mine')", 1), (GOES_ON, 7)],
+    ids=["exits-5", "exits", "raises", "goes-on"],
+)
+def test_fork_leaves_its_parents_blocks_by_its_own_code_and_ends_nothing_there(
+    leaves: str, code: int
+) -> None:
+    desk = Desk()
+    with serving_thread(desk.scripted()) as script:
+        done = subprocess.run(
+            [sys.executable, "-c", FORKS_IN_A_BLOCK.format(leaves=leaves), script.url],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONPATH": ":".join(sys.path)},
+            timeout=DEADLINE_S,
+        )
+    assert done.stdout.split() == [str(code)]
+    assert "WrongProcess" not in done.stderr
+    assert ("KeyError: 'mine'" in done.stderr) == ("KeyError" in leaves)
+    assert [one["result"] for one in desk.finished] == [1]
 
 
 async def _nothing() -> None: ...

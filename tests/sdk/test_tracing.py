@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 from starlette.responses import JSONResponse
 
-from placet import Placet, asks, tracing
+from placet import Placet, asks, otlp, tracing
 from placet.channel import Channel
-from placet.errors import Refused
+from placet.errors import (
+    Denied,
+    HITLPending,
+    PlacetError,
+    Refused,
+    StillHeld,
+    Unanswered,
+    Unavailable,
+    Unreachable,
+)
+from placet.models import HumanRequest, ToolCall
+from placet.parsing import UnexpectedAnswer
 from placet.transport.rest import RestTransport
 from tests.sdk.desk import Desk
 from tests.sdk.runs import running
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
+from tests.servers.otlp import collecting
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -37,11 +53,15 @@ def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-def run(program: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """A program in a process of its own, with only these variables of OpenTelemetry."""
     path = {"PYTHONPATH": ":".join(sys.path)}
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={**path, **environ}
+        [sys.executable, "-c", program, *args],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**path, **environ},
     )
 
 
@@ -77,6 +97,79 @@ def test_client_that_is_asked_for_another_protocol_warns_once() -> None:
     assert done.stderr.splitlines() == [
         "WARNING nothing is traced: grpc is not supported, only http/protobuf"
     ]
+
+
+ENDS = """
+import sys, time, atexit
+from placet import tracing
+# Called last, since it was registered first.
+atexit.register(lambda: print(time.monotonic() - ended))
+with tracing.span("placet.propose", {}):
+    pass
+time.sleep(float(sys.argv[1]))
+ended = time.monotonic()
+"""
+
+
+@pytest.mark.parametrize("before_s", ["0", "1.5"])
+def test_collector_that_does_not_answer_holds_an_end_back_for_two_seconds_at_most(before_s: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environ = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "OTEL_BSP_SCHEDULE_DELAY": "100",
+        }
+        done = run(ENDS, before_s, **environ)
+    assert otlp.END_S - 0.2 <= float(done.stdout) < otlp.END_S + 1.5
+
+
+def test_collector_that_refuses_holds_an_end_back_for_two_seconds_at_most() -> None:
+    done = run(ENDS, "0", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
+    assert float(done.stdout) < otlp.END_S + 1.5
+
+
+SPANS = """
+import os, sys
+from placet import tracing
+with tracing.span("placet.propose", {}):
+    pass
+if sys.argv[1] == "forks":
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        os._exit(0)
+    with tracing.span("placet.ask", {}):
+        pass
+"""
+
+
+@pytest.mark.parametrize(("how", "name"), [("", "placet.propose"), ("forks", "placet.ask")])
+def test_program_that_ends_sends_what_is_left(how: str, name: str) -> None:
+    with collecting() as collector:
+        run(SPANS, how, **collector.environ)
+    assert [span.name for span in collector.spans] == [name]
+    (scope,) = ExportTraceServiceRequest.FromString(collector.raw[0]).resource_spans[0].scope_spans
+    assert (scope.scope.name, scope.scope.version) == ("placet", version("placet"))
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({}, ("placet-agent", version("placet"))),
+        ({"OTEL_SERVICE_NAME": "billing"}, ("billing", None)),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=books,service.version=7"}, ("books", "7")),
+        (
+            {"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test"},
+            ("placet-agent", version("placet")),
+        ),
+    ],
+)
+def test_spans_name_the_program_as_the_variables_do(
+    environ: dict[str, str], named: tuple[str, str | None]
+) -> None:
+    with collecting() as collector:
+        run(SPANS, "", **collector.environ, **environ)
+    (span,) = collector.spans
+    assert (span.service, collector.versions.get(span.service)) == named
 
 
 @pytest.mark.parametrize(
@@ -127,12 +220,39 @@ def test_refusal_is_told_by_its_code_and_never_by_its_text(exported: InMemorySpa
     with pytest.raises(Refused), tracing.span("placet.propose", {"placet.tool": "send_money"}):
         raise Refused("quota", 429, "GB29 is too much")
     (span,) = exported.get_finished_spans()
-    assert span.attributes == {
-        "placet.tool": "send_money",
-        "error.type": "Refused",
-        "placet.refusal_code": "quota",
-    }
-    assert (span.events, span.status.description) == ((), None)
+    assert span.attributes == {"placet.tool": "send_money", "placet.refusal_code": "quota"}
+    assert (span.events, span.status.status_code, span.status.description) == ((), StatusCode.UNSET, None)
+
+
+CALL = ToolCall("run", "call", "held", tool="send_money")
+QUESTION = HumanRequest("question", status="open")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_request", "has_failed"),
+    [
+        (Refused("already_decided", 409, "late"), True, False),
+        (StillHeld(CALL, 0.0), True, False),
+        (Denied(CALL), True, False),
+        (HITLPending(QUESTION), True, False),
+        (Unanswered(QUESTION), True, False),
+        (Unavailable("unavailable", 503, "views"), True, True),
+        (Unreachable("no answer"), True, True),
+        (UnexpectedAnswer("no object"), True, True),
+        (Denied(CALL), False, True),
+        (Refused("quota", 429, "late"), False, True),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, Exception) else str(one),
+)
+def test_request_that_was_answered_has_not_failed(
+    exported: InMemorySpanExporter, error: PlacetError, is_request: bool, has_failed: bool
+) -> None:
+    with pytest.raises(type(error)), tracing.span("placet.ask", {}, is_request=is_request):
+        raise error
+    (span,) = exported.get_finished_spans()
+    assert span.status.status_code is (StatusCode.ERROR if has_failed else StatusCode.UNSET)
+    told = (span.attributes or {}).get("error.type")
+    assert told == (type(error).__name__ if has_failed else None)
 
 
 async def test_gated_coroutine_runs_in_the_trace_of_its_proposal(exported: InMemorySpanExporter) -> None:

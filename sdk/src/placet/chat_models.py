@@ -21,7 +21,7 @@ class ChatEvent:
 
     type: str
     cursor: str = ""
-    body: Object = field(default_factory=dict)
+    body: Object = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ChatMessage:
     role: str
     text: str
     number: int = 0
-    details: Object = field(default_factory=dict)
+    details: Object = field(default_factory=dict, hash=False)
     by: str = ""
     at: datetime | None = None
     raw: Object = field(default_factory=dict, repr=False, compare=False)

@@ -21,10 +21,11 @@ class ClientFinalizer:
         self._forgotten = weakref.finalize(self, _end_forgotten, inner, thread)
 
     def end(self) -> None:
-        """End them, and wait until they have ended; harmless when repeated."""
+        """End them, and wait until they have ended; harmless when repeated, and in a fork, which has none of them."""
         if (left := self._forgotten.detach()) is not None:
             _, _, (inner, thread), _ = left
-            _shut(inner, thread)
+            if not thread.has_ended():
+                _shut(inner, thread)
 
 
 def _end_forgotten(inner: AsyncPlacet, thread: LoopThread) -> None:

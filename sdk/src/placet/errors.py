@@ -20,9 +20,18 @@ SHOWN_CHARS = 120
 
 
 class PlacetError(Exception):
-    """The base class of all errors of Placet."""
+    """The base class of all errors of Placet. Each can be pickled and copied, also for another process."""
 
     acts: ClassVar[Acts] = "stop"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the message alone, which is not what most of these classes take.
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(kind: type[PlacetError], args: tuple[Any, ...]) -> PlacetError:
+    """An error before its attributes are set; its `__init__`, which makes its message, is not called again."""
+    return kind.__new__(kind, *args)
 
 
 class Unreachable(PlacetError):
@@ -313,6 +322,13 @@ _TAKEN = ("code", "status", "detail", "title", "type")
 def is_passing(status: int) -> bool:
     """Returns True if this status is temporary: the same request can be accepted later."""
     return status >= 500 or status in _PASSING
+
+
+def is_an_answer(error: BaseException) -> bool:
+    """Returns True if a request was answered by this error: it was refused, denied, or nobody has decided yet."""
+    if isinstance(error, Refused):
+        return error.status < 500
+    return isinstance(error, Denied | StillHeld | Unanswered)
 
 
 def _of_another(status: int, body: Any) -> str:

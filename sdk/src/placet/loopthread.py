@@ -193,10 +193,14 @@ class LoopThread:
 
     def has_ended(self) -> bool:
         """Returns True if the loop is closed, or runs in the parent process of this fork."""
-        return os.getpid() != self._pid or self._loop.is_closed()
+        return self.is_of_parent() or self._loop.is_closed()
+
+    def is_of_parent(self) -> bool:
+        """Returns True if this is a fork of the process that runs the loop."""
+        return os.getpid() != self._pid
 
     def _usable(self) -> asyncio.AbstractEventLoop:
-        if os.getpid() != self._pid:
+        if self.is_of_parent():
             raise WrongProcess("a client does not survive a fork: make a new one in the child process")
         if self._loop.is_closed():
             raise RuntimeError("the client is closed")

@@ -20,7 +20,7 @@ class Risk:
 
     score: float = 0.0
     level: str = ""
-    parts: tuple[Any, ...] = ()
+    parts: tuple[Any, ...] = field(default=(), hash=False)
     required: float | None = None
 
 
@@ -31,8 +31,8 @@ class Verdict:
     effect: str = ""
     rules: tuple[str, ...] = ()
     risk: Risk | None = None
-    trust: Any = None
-    policy_version: Any = None
+    trust: Any = field(default=None, hash=False)
+    policy_version: Any = field(default=None, hash=False)
     reason: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
@@ -68,7 +68,7 @@ class Edit:
 
     revision: int
     by: str
-    patch: tuple[Any, ...] = ()
+    patch: tuple[Any, ...] = field(default=(), hash=False)
     feedback: str = ""
     decision_id: str = ""
     at: datetime | None = None
@@ -87,16 +87,16 @@ class ToolCall:
     agent: str = ""
     tool_version: str = ""
     revision: int = 1
-    arguments: Object = field(default_factory=dict)
+    arguments: Object = field(default_factory=dict, hash=False)
     digest: str = ""
-    approved_arguments: Object | None = None
+    approved_arguments: Object | None = field(default=None, hash=False)
     edits: tuple[Edit, ...] = ()
     verdict: Verdict | None = None
     hold_id: str = ""
     deadline_at: datetime | None = None
     decision: Decision | None = None
     grant: Grant | None = None
-    output: Any = None
+    output: Any = field(default=None, hash=False)
     error: str = ""
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
@@ -142,10 +142,10 @@ class Execution:
     execution_id: str
     state: str = ""
     agent: str = ""
-    request: Any = None
+    request: Any = field(default=None, hash=False)
     started_at: datetime | None = None
     version: int | None = None
-    result: Any = None
+    result: Any = field(default=None, hash=False)
     reason: str | None = None
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
@@ -153,28 +153,32 @@ class Execution:
 
 @dataclass(frozen=True)
 class Hold:
-    """Something that waits, or waited, for a person; `request` is what its agent was asked for."""
+    """Something that waits, or waited, for a person; `request` is what its agent was asked for.
+
+    It waits with a call (`call_id`) or a question (`request_id`).
+    """
 
     hold_id: str
     status: str = ""
     execution_id: str = ""
     request: str = ""
     call_id: str = ""
+    request_id: str = ""
     kind: str = ""
     agent: str = ""
     tool: str = ""
-    arguments: Object | None = None
+    arguments: Object | None = field(default=None, hash=False)
     digest: str = ""
     question: str = ""
-    options: tuple[Any, ...] = ()
-    input_schema: Object | None = None
+    options: tuple[Any, ...] = field(default=(), hash=False)
+    input_schema: Object | None = field(default=None, hash=False)
     risk: Risk | None = None
-    trust: Any = None
+    trust: Any = field(default=None, hash=False)
     verdict: Verdict | None = None
     quorum: int = 1
-    votes: tuple[Any, ...] = ()
+    votes: tuple[Any, ...] = field(default=(), hash=False)
     deadline_at: datetime | None = None
-    on_timeout: Any = None
+    on_timeout: Any = field(default=None, hash=False)
     view_digest: str = ""
     must_read: bool = False
     badges: tuple[str, ...] = ()
@@ -203,10 +207,10 @@ class HoldView:
     view_digest: str = ""
     version: int = 1
     badges: tuple[str, ...] = ()
-    redactions: tuple[Any, ...] = ()
+    redactions: tuple[Any, ...] = field(default=(), hash=False)
     must_read: bool = False
     diff: tuple[Difference, ...] | None = None
-    seen: tuple[Any, ...] = ()
+    seen: tuple[Any, ...] = field(default=(), hash=False)
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
@@ -250,7 +254,7 @@ class NextHold:
     excluded: tuple[str, ...] = ()
     exclude_requester: bool = False
     quorum: int = 1
-    requirements: tuple[Any, ...] = ()
+    requirements: tuple[Any, ...] = field(default=(), hash=False)
     counted: int = 0
 
 
@@ -291,17 +295,17 @@ class HumanRequest:
     hold_id: str = ""
     execution_id: str = ""
     status: str = ""
-    response: Any = None
+    response: Any = field(default=None, hash=False)
     decision: str = ""
     by: str = ""
     feedback: str = ""
     kind: str = ""
     question: str = ""
-    options: tuple[Any, ...] = ()
-    fields: tuple[Any, ...] = ()
+    options: tuple[Any, ...] = field(default=(), hash=False)
+    fields: tuple[Any, ...] = field(default=(), hash=False)
     decision_type: str = ""
-    asks: Object | None = None
-    input_schema: Object | None = None
+    asks: Object | None = field(default=None, hash=False)
+    input_schema: Object | None = field(default=None, hash=False)
     deadline_at: datetime | None = None
     timed_out: bool = False
     cursor: str = ""
@@ -320,11 +324,11 @@ class Published:
     `unchanged`: the newest version was already the same, so none was added.
     """
 
-    version: Any = None
+    version: Any = field(default=None, hash=False)
     cursor: str = ""
     name: str = ""
     unchanged: bool = False
-    warnings: tuple[Any, ...] = ()
+    warnings: tuple[Any, ...] = field(default=(), hash=False)
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -336,7 +340,7 @@ class StandingRule:
     status: str
     agent: str = ""
     tool: str = ""
-    arguments: Object = field(default_factory=dict)
+    arguments: Object = field(default_factory=dict, hash=False)
     expires_at: datetime | None = None
     uses: int | None = None
     used: int | None = None
@@ -357,10 +361,10 @@ class AuditRow:
     call_id: str = ""
     hold_id: str = ""
     digest: str = ""
-    before: Any = None
-    after: Any = None
+    before: Any = field(default=None, hash=False)
+    after: Any = field(default=None, hash=False)
     feedback: str = ""
-    result: Any = None
+    result: Any = field(default=None, hash=False)
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -379,7 +383,7 @@ class Event:
 
     type: str
     cursor: str = ""
-    body: Object = field(default_factory=dict)
+    body: Object = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

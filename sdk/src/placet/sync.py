@@ -111,6 +111,9 @@ class RunningExecution(Blocking):
     ) -> None:
         if self._token is not None:
             current_run.reset(self._token)
+        if error is not None and self._thread.is_of_parent():
+            # A fork leaves the block by sys.exit or an error. The run is its parent's, which goes on with it.
+            return
         told = None
         if error is not None and ends(error):
             told = recordable_failure(error, self._thread.run(self.channel.is_exposed))

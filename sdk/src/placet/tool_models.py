@@ -13,8 +13,8 @@ class Tool:
     """A published tool: its MCP definition."""
 
     name: str
-    version: Any = None
+    version: Any = field(default=None, hash=False)
     description: str = ""
-    annotations: Object = field(default_factory=dict)
+    annotations: Object = field(default_factory=dict, hash=False)
     idempotent: bool = False
     raw: Object = field(default_factory=dict, repr=False, compare=False)

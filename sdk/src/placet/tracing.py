@@ -9,26 +9,20 @@ A span has ids, names and codes as attributes: never an argument, a question, an
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from placet.errors import Refused
+from placet.errors import Refused, is_an_answer
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
 SDK = "opentelemetry.sdk.trace"
-SCOPE = "placet"
-SERVICE = "placet-agent"
-PROTOCOL = "http/protobuf"
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_log = logging.getLogger(__name__)
 
 _tracer: Tracer | None = None
 _was_asked = False
@@ -67,10 +61,12 @@ def span(name: str, facts: Mapping[str, str], trace: str = "", *, is_request: bo
         with use_span(made, record_exception=False, set_status_on_exception=False):
             yield _trace_of(made)
     except BaseException as error:
-        made.set_attribute("error.type", type(error).__name__)
         if isinstance(error, Refused):
             made.set_attribute("placet.refusal_code", error.code)
-        made.set_status(StatusCode.ERROR)
+        # A function of the agent has failed by whatever it raises, a request only if it was not answered.
+        if not is_request or not is_an_answer(error):
+            made.set_attribute("error.type", type(error).__name__)
+            made.set_status(StatusCode.ERROR)
         raise
     finally:
         made.end()
@@ -100,15 +96,15 @@ def _found() -> Tracer | None:
     global _tracer, _was_asked
     if _tracer is not None:
         return _tracer
-    if not _was_asked:
-        _was_asked = True
-        if is_asked_for(os.environ):
-            _tracer = _own_tracer()
-    if _tracer is None and SDK in sys.modules:
-        # The program uses OpenTelemetry itself, so its own provider gets the spans.
-        from opentelemetry.trace import get_tracer
+    is_asked = not _was_asked and is_asked_for(os.environ)
+    _was_asked = True
+    if is_asked or SDK in sys.modules:
+        from placet import otlp
 
-        _tracer = get_tracer(SCOPE)
+        _tracer = otlp.tracer() if is_asked else None
+        if _tracer is None and SDK in sys.modules:
+            # The program uses OpenTelemetry itself, so its own provider gets the spans.
+            _tracer = otlp.tracer_of_program()
     return _tracer
 
 
@@ -118,29 +114,6 @@ def is_asked_for(environ: Mapping[str, str]) -> bool:
         return False
     exporter = environ.get("OTEL_TRACES_EXPORTER", "").strip().lower()
     return exporter == "otlp" or (not exporter and any(environ.get(name) for name in ENDPOINTS))
-
-
-def _own_tracer() -> Tracer | None:
-    """A tracer by the environment: of the program's provider, if it has set one, else of one of our own."""
-    protocol = next((said for name in PROTOCOLS if (said := os.environ.get(name, "").strip())), PROTOCOL)
-    if protocol != PROTOCOL:
-        _log.warning("nothing is traced: %s is not supported, only %s", protocol[:40], PROTOCOL)
-        return None
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        from opentelemetry.trace import get_tracer, get_tracer_provider
-    except ImportError as error:
-        _log.warning("nothing is traced, since %s is not installed: pip install placet[otel]", error.name)
-        return None
-    if isinstance(get_tracer_provider(), TracerProvider):
-        return get_tracer(SCOPE)
-    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": SERVICE}
-    provider = TracerProvider(resource=Resource.create(named))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    return provider.get_tracer(SCOPE)
 
 
 def _trace_of(made: Span) -> str:

@@ -101,7 +101,7 @@ class Closing:
 
 def until_closed(placet: Placet, hold: Hold) -> Generator[ChatEvent, None, None]:
     """The stream of a question by itself: its one event is that it is closed."""
-    request_id = hold.raw.get("request_id")
+    request_id = hold.request_id
     if request_id:
         placet.requests.wait(str(request_id), execution_id=hold.execution_id)
         yield ChatEvent("hitl_resolved", body=placet.holds.get(hold.hold_id).raw)

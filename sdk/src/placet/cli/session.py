@@ -261,7 +261,7 @@ def is_whole(text: str) -> bool:
 
 def hold_ids(hold: Hold) -> Sequence[str]:
     """The ids by which a person can name a hold."""
-    request_id = hold.raw.get("request_id")
+    request_id = hold.request_id
     return [one for one in (hold.hold_id, hold.call_id, request_id) if one]
 
 

@@ -1,0 +1,91 @@
+"""The sending of an agent's spans by OTLP over HTTP, configured by the variables of OpenTelemetry alone."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.trace import Tracer
+
+SCOPE = "placet"
+SERVICE = "placet-agent"
+PROTOCOL = "http/protobuf"
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+# A collector that is away must not hold a program back at its end.
+END_S = 2.0
+_log = logging.getLogger(__name__)
+
+
+def tracer() -> Tracer | None:
+    """A tracer by the environment: of the program's provider, if it has set one, else of one of our own.
+
+    None, and a warning, if the packages are not installed, or the protocol is not supported.
+    """
+    protocol = next((said for name in PROTOCOLS if (said := os.environ.get(name, "").strip())), PROTOCOL)
+    if protocol != PROTOCOL:
+        _log.warning("nothing is traced: %s is not supported, only %s", protocol[:40], PROTOCOL)
+        return None
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace import get_tracer_provider
+    except ImportError as error:
+        _log.warning("nothing is traced, since %s is not installed: pip install placet[otel]", error.name)
+        return None
+    if isinstance(get_tracer_provider(), TracerProvider):
+        return tracer_of_program()
+    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    _AtExit(provider.shutdown, END_S)
+    return provider.get_tracer(SCOPE, version("placet"))
+
+
+def tracer_of_program() -> Tracer:
+    """A tracer of the provider that the program has set."""
+    from opentelemetry.trace import get_tracer
+
+    return get_tracer(SCOPE, version("placet"))
+
+
+def _resource() -> Resource:
+    """What sends the spans: what the variables say of it, and the client itself if they do not name it."""
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+    given = OTELResourceDetector().detect().attributes
+    own = {} if given.get("service.name") else {"service.name": SERVICE, "service.version": version("placet")}
+    return Resource.create({**own, **given})
+
+
+class _AtExit:
+    """Calls a function when the interpreter ends, and waits for it for a limited time."""
+
+    def __init__(self, end: Callable[[], None], within_s: float) -> None:
+        self._end = end
+        self._within_s = within_s
+        self._begin()
+        if hasattr(os, "register_at_fork"):
+            # A fork has no copy of the thread.
+            os.register_at_fork(after_in_child=self._begin)
+        atexit.register(self._wait)
+
+    def _begin(self) -> None:
+        # The thread begins now, because none can be started while an interpreter ends (Python 3.12).
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="placet-otlp-end", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        self._is_over.wait()
+        self._end()
+
+    def _wait(self) -> None:
+        self._is_over.set()
+        self._thread.join(self._within_s)
