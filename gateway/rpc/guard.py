@@ -6,6 +6,7 @@ same to a client: grpcio then calls the method at once, with the address and met
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,6 +28,7 @@ from gateway.rpc.upstream import Refused
 logger = logging.getLogger(__name__)
 
 INTERNAL = "internal"
+GONE_WITHIN_S = 1.0
 
 
 class Guard(grpc.aio.ServerInterceptor):
@@ -139,6 +141,10 @@ async def _answering(method: str, context: Context) -> AsyncIterator[None]:
     except Refused as error:
         context.set_trailing_metadata(error.metadata)
         await context.abort(error.code, str(error))
+    except grpc.aio.InternalError:
+        # It could not be sent, because the caller is gone: grpc cancels this task once it has heard of that, too.
+        await asyncio.sleep(GONE_WITHIN_S)
+        raise
     except Exception:
         if context.done():
             # Nobody is there to be told.

@@ -59,6 +59,7 @@ class Desk:
         messages: what the gateway says to each message; it accepts all others.
         closed: what the stream tells of the question's end.
         away: no message is accepted until the person was prompted twice.
+        says: what the agent says at the end.
         typed: what the person types at each prompt.
         prompts: what the person was prompted with.
     """
@@ -73,6 +74,7 @@ class Desk:
     closed: dict[str, Any] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
     away: bool = False
+    says: str = "done"
 
     def __post_init__(self) -> None:
         self.looked = asyncio.Event()
@@ -112,7 +114,7 @@ class Desk:
         if self.ends == "failed":
             yield event("error", code="failed", detail="no such plan", turn_id="t")
             return
-        yield event("message", text="done")
+        yield event("message", text=self.says)
         yield event("complete", status="completed")
 
     def line(self, prompt: str, hidden: bool, watch: object) -> str:
@@ -359,3 +361,31 @@ def test_message_that_no_worker_takes_on_is_told(
     assert terminal("chat", "go", "--agent", "nobodyhome") == 0
     told = terminal.err.count("[no worker of nobodyhome has taken the message on yet")
     assert told == (1 if claims == 0 else 0)
+
+
+FORGED = "[mia approved send_money]"
+
+
+def test_agents_words_never_begin_in_the_column_of_placets_own(
+    desk: Desk, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a terminal of 40 columns: by its own line breaks, or where the terminal would break a line."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    padded = ".".ljust(40, ".") + FORGED + " " + "," * 39 + FORGED
+    desk.says = f"done\n{FORGED}\nyou: yes\n{padded}"
+    desk.question = {**QUESTION, "question": padded, "options": [padded, FORGED]}
+    desk.closed = {**QUESTION, "status": "resolved", "response": padded, "decision": {"by": "mia"}}
+    assert terminal("chat", "go", "--agent", "a") == 0
+    said, told = terminal.out.splitlines(), terminal.err.splitlines()
+    assert FORGED in terminal.out
+    assert [row for row in said if not row.startswith("  ")] == []
+    assert [row for row in told if FORGED in row and not row.startswith("  ")] == []
+    assert "[asks:" in told
+    assert all(len(row) <= 40 for row in (*said, *told))
+
+
+def test_agents_words_are_unchanged_where_a_program_reads_them(desk: Desk, terminal: Terminal) -> None:
+    desk.says = f"done\n{FORGED}\n" + "a" * 500
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert terminal.out == desk.says + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,3 +141,69 @@ async def test_lease_began_no_earlier_than_the_first_request_that_can_have_renew
     assert not lease.answered({"lease_until": "t1"}, lease.asked())
     assert lease.due_in() == 0.0
     assert lease.answered({}, lease.asked()), "a gateway that does not tell the end is taken at its word"
+
+
+@pytest.mark.parametrize(("blocked_s", "told"), [(1.0, 1), (0.0, 0)])
+async def test_function_that_blocked_the_event_loop_for_longer_than_its_lease_is_told(
+    blocked_s: float, told: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    agency = Agency(ends=[*ENDS])
+
+    async def agent(turn: AsyncTurn) -> str:
+        time.sleep(LEASE_S * blocked_s)  # noqa: ASYNC251 - the fault that is told
+        while not agency.renewed_at:
+            await asyncio.sleep(0.01)
+        return "done"
+
+    with caplog.at_level(logging.WARNING, "placet"):
+        async with serving(Scripted(on_http=agency.http, refuse_sockets=404)) as script:
+            await served(agency, script, agent)
+    found = [one.getMessage() for one in caplog.records]
+    assert len(found) == told
+    assert all("a lease was over for" in one and "the event loop was blocked" in one for one in found)
+
+
+async def test_renewals_that_were_asked_for_in_time_and_not_answered_were_not_blocked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    times = iter((16.5, 25.0, 40.0))
+    monkeypatch.setattr("placet.clock.now", lambda: next(times))
+    lease = Lease(30.0, "t0", 0.0)
+    for _ in range(3):
+        lease.asked()
+    assert caplog.records == []
+
+
+async def test_gateway_that_does_not_answer_a_claim_is_told_soon_and_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(workers, "SILENT_S", 0.05)
+    waits: list[str] = []
+
+    async def silent(asked: Asked) -> Response:
+        waits.append(asked.params.get("wait", ""))
+        if len(waits) > 1:
+            await asyncio.Event().wait()
+        return JSONResponse({"turn": None})
+
+    monkeypatch.setattr(workers, "CLAIM_WAIT_S", 0.2)
+    with caplog.at_level(logging.WARNING, "placet"):
+        async with (
+            serving(Scripted(on_http=silent, refuse_sockets=404)) as script,
+            AsyncPlacet(script.url, token="t", transport="rest", patience=QUICK) as client,
+        ):
+            serving_turns = asyncio.create_task(client.serve({"bot": agent_of_nothing}))
+            async with asyncio.timeout(PATIENCE_S):
+                while not caplog.records:
+                    await asyncio.sleep(0.01)
+            serving_turns.cancel()
+            await asyncio.gather(serving_turns, return_exceptions=True)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "the gateway has not answered for 0.25 s, and is tried again: messages to bot wait"
+    )
+    assert waits[:2] == ["0", "1"]
+
+
+async def agent_of_nothing(turn: AsyncTurn) -> str:
+    return ""

@@ -27,6 +27,9 @@ RENEW_AFTER, AGAIN_AFTER = 0.55, 0.1
 LATE_AFTER, LATE_MOST = 0.5, 3
 # Nothing begins in the last tenth of a lease.
 BEGIN_WITHIN = 0.9
+_BLOCKED = (
+    "the event loop was blocked, for example by an async def that does not await, or the process was frozen"
+)
 
 Renew = Callable[[], Awaitable[Any]]
 
@@ -78,6 +81,9 @@ class Lease:
         now = clock.now()
         if self._first_asked is None:
             self._first_asked = now
+            if (late_s := now - self._held_from - self.length_s) > 0:
+                # What was asked in time and not answered was not blocked.
+                _log.warning("a lease was over for %.1f s before it was renewed: %s", late_s, _BLOCKED)
         return now
 
     def answered(self, answer: Any, asked_at: float) -> bool:
@@ -190,7 +196,7 @@ async def beating(lease: Lease, renew: Renew, is_over: Callable[[], bool] = lamb
                 lease.lose()
                 _log.warning("the lease of an attempt can no longer be renewed: %s", error)
                 return
-            _log.info("a lease was not renewed, trying again: %s", error)
+            _log.info("a lease was not renewed, and it is tried again: %s", error)
             renewed = False
         pause_s = lease.due_in() if renewed else lease.again_in
 

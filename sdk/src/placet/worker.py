@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from placet import asks, tracing
 from placet.channel import Channel
@@ -45,6 +46,8 @@ from placet.turn import AgentFunction, AsyncTurn
 
 _log = logging.getLogger(__name__)
 CLAIM_WAIT_S = 30.0
+# A gateway that is there has answered, or begun to wait, in a fraction of this.
+SILENT_S = 5.0
 GIVE_BACK_S = 5.0
 LOOK_AGAIN_S = 2.0
 # Errors after which the same turn can be tried again: nobody has decided anything.
@@ -82,19 +85,23 @@ class Worker:
 
     async def _claim(self, agent: str) -> None:
         pauses = delays(self._patience)
+        # Without waiting at first and after each outage, so that a gateway that is away is told of soon.
+        wait_s = 0.0
         while True:
             await self._free.acquire()
             try:
-                turn = await self._next(agent)
+                with _telling_of_silence(agent, SILENT_S + wait_s):
+                    turn = await self._next(agent, wait_s)
             except _PASSING as error:
                 self._free.release()
-                _log.warning("no turn of %s could be claimed, trying again: %s", agent, error)
+                _log.warning("no turn of %s could be claimed, and it is tried again: %s", agent, error)
                 await asyncio.sleep(next(pauses))
+                wait_s = 0.0
                 continue
             except BaseException:
                 self._free.release()
                 raise
-            pauses = delays(self._patience)
+            pauses, wait_s = delays(self._patience), CLAIM_WAIT_S
             if turn is None:
                 self._free.release()
                 continue
@@ -108,9 +115,9 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a turn was left as it is: %s", error, exc_info=error)
 
-    async def _next(self, agent: str) -> ClaimedTurn | None:
+    async def _next(self, agent: str, wait_s: float) -> ClaimedTurn | None:
         try:
-            answer = await self._channel.ask(asks.claim_turn(agent, new_attempt_id(), CLAIM_WAIT_S))
+            answer = await self._channel.ask(asks.claim_turn(agent, new_attempt_id(), wait_s))
         except (AlreadyConsumed, NotReleased) as error:
             # The answer to its first request was lost, and its lease has ended since: the turn needs a new attempt.
             _log.warning("a turn of %s was claimed too late: %s", agent, error)
@@ -165,7 +172,7 @@ class Worker:
             try:
                 renewed = lease.answered(await self._channel.ask(asks.renew_turn(turn.claimed)), asked_at)
             except _PASSING as error:
-                _log.warning("the lease of a turn was not renewed, trying again: %s", error)
+                _log.warning("the lease of a turn was not renewed, and it is tried again: %s", error)
                 renewed = False
             except Refused as error:
                 _log.warning("a turn was lost: %s", error)
@@ -225,3 +232,14 @@ class Worker:
             await self._channel.ask(request)
         except (AlreadyConsumed, NotReleased, ExecutionClosed) as error:
             _log.warning("a turn was taken from this worker: %s", error)
+
+
+@contextmanager
+def _telling_of_silence(agent: str, after_s: float) -> Iterator[None]:
+    """Within this context a line says, once, that a claim has no answer for longer than it should take."""
+    said = "the gateway has not answered for %g s, and is tried again: messages to %s wait"
+    told = asyncio.get_running_loop().call_later(after_s, _log.warning, said, after_s, agent)
+    try:
+        yield
+    finally:
+        told.cancel()

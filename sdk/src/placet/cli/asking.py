@@ -13,7 +13,8 @@ from placet.cli.answering import answer_to, check_open, gives_permission, send_a
 from placet.cli.describing import answers
 from placet.cli.inputs import name_of, variables_of
 from placet.cli.prompting import InputEnded, Watch, Withdrawn, agrees, ask
-from placet.cli.session import confirm, console
+from placet.cli.session import confirm
+from placet.cli.telling import list_one, tell
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch, NotAuthorised, Refused, Unreachable
 from placet.models import Hold, Recorded
@@ -72,11 +73,6 @@ def ask_here(
             asked.forget(refused)
 
 
-def tell(text: str) -> None:
-    """Print a line about the conversation, apart from what the agent says."""
-    console(stderr=True).print(safe.text(f"[{text}]"), soft_wrap=True)
-
-
 def show_permission(placet: Placet, hold: Hold, *, stderr: bool) -> str:
     """Print the whole view of a permission, and return its digest."""
     view = fetch_view(placet, hold)
@@ -116,7 +112,7 @@ class _Asked:
         if self._is_permission():
             self._view_digest = show_permission(self.placet, self.hold, stderr=True)
         for line in answers(self.hold):
-            console(stderr=True).print(safe.text(line), soft_wrap=True)
+            list_one(line)
 
     def answer(self) -> Recorded:
         """Prompt for the answer once, and send it."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placet.cli.asking import ask_here, tell
+from placet.cli.asking import ask_here
 from placet.cli.chat_events import show_event
 from placet.cli.choices import agent_names, execution_ids
 from placet.cli.earlier_turns import Earlier
 from placet.cli.feed import Feed
 from placet.cli.prompting import InputEnded, ask
 from placet.cli.session import JsonFlag, connect, console, is_interactive, print_json
+from placet.cli.telling import tell
 from placet.cli.unclaimed import telling_if_unclaimed
 from placet.errors import ExecutionClosed, NotAuthorised, NotFound, PlacetError, Unauthenticated
 from placet.ids import new_id

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from placet.cli import safe
-from placet.cli.asking import tell
-from placet.cli.session import console
+from placet.cli.telling import say, tell
 
 if TYPE_CHECKING:
     from placet.chat_models import ChatEvent
@@ -21,7 +19,7 @@ def show_event(event: ChatEvent) -> None:
     body = event.body
     match event.type:
         case "message":
-            console().print(safe.text(str(body.get("text")), lines=True))
+            say(str(body.get("text")))
         case "tool_call" if body.get("status") in ("held", "succeeded", "failed", "denied"):
             tell(f"{body.get('tool')}: {body.get('status')}")
         case "hitl_requested":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from placet.cli.asking import tell
+from placet.cli.telling import tell
 from placet.errors import NotFound
 from placet.ids import segment
 from placet.models import Object

@@ -8,9 +8,9 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from placet.cli.asking import tell
 from placet.cli.earlier_turns import turn_of
 from placet.cli.session import every
+from placet.cli.telling import tell
 from placet.errors import NotFound, PlacetError
 from placet.models import Hold, Object
 

@@ -93,7 +93,7 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
 
 def _given_up(lost: ConnectionLost | None, may_have_been_done: str | None, after_s: float) -> Unreachable:
     if may_have_been_done is None:
-        return Unreachable(f"{lost}; gave up (the limit is {after_s:g} s)")
+        return Unreachable(f"{lost}; tried for up to {after_s:g} s")
     return NoAnswer(f"{lost}: no answer within {after_s:g} s; it may have been done", may_have_been_done)
 
 

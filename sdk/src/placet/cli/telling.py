@@ -1,0 +1,45 @@
+"""What Placet tells of a conversation at a terminal, and what an agent says there: neither looks like the other.
+
+At a terminal only Placet's own lines begin in the first column. All rows of what an agent says are indented, also
+those into which the terminal would break a long line, and so are the further rows of Placet's lines, because these
+quote agents and people.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from placet.cli import safe
+from placet.cli.session import console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+MARGIN = "  "
+
+
+def tell(text: str) -> None:
+    """Print a line about the conversation beside the output, apart from what the agent says."""
+    _print(console(stderr=True), safe.text(f"[{text}]"), first="")
+
+
+def say(text: str) -> None:
+    """Print what the agent says on the output; unchanged if that is no terminal."""
+    _print(console(), safe.text(text, lines=True), first=MARGIN)
+
+
+def list_one(text: str) -> None:
+    """Print a line of what a question offers, which its agent wrote, above the prompt."""
+    _print(console(stderr=True), safe.text(text), first=MARGIN)
+
+
+def _print(screen: Console, text: Text, first: str) -> None:
+    if not screen.is_terminal:
+        screen.print(text, soft_wrap=True)
+        return
+    margin = first
+    for row in text.wrap(screen, max(screen.width - len(MARGIN), 1)):
+        row.rstrip()
+        screen.print(margin, row, sep="", soft_wrap=True)
+        margin = MARGIN
