@@ -55,6 +55,8 @@ CORS_HEADERS = (
 )
 CORS_EXPOSED = ("Retry-After", "WWW-Authenticate")
 CORS_MAX_AGE_S = 600
+# Not registered: nginx's, and many others' since.
+CLIENT_GONE = 499
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -190,5 +192,6 @@ def _methods(scope: Scope) -> set[str]:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    # The client disconnected in the middle of its body: this answer has no reader, and there is no fault here.
-    return bare(400, "the body ended early", {})
+    # The client left in the middle of its body, or of what it waited for: this answer has no reader, and neither
+    # side made a mistake. Metrics and spans tell it by the status that proxies use for it in their logs.
+    return Response(status_code=CLIENT_GONE)

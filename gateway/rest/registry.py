@@ -66,7 +66,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 # Checked here and not by the framework: the registry's errors have a form of their own.
 VersionName = Annotated[str, WithJsonSchema({"type": "string", "pattern": "^(latest|0*[1-9][0-9]*)$"})]
 # The first parts of the registry's addresses.
-ROOTS = ("subjects", "schemas", "config", "mode")
+ROOTS = ("subjects", "schemas", "config", "mode", "compatibility", "contexts", "exporters")
 
 
 def _read(

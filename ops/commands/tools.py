@@ -38,7 +38,8 @@ def start_command(context: typer.Context, file: ConfigFile, json: JsonOption = F
     """Start a tool from its config.json, and supervise it.
 
     What happens is printed on standard output, a line each; what the tool prints goes to standard error. SIGTERM and
-    SIGINT stop the tool: exit code 0. Exit code 1: it ended too often; 2: it cannot be started by this file.
+    SIGINT stop the tool: exit code 0. Exit code 1: it ended too often; 2: it cannot be started by this file;
+    3: it has no command, and no gateway answers at the broker's address.
     """
     with errors_as_exit_codes():
         found = read_tool_file(file)

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.operations.calls import VERDICT_WAIT_S
 from gateway.rest.parameters import WAITS_AT_MOST_S
@@ -102,3 +103,27 @@ async def test_request_that_waits_is_answered_before_a_proxy_gives_up(
         for method, path, body in waits:
             answer = await asyncio.to_thread(here.call, method, path, body or None)
             assert answer.status_code in (200, 202), answer.text
+
+
+async def test_client_that_leaves_while_it_waits_made_no_bad_request(doors: Doors, bot: Caller) -> None:
+    async with another_gateway(doors) as url:
+        here = Caller(url, bot.token, bot.client)
+        waits = await asyncio.to_thread(waits_of, here)
+        async with httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {bot.token}"}
+        ) as client:
+            for method, path, body in waits:
+                with pytest.raises(httpx.ReadTimeout):
+                    await client.request(method, path, json=body or None, timeout=0.5)
+            async with asyncio.timeout(10):
+                while await _answered(client, "499") < len(waits):
+                    await asyncio.sleep(0.05)
+            assert await _answered(client, "400") == 0
+
+
+async def _answered(client: httpx.AsyncClient, status: str) -> int:
+    families = text_string_to_metric_families((await client.get("/metrics")).text)
+    samples = [
+        one for family in families if family.name == "placet_gateway_requests" for one in family.samples
+    ]
+    return int(sum(one.value for one in samples if one.labels.get("status") == status))

@@ -114,6 +114,12 @@ def test_several_that_a_beginning_fits_are_counted_in_words_that_are_english(
         by_prefix(ids, "c", lambda one: (one,), what, several=several)
 
 
+def test_several_are_listed_by_the_ids_that_begin_so() -> None:
+    holds = [("hold-1", "call-1"), ("hold-2", "c2-call"), ("c3-hold", "other")]
+    with pytest.raises(Ambiguous, match=re.escape("c matches 3 holds (call-1, c2-call, c3-hold): give")):
+        by_prefix(holds, "c", lambda one: one, "hold")
+
+
 def test_several_calls_that_a_beginning_fits_are_called_so(terminal: Terminal) -> None:
     everything = terminal.script.on_http
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from placet.bodies import is_coroutine_function
 from placet.ids import check_id
 
-# Takes a turn and returns the last reply, or None: an `async def` takes an AsyncTurn, any other function a Turn.
-AnyAgentFunction = Callable[[Any], Any]
+# Both take a turn and return the last reply, or None: an `async def` takes an AsyncTurn, any other function a Turn.
+AsyncAgentFunction = Callable[[Any], Awaitable[str | None]]
+BlockingAgentFunction = Callable[[Any], str | None]
+AnyAgentFunction = AsyncAgentFunction | BlockingAgentFunction
 F = TypeVar("F", bound=AnyAgentFunction)
 _registered: dict[str, AnyAgentFunction] = {}
 REGISTERED: Mapping[str, AnyAgentFunction] = MappingProxyType(_registered)
@@ -67,7 +69,7 @@ def check_takes_turn(name: str, function: AnyAgentFunction) -> None:
         ) from error
 
 
-def asynchronous(agents: Mapping[str, AnyAgentFunction]) -> Mapping[str, AnyAgentFunction]:
+def asynchronous(agents: Mapping[str, AnyAgentFunction]) -> Mapping[str, AsyncAgentFunction]:
     """The functions, if all of them are coroutine functions and there is one.
 
     Raises:
@@ -80,4 +82,4 @@ def asynchronous(agents: Mapping[str, AnyAgentFunction]) -> Mapping[str, AnyAgen
         check_takes_turn(name, function)
         if not is_coroutine_function(function):
             raise TypeError(f"the function of the agent {name} must be an async def here: use Placet.serve")
-    return agents
+    return cast("Mapping[str, AsyncAgentFunction]", agents)

@@ -153,10 +153,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Hold:
-    """Something that waits, or waited, for a person; `request` is what its agent was asked for.
-
-    It waits with a call (`call_id`) or a question (`request_id`).
-    """
+    """A call or question that waits, or waited, for a person; `request` is what its agent was asked for."""
 
     hold_id: str
     status: str = ""

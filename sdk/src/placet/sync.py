@@ -7,9 +7,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, 
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Token, copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from placet.agents import REGISTERED, AnyAgentFunction, check_takes_turn
+from placet.agents import (
+    REGISTERED,
+    AnyAgentFunction,
+    AsyncAgentFunction,
+    BlockingAgentFunction,
+    check_takes_turn,
+)
 from placet.blocking import (
     Blocking,
     Conversations,
@@ -47,6 +53,7 @@ from placet.worker import GIVE_BACK_S
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
 
 T = TypeVar("T")
 
@@ -292,7 +299,8 @@ class Placet(Blocking):
         self, function: AnyAgentFunction, threads: ThreadPoolExecutor, wait_s: float | None
     ) -> AgentFunction:
         if is_coroutine_function(function):
-            return function
+            return cast(AsyncAgentFunction, function)
+        blocks = cast(BlockingAgentFunction, function)
 
         async def answer(turn: AsyncTurn) -> str | None:
             stop = Stop()
@@ -304,7 +312,7 @@ class Placet(Blocking):
                 # The threads of turns that were lost may be busy still: it can have waited for one.
                 if not turn.lease.permits_begin():
                     raise LeaseOver("the turn's lease was over before a thread began its function")
-                return function(blocking)
+                return blocks(blocking)
 
             loop = asyncio.get_running_loop()
             try:

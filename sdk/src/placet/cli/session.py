@@ -189,7 +189,9 @@ def by_prefix(
     if not chosen:
         raise NotFound("not_found", 404, f"no {what} begins with {safe.escaped(prefix)}{otherwise}")
     if len(chosen) > 1:
-        listed = ", ".join(ids(item)[0] for item in chosen[:LISTED_MAX])
+        listed = ", ".join(
+            next(one for one in ids(item) if one.startswith(prefix)) for item in chosen[:LISTED_MAX]
+        )
         more = " …" if len(chosen) > LISTED_MAX else ""
         fit = f"{len(chosen)} {several or f'{what}s'} ({listed}{more})"
         raise Ambiguous(f"{safe.escaped(prefix)} matches {fit}: give more characters")
