@@ -8,6 +8,7 @@ limit closes its own.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from time import monotonic
@@ -31,6 +32,7 @@ class ClientConnection:
         on_authenticated: called once, when its token is verified.
         is_behind: returns True if output waits for the client.
         caught_up: waits until the client has taken most of the output, or is gone.
+        gone: set once the connection is lost.
     """
 
     __slots__ = (
@@ -38,6 +40,7 @@ class ClientConnection:
         "_unauthenticated",
         "address",
         "caught_up",
+        "gone",
         "is_authenticated",
         "is_behind",
         "on_authenticated",
@@ -56,6 +59,7 @@ class ClientConnection:
         self.caught_up = caught_up
         self.address = address
         self.since = monotonic()
+        self.gone = asyncio.Event()
         self.is_authenticated = False
         self.on_authenticated: Callable[[], None] = _nothing
         self._abort = abort
@@ -77,6 +81,7 @@ class ClientConnection:
 
     def closed(self) -> None:
         """Note that the connection is gone."""
+        self.gone.set()
         self._unauthenticated.remove(self)
 
     def abort(self) -> None:
@@ -134,6 +139,12 @@ def connection_of(scope: MutableMapping[str, Any]) -> ClientConnection | None:
     """Return the connection of a request or socket; None without a server."""
     connection = scope.get("state", {}).get(STATE)
     return connection if isinstance(connection, ClientConnection) else None
+
+
+async def gone(scope: MutableMapping[str, Any]) -> None:
+    """Wait until the connection of a request or socket is lost; for ever without a server."""
+    connection = connection_of(scope)
+    await (asyncio.Event() if connection is None else connection.gone).wait()
 
 
 def mark_request_authenticated(scope: MutableMapping[str, Any]) -> None:

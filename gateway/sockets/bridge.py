@@ -1,7 +1,7 @@
 """The WebSocket endpoint `/human-bridge`: the questions and answers of `/v1/ws`, in the bridge's own few messages.
 
-It is `/v1/ws` with every message translated on its way (`gateway.sockets.bridge_messages`): authentication, limits,
-backpressure and refusals are those of that endpoint. Two messages are its own:
+It is `/v1/ws` in another dialect (`gateway.sockets.bridge_messages`): authentication, limits, backpressure and
+refusals are those of that endpoint, which also reads the clients' messages. Two messages are its own:
 
 * an answer: a task may have been closed long before the client came, and is then found as by REST, so that the
   decider refuses the answer by its reason and records it;
@@ -20,11 +20,10 @@ from starlette.websockets import WebSocket
 
 from gateway.operations.human_input import check_is_agent, plan_answer, plan_answer_to
 from gateway.operations.plan import Gate, Make, Plan, Unprepared
-from gateway.problems import Problem, written
+from gateway.problems import Problem
 from gateway.server.websocket import TEXTS
 from gateway.sockets import ws
 from gateway.sockets.bridge_messages import ANSWER, PUBLISH, BridgeMessages
-from gateway.sockets.close import TOO_FAST
 from gateway.sockets.verbs import VERBS, Frame, Verb
 from gateway.strictjson import parse_object
 from schemas.refusals import Refusal
@@ -64,7 +63,7 @@ class HumanBridge:
         """Serve one client of the bridge."""
         bridge = _Bridge(receive, send)
         try:
-            await ws.endpoint(WebSocket(scope, bridge.receive, bridge.send), OWN)
+            await ws.endpoint(WebSocket(scope, bridge.receive, bridge.send), bridge.dialect)
         finally:
             bridge.close()
 
@@ -75,16 +74,15 @@ class _Bridge:
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
         self._messages = BridgeMessages()
-        self._refused = 0
+        self.dialect = ws.Dialect(_parsed, self._messages.from_client, OWN)
         self._woken = asyncio.Event()
         self._reading: asyncio.Future[Message] | None = None
 
     async def receive(self) -> Message:
-        """The next event for the endpoint: of the client, or a message of the bridge's own."""
+        """The next event for the endpoint: the client's, or a message of the bridge's own."""
         while not self._messages.own:
-            event = await self._next()
-            if event is not None and (passed := await self._from_client(event)) is not None:
-                return passed
+            if (event := await self._next()) is not None:
+                return event
         return _text(orjson.dumps(self._messages.own.popleft()))
 
     async def send(self, event: Message) -> None:
@@ -122,32 +120,17 @@ class _Bridge:
         event, self._reading = self._reading.result(), None
         return event
 
-    async def _from_client(self, event: Message) -> Message | None:
-        """The event for the endpoint; None if the client was refused already."""
-        if event["type"] != "websocket.receive":
-            return event
-        text = event.get("text")
-        raw = event["bytes"] if text is None else text.encode()
-        message: Any = None
-        try:
-            if len(raw) > MESSAGE_MAX_BYTES:
-                raise Problem(Refusal.TOO_LARGE, f"a message is at most {MESSAGE_MAX_BYTES} bytes long")
-            message = parse_object(raw)
-            return _text(orjson.dumps(self._messages.from_client(message)))
-        except Problem as problem:
-            return await self._refuse(message, problem)
 
-    async def _refuse(self, message: Any, problem: Problem) -> Message | None:
-        """Refuse a message; a client that sends nothing else is disconnected, as at `/v1/ws`."""
-        await self._send(
-            {"type": "websocket.send", TEXTS: [written(self._messages.refused(message, problem))]}
-        )
-        self._refused += 1
-        if self._refused < ws.FLOOD_REFUSALS_MAX:
-            return None
-        await self._send({"type": "websocket.close", "code": TOO_FAST, "reason": "too many refused messages"})
-        return {"type": "websocket.disconnect", "code": TOO_FAST}
+def _parsed(raw: bytes) -> Frame:
+    """Parse a client's message.
+
+    Raises:
+        Problem: it is too long, or no JSON object. Its `ref` is not looked for: the bridge has none of the client's.
+    """
+    if len(raw) > MESSAGE_MAX_BYTES:
+        raise Problem(Refusal.TOO_LARGE, f"a message is at most {MESSAGE_MAX_BYTES} bytes long")
+    return parse_object(raw)
 
 
 def _text(message: bytes) -> Message:
-    return {"type": "websocket.receive", "text": message.decode()}
+    return {"type": "websocket.receive", "text": message.decode(), ws.OWN: True}

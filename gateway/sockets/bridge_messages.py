@@ -27,8 +27,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from gateway.bodies import Body, ClientId, Prompt, Text, read_body
-from gateway.problems import Problem, message_of, renamed
+from gateway.problems import Problem, renamed
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
+from gateway.sockets.subscriptions import CHANNELS_MAX
+from gateway.sockets.verbs import Frame, UnreadFrame
 from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
 
@@ -38,6 +40,9 @@ HOLDS = "holds"
 ANSWER, PUBLISH = "answer", "publish"
 AGENT_ROLES = ["agent"]
 Json = dict[str, Any]
+# The execution of each question is followed by a channel of its own.
+FOLLOWED_MAX = CHANNELS_MAX
+RETRY_AFTER_S = 60
 
 
 class Publish(Body):
@@ -69,9 +74,9 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 class Pending(NamedTuple):
-    """What the client sent and was not answered yet."""
+    """What the client sent and was not answered yet; without a kind if it is no message of a bridge."""
 
-    kind: Literal["publish", "answer"]
+    kind: str | None
     task_id: str | None
 
 
@@ -108,30 +113,42 @@ class BridgeMessages:
         self._sent: dict[str, Pending] = {}
         self._is_agent = False
 
-    def from_client(self, message: Json) -> Json:
+    def from_client(self, message: Frame) -> Frame:
         """The message of `placet.v1` for a client's message.
 
         Raises:
-            Problem: it cannot be sent.
+            UnreadFrame: it cannot be sent; the answer to its `ref` is the error for the client.
         """
         kind = message.get("type")
         if kind in ("authenticate", "ping"):
             return message
-        model = MODELS.get(kind) if isinstance(kind, str) else None
-        if model is None:
-            raise Problem(
-                Refusal.INVALID, f"type: a bridge accepts {', '.join(('authenticate', *MODELS, 'ping'))}"
-            )
-        read = read_body(model, {name: value for name, value in message.items() if name != TRACEPARENT})
-        trace = {TRACEPARENT: message[TRACEPARENT]} if TRACEPARENT in message else {}
-        ref = str(uuid.uuid4())
-        self._sent[ref] = Pending("publish" if isinstance(read, Publish) else "answer", read.task_id)
+        ref, task_id = str(uuid.uuid4()), message.get("task_id")
+        known = kind if isinstance(kind, str) and kind in MODELS else None
+        self._sent[ref] = Pending(known, task_id if isinstance(task_id, str) else None)
         try:
-            sent = _request(read) if isinstance(read, Publish) else self._answer(read)
-        except Problem:
-            del self._sent[ref]
-            raise
-        return {"ref": ref, **trace, **sent}
+            trace = {TRACEPARENT: message[TRACEPARENT]} if TRACEPARENT in message else {}
+            return {"ref": ref, **trace, **self._translated(message, known)}
+        except Problem as problem:
+            raise UnreadFrame(problem, ref) from problem
+
+    def _translated(self, message: Frame, kind: str | None) -> Json:
+        if kind is None:
+            accepted = ", ".join(("authenticate", *MODELS, "ping"))
+            raise Problem(Refusal.INVALID, f"type: a bridge accepts {accepted}")
+        read = read_body(
+            MODELS[kind], {name: value for name, value in message.items() if name != TRACEPARENT}
+        )
+        if isinstance(read, Answer):
+            return self._answer(read)
+        if self._is_agent and len(self._open) + self._publishing > FOLLOWED_MAX:
+            detail = f"one connection follows at most {FOLLOWED_MAX:,} open questions: ask by another one"
+            raise Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
+        return _request(read)
+
+    @property
+    def _publishing(self) -> int:
+        """The number of questions that were sent, and not answered yet by what became of them."""
+        return sum(pending.kind == "publish" for pending in self._sent.values())
 
     def to_client(self, message: Json) -> Iterator[Json]:
         """The messages for the client that a message of `placet.v1` leads to."""
@@ -157,11 +174,6 @@ class BridgeMessages:
                 yield from self._replied(message)
             case "error" | "pong":
                 yield message
-
-    def refused(self, message: Any, problem: Problem) -> Json:
-        """The error for a client's message."""
-        task_id = message.get("task_id") if isinstance(message, dict) else None
-        return _error(message_of(problem), task_id if isinstance(task_id, str) else None)
 
     def _follow_people(self) -> None:
         self._open.clear()
@@ -208,7 +220,7 @@ class BridgeMessages:
             return
         body = reply["body"]
         if reply["status"] >= 400:
-            yield _error(renamed(body, NAMES[sent.kind]), sent.task_id)
+            yield _error(renamed(body, NAMES.get(sent.kind or "", {})), sent.task_id)
         elif sent.kind == "publish":
             yield from self._followed(body)
         else:

@@ -13,27 +13,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import orjson
+from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.authentication import PROJECT_HEADER, Authentication, project_of
 from gateway.problems import Problem, message_of, not_found, response
-from gateway.server.unauthenticated import mark_request_authenticated
+from gateway.server.unauthenticated import gone, mark_request_authenticated
 from gateway.server.websocket import TEXTS, WRITTEN_BYTES
 from gateway.service.served import Served
 from gateway.shares.intake import taken_in
 from gateway.shares.rates import Buckets
-from gateway.shares.work import owner_of, processor_s
+from gateway.shares.work import Work, owner_of, processor_s
 from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
 from gateway.sockets.message_fields import check_fields
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.session import Session
-from gateway.sockets.verbs import Verb, frame_of
+from gateway.sockets.verbs import Frame, Verb, frame_of
 from gateway.strictjson import parse_object
 from schemas.refusals import Refusal
 
@@ -50,11 +51,34 @@ CLOSE_REASON_BYTES = 100
 FLOOD_REFUSALS_MAX = 1_000
 # The exceptions with which the parts of a socket normally end.
 ENDS = (asyncio.CancelledError, WebSocketDisconnect, Problem)
-NO_OTHERS: Mapping[str, Verb] = MappingProxyType({})
+# Marks the event of a message of `placet.v1` that an endpoint in front of this one sends by itself.
+OWN = "placet.own"
 
 
-async def endpoint(websocket: WebSocket, own: Mapping[str, Verb] = NO_OTHERS) -> None:
-    """Serve one WebSocket; `own` are the messages that an endpoint in front of this one has beside `placet.v1`."""
+def _unchanged(frame: Frame) -> Frame:
+    return frame
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The messages of the clients of an endpoint; by default those of `placet.v1`.
+
+    Attributes:
+        parse: reads a message, on a thread if it is long; raises `Problem`.
+        translate: returns the message of `placet.v1` for it; raises `Problem`.
+        verbs: those that there are beside `placet.v1`.
+    """
+
+    parse: Callable[[bytes], Frame] = frame_of
+    translate: Callable[[Frame], Frame] = _unchanged
+    verbs: Mapping[str, Verb] = field(default_factory=dict)
+
+
+PLACET_V1 = Dialect()
+
+
+async def endpoint(websocket: WebSocket, dialect: Dialect = PLACET_V1) -> None:
+    """Serve one WebSocket, whose client speaks a dialect."""
     gateway: Served = websocket.app.state.gateway
     if (problem := _unwelcome(websocket, gateway)) is not None:
         await websocket.send_denial_response(response(problem))
@@ -67,7 +91,7 @@ async def endpoint(websocket: WebSocket, own: Mapping[str, Verb] = NO_OTHERS) ->
             authentication = await _authenticate(websocket, gateway)
             mark_request_authenticated(websocket.scope)
             with gateway.socket_limit.open(authentication.claims.actor):
-                await _serve(websocket, gateway, authentication, own)
+                await _serve(websocket, gateway, authentication, dialect)
         except Problem as refused:
             await _turn_away(websocket, refused)
         except Exception:
@@ -111,7 +135,7 @@ async def _authenticate(websocket: WebSocket, gateway: Served) -> Authentication
         return await gateway.authenticator.of_headers(websocket.headers)
     try:
         async with asyncio.timeout(gateway.settings.limits.authenticate_s):
-            first = parse_object(await _receive(websocket))
+            first = parse_object(_raw(await _receive(websocket)))
     except TimeoutError as error:
         raise Problem(Refusal.UNAUTHENTICATED, "no token arrived in time: authenticate first") from error
     token, project = first.get("token"), first.get("project", "")
@@ -137,18 +161,21 @@ async def _close(websocket: WebSocket, problem: Problem) -> None:
 
 
 async def _serve(
-    websocket: WebSocket, gateway: Served, authentication: Authentication, own: Mapping[str, Verb]
+    websocket: WebSocket, gateway: Served, authentication: Authentication, dialect: Dialect
 ) -> None:
-    """Read and write until one of them ends or the token is no longer valid."""
+    """Read and write until one of them ends, the token is no longer valid or the client is gone."""
     limits, claims = gateway.settings.limits, authentication.claims
     out = OutgoingFrames(limits, owner_of(claims.actor), gateway.budget)
-    session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out, own)
+    session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out, dialect.verbs)
     session.send_authenticated()
-    reading = asyncio.create_task(_read(websocket, session, gateway, authentication))
+    reader = _Reader(websocket, session, gateway.work, authentication, dialect)
+    reading = asyncio.create_task(reader.read())
     writing = asyncio.create_task(_write(websocket, out, authentication))
     authenticated = asyncio.create_task(authentication.until_invalid())
     overrun = asyncio.create_task(out.unread.wait())
-    parts = {reading, writing, authenticated, overrun}
+    # A message can wait for long until it is its subject's turn: whoever is gone must not keep the place meanwhile.
+    leaving = asyncio.create_task(gone(websocket.scope))
+    parts = {reading, writing, authenticated, overrun, leaving}
     gateway.metrics.sockets.inc()
     try:
         await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
@@ -176,30 +203,51 @@ def _raise_unexpected(ended: Sequence[BaseException | None]) -> None:
             raise error
 
 
-async def _read(
-    websocket: WebSocket, session: Session, gateway: Served, authentication: Authentication
-) -> None:
-    messages, work, owner = (
-        Buckets(session.limits.messages_per_s),
-        gateway.work,
-        owner_of(session.actor),
-    )
-    refused = 0
-    while refused < FLOOD_REFUSALS_MAX:
-        raw = await _receive(websocket)
-        if messages.wait_s(session, time.monotonic()) == 0.0:
-            read = await taken_in(work, owner, raw, frame_of)
-            # The check comes last: nothing is awaited between it and the message's command.
-            await authentication.check()
-            started = processor_s()
-            session.handle(read)
-            if wait_s := work.handled(owner, processor_s() - started):
+@dataclass(frozen=True)
+class _Reader:
+    """Takes the messages of one client."""
+
+    websocket: WebSocket
+    session: Session
+    work: Work
+    authentication: Authentication
+    dialect: Dialect
+
+    async def read(self) -> None:
+        """Take messages until there are too many."""
+        messages, refused = Buckets(self.session.limits.messages_per_s), 0
+        while refused < FLOOD_REFUSALS_MAX:
+            # A socket is silent for most of its life: nothing here keeps a message while it waits for something.
+            wait_s = await self._take(await _receive(self.websocket), messages)
+            if wait_s is None:
+                refused += 1
+                continue
+            if wait_s:
                 await asyncio.sleep(wait_s)
-            if session.is_full:
-                await session.room()
-        else:
-            refused += 1
-            session.refuse_flood()
+            if self.session.is_full:
+                await self.session.room()
+
+    async def _take(self, event: Message, messages: Buckets) -> float | None:
+        """Take one message.
+
+        Returns:
+            The seconds until the next one can be taken; None if this one was refused because it came too fast.
+        """
+        if OWN in event:
+            return await self._handle(_raw(event), PLACET_V1)
+        if messages.wait_s(self.session, time.monotonic()) > 0.0:
+            self.session.refuse_flood()
+            return None
+        return await self._handle(_raw(event), self.dialect)
+
+    async def _handle(self, raw: bytes, dialect: Dialect) -> float:
+        owner = owner_of(self.session.actor)
+        parsed = await taken_in(self.work, owner, raw, dialect.parse)
+        # The check comes last: nothing is awaited between it and the message's command.
+        await self.authentication.check()
+        started = processor_s()
+        self.session.handle(lambda: dialect.translate(parsed()))
+        return self.work.handled(owner, processor_s() - started)
 
 
 async def _write(websocket: WebSocket, out: OutgoingFrames, authentication: Authentication) -> None:
@@ -208,9 +256,13 @@ async def _write(websocket: WebSocket, out: OutgoingFrames, authentication: Auth
         await websocket.send({"type": "websocket.send", TEXTS: texts})
 
 
-async def _receive(websocket: WebSocket) -> bytes:
+async def _receive(websocket: WebSocket) -> Message:
     message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code", 1000))
+    return message
+
+
+def _raw(message: Message) -> bytes:
     text: str | None = message.get("text")
     return bytes(message["bytes"]) if text is None else text.encode()

@@ -17,7 +17,7 @@ from websockets.typing import Subprotocol
 from gateway.sockets import bridge_protocol
 from gateway.sockets.bridge import MESSAGE_MAX_BYTES
 from gateway.sockets.protocol import type_of
-from gateway.sockets.ws import FLOOD_REFUSALS_MAX
+from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
@@ -314,12 +314,26 @@ async def test_variables_are_not_published_to_a_chat(bot: Caller, anna: Caller) 
                 assert message.get("task_id") != sealed
 
 
-async def test_client_without_a_token_or_with_refused_messages_alone_is_disconnected(anna: Caller) -> None:
-    url = anna.url.replace("http", "ws", 1) + "/human-bridge"
-    async with connect(url) as connection:
-        await connection.send(json.dumps({"type": "publish", "prompt": "?"}))
-        assert await closed_with(connection) == 4401
-    async with bridge_of(anna) as person:
-        for _ in range(FLOOD_REFUSALS_MAX):
-            await person.send(type="nothing")
-        assert await closed_with(person.connection) == 1008
+async def test_connection_that_follows_as_many_questions_as_it_can_asks_no_more(
+    bot: Caller, anna: Caller, monkeypatch: pytest.MonkeyPatch, doors: Doors
+) -> None:
+    """It would never get their answers."""
+    monkeypatch.setattr("gateway.sockets.bridge_messages.FOLLOWED_MAX", 2)
+    asked = [fresh() for _ in range(3)]
+    async with (
+        another_gateway(doors) as url,
+        bridge_of(Caller(url, bot.token, bot.client)) as agent,
+        bridge_of(anna) as person,
+    ):
+        for task_id in asked[:2]:
+            await agent.send(type="publish", task_id=task_id, prompt="Go on?")
+        await agent.send(type="publish", task_id=asked[2], prompt="Go on?")
+        error = await agent.next("error", task_id=asked[2])
+        assert (error["code"], error["retry_after"]) == ("quota", 60)
+        for task_id in asked[:2]:
+            await agent.next("published", task_id=task_id)
+            await person.next("publish", task_id=task_id)
+            await person.send(type="answer", task_id=task_id, response="yes")
+            await agent.next("answer", task_id=task_id)
+        await agent.send(type="publish", task_id=asked[2], prompt="Go on?")
+        await agent.next("published", task_id=asked[2])

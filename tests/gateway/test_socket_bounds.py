@@ -1,12 +1,14 @@
-"""Case 30 at the sockets of a gateway without a log: a full inbox asked for again and again, and never read."""
+"""Case 30 at the sockets of a gateway without a log: what a subject's sockets can take of it, and what they keep."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,8 @@ from gateway.main import GatewayServer, listen
 from gateway.service.assembly import assemble
 from gateway.service.gateway import Gateway
 from gateway.settings import read_settings
+from gateway.sockets.ws import FLOOD_REFUSALS_MAX
+from gateway.strictjson import parse_object
 from tests.gateway.facts import Partition, held, key_of, new_live, proposed, started, verdict
 
 HOLDS = 600
@@ -37,13 +41,14 @@ class Served:
     gateway: Gateway
     url: str
     keys: Path
+    thread: threading.Thread
 
     def token(self, subject: str) -> str:
         return issue(self.keys, subject, ["reviewer"], "acme", "books", None, 3600)
 
-    def socket(self, subject: str, **more: Any) -> websockets.connect:
+    def socket(self, subject: str, path: str = "/v1/ws", **more: Any) -> websockets.connect:
         header = {"Authorization": f"Bearer {self.token(subject)}"}
-        return websockets.connect(self.url, additional_headers=header, max_size=None, **more)
+        return websockets.connect(self.url + path, additional_headers=header, max_size=None, **more)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +75,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     server = GatewayServer(gateway)
     thread = threading.Thread(target=lambda: uvloop.run(server.serve([listening])))
     thread.start()
-    yield Served(gateway, f"ws://127.0.0.1:{gateway.port}/v1/ws", directory / "keys")
+    yield Served(gateway, f"ws://127.0.0.1:{gateway.port}", directory / "keys", thread)
     server.stop()
     thread.join(WITHIN_S)
 
@@ -147,3 +152,91 @@ async def test_case_30_what_waits_for_silent_sockets_is_bounded_for_their_subjec
     async with asyncio.timeout(WITHIN_S):
         while budget.bytes or len(served.gateway.socket_limit):
             await asyncio.sleep(0.05)
+
+
+PATHS = ("/v1/ws", "/human-bridge")
+# Of the longest messages: each has 80,000 lists, which take 5 MB once they are parsed.
+LISTS = 80_000
+LONG = '{"type":"x","a":[' + ",".join(["[]"] * LISTS) + "]}"
+SHORT = '{"type":"x"}'
+TALKERS = 12
+
+
+async def refused(ws: websockets.ClientConnection) -> dict[str, Any]:
+    """The answer to a message that is wrong."""
+    async with asyncio.timeout(WITHIN_S):
+        while (message := json.loads(await ws.recv()))["type"] != "error":
+            pass
+    found: dict[str, Any] = message
+    return found
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_case_30_idle_sockets_keep_none_of_their_messages(served: Served, path: str) -> None:
+    gc.collect()
+    before = len(gc.get_objects())
+    async with AsyncExitStack() as opened:
+        sockets = [await opened.enter_async_context(served.socket("talker", path)) for _ in range(TALKERS)]
+        for ws in sockets:
+            await ws.send(LONG)
+            assert (await refused(ws))["code"] == "invalid"
+        gc.collect()
+        assert len(gc.get_objects()) - before < 2 * LISTS, "of twelve messages"
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_case_30_long_messages_are_parsed_on_a_thread_in_their_subjects_turn(
+    served: Served, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsing: dict[int, str] = {}
+    for module in ("gateway.sockets.verbs", "gateway.sockets.bridge"):
+
+        def parse(raw: bytes) -> dict[str, Any]:
+            parsing[len(raw)] = threading.current_thread().name
+            return parse_object(raw)
+
+        monkeypatch.setattr(f"{module}.parse_object", parse)
+    async with served.socket("talker", path) as ws:
+        await ws.send(LONG)
+        await refused(ws)
+        await ws.send(SHORT)
+        await refused(ws)
+    loop = served.thread.name
+    assert (parsing[len(SHORT)], parsing[len(LONG)] == loop) == (loop, False)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_case_30_client_that_leaves_keeps_no_place_while_its_message_waits_for_its_turn(
+    served: Served, path: str
+) -> None:
+    owner, work = ("acme", f"leaver of {path[1:].replace('/', '-')}"), served.gateway.work
+    work.spend(owner, 600.0)
+    async with AsyncExitStack() as opened:
+        for _ in range(TALKERS):
+            ws = await opened.enter_async_context(served.socket(owner[1], path))
+            await ws.send(LONG)
+        async with asyncio.timeout(WITHIN_S):
+            while work._turns.wanted(owner) < TALKERS:
+                await asyncio.sleep(0.05)
+    async with asyncio.timeout(WITHIN_S):
+        while len(served.gateway.socket_limit) or work._turns.wanted(owner):
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("first", ["[]", "nonsense", '{"type":"ping"}', '{"type":"publish","prompt":"?"}'])
+@pytest.mark.parametrize("path", PATHS)
+async def test_first_message_without_a_token_is_the_last(served: Served, path: str, first: str) -> None:
+    async with websockets.connect(served.url + path) as ws:
+        await ws.send(first)
+        assert json.loads(await ws.recv())["type"] == "error"
+        async with asyncio.timeout(WITHIN_S):
+            await ws.wait_closed()
+        assert ws.close_code == 4401
+
+
+async def test_bridge_stays_open_whatever_number_of_its_messages_was_refused(served: Served) -> None:
+    async with served.socket("talker", "/human-bridge") as ws:
+        for _ in range(FLOOD_REFUSALS_MAX + 1):
+            await ws.send('{"type":"nothing","task_id":"t"}')
+            assert (await refused(ws))["task_id"] == "t"
+        await pong(ws)
