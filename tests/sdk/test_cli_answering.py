@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+import typer
 from starlette.responses import JSONResponse, Response
 
 from placet.cli.answering import answer_value
@@ -108,13 +109,40 @@ def test_closed_question_is_found_by_its_id_and_shown_with_its_answer(
         assert "no hold begins with request-2" in terminal.err
 
 
+SEVERAL = {"asks": {"multiple": True}}
+
+
 @pytest.mark.parametrize(
     ("hold", "text", "value"),
     [
         (Hold("h", options=("yes", "no")), "yes", "yes"),
         (Hold("h", options=({"label": "Later", "id": 3},)), "Later", 3),
         (Hold("h", options=({"label": "Later", "id": "l"},)), "l", "l"),
-        (Hold("h"), "42", 42),
+        (Hold("h", options=({"label": "2", "id": 1}, {"label": "1", "id": 2})), "1", 1),
+        (
+            Hold("h", options=({"label": "keep", "id": "delete"}, {"label": "Keep", "id": "keep"})),
+            "keep",
+            "keep",
+        ),
+        (Hold("h", options=({"label": "keep", "id": "delete"}, "keep")), "keep", "keep"),
+        (Hold("h", options=({"label": "same", "id": "a"}, {"label": "same", "id": "a"})), "same", "a"),
+        (Hold("h", options=("1", 1)), "1", "1"),
+        (Hold("h", options=("a", "b"), raw=SEVERAL), "a", ["a"]),
+        (Hold("h", options=("a", {"id": 2, "label": "two"}), raw=SEVERAL), '["a", "two"]', ["a", 2]),
+        (Hold("h", options=("a", "b"), raw=SEVERAL), "2.10", ["2.10"]),
+        (Hold("h", call_id="c"), "42", 42),
+        (Hold("h", kind="clarification"), "42", "42"),
+        (Hold("h", kind="clarification"), "2.10", "2.10"),
+        (Hold("h", kind="clarification"), "true", "true"),
+        (Hold("h", kind="clarification"), "null", "null"),
+        (Hold("h", kind="clarification"), '"2.10"', "2.10"),
+        (Hold("h", kind="decision", options=("a",)), "1e3", "1e3"),
+        (Hold("h", kind="permission"), "Yes", True),
+        (
+            Hold("h", kind="permission"),
+            '{"granted": true, "remember": true}',
+            {"granted": True, "remember": True},
+        ),
         (Hold("h"), "plain words", "plain words"),
         (Hold("h", input_schema={"type": "string"}), "42", "42"),
         (Hold("h"), '{"a": [1]}', {"a": [1]}),
@@ -122,6 +150,7 @@ def test_closed_question_is_found_by_its_id_and_shown_with_its_answer(
 )
 def test_answer_value_is_what_was_meant(hold: Hold, text: str, value: Any) -> None:
     assert answer_value(hold, text) == value
+    assert type(answer_value(hold, text)) is type(value)
 
 
 @pytest.mark.parametrize("cause", ["policy", "policy_error", "escalation"])
@@ -200,3 +229,13 @@ def test_inbox_shows_what_a_permission_is_for_and_a_question_once(
     assert re.search(r"permission: shell +medium", terminal.out)
     assert "tool: shell; action: rm -rf build; risk: medium, by the agent's own word" in terminal.out
     assert "asked: May I?" not in terminal.out
+
+
+@pytest.mark.parametrize("text", ["Keep", '["Keep"]'])
+def test_label_that_several_options_have_names_none_of_them(text: str) -> None:
+    options = ({"label": "Keep", "id": "keep"}, {"label": "Keep", "id": "delete"})
+    raw: dict[str, Any] = SEVERAL if text.startswith("[") else {}
+    with pytest.raises(
+        typer.BadParameter, match=r"several options are called Keep: give the id \(keep, delete\)"
+    ):
+        answer_value(Hold("h", options=options, raw=raw), text)

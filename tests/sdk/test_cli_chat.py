@@ -173,6 +173,22 @@ def test_answer_is_read_as_placet_answer_reads_it(
     assert type(answers(terminal)[0]) is type(value)
 
 
+def test_option_that_a_label_stands_for_is_told(desk: Desk, terminal: Terminal) -> None:
+    labelled = [{"id": "delete", "label": "Keep it"}, {"id": "keep", "label": "delete"}]
+    desk.question, desk.typed = {**QUESTION, "options": labelled}, ["Keep it"]
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert answers(terminal) == ["delete"]
+    assert "[Keep it is the option delete]" in terminal.err
+
+
+def test_option_that_is_named_by_its_id_needs_no_word(desk: Desk, terminal: Terminal) -> None:
+    labelled = [{"id": "delete", "label": "keep"}, {"id": "keep", "label": "delete"}]
+    desk.question, desk.typed = {**QUESTION, "options": labelled}, ["keep"]
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert answers(terminal) == ["keep"]
+    assert "is the option" not in terminal.err
+
+
 def test_permission_is_given_on_its_view_after_a_confirmation(desk: Desk, terminal: Terminal) -> None:
     desk.question, desk.typed = PERMISSION, ["yep", "yes", "n", "yes", "y"]
     assert terminal("chat", "go", "--agent", "a") == 0

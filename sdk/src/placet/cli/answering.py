@@ -74,31 +74,57 @@ def send_answer(placet: Placet, hold: Hold, said: Any, feedback: str = "", view_
 
 
 def answer_value(hold: Hold, text: str) -> Any:
-    """The value of an answer: an option unchanged, text if the question takes text, else JSON or text."""
-    if (option := _chosen(hold, text)) is not None:
-        return option
-    if _is_plain_permission(hold):
-        said = _PERMISSION.get(text.strip().lower())
-        if said is not None:
-            return said
+    """The value of an answer: an option by its id or label, a permission in words, else text or JSON.
+
+    Of a question, a number, `true` or `null` is text as it was typed: a person who names a release 2.10 means no
+    number. Objects, lists and texts in quotes are JSON. An answer that is one of several is a list.
+
+    Raises:
+        typer.BadParameter: it is the label of several options.
+    """
+    option = _chosen(hold, text)
+    if option is None and _is_plain_permission(hold):
+        option = _PERMISSION.get(text.strip().lower())
+    value = _read(hold, text) if option is None else option
+    if not may_be_several(hold):
+        return value
+    return [_named(hold, one) for one in value] if isinstance(value, list) else [value]
+
+
+def _read(hold: Hold, text: str) -> Any:
     if (hold.input_schema or {}).get("type") == "string":
         return text
     try:
         value = parse_strict(text)
     except MalformedJson:
         return text
-    if may_be_several(hold) and isinstance(value, list):
-        return [_named(hold, one) for one in value]
-    return value
+    return value if hold.call_id or isinstance(value, dict | list | str) else text
 
 
 def _chosen(hold: Hold, text: str) -> Any:
-    """The option that a text names by its id or label; None if it names none."""
-    for option in hold.options:
-        named = named_by(option)
-        if text == named or (isinstance(option, dict) and text == option.get("label")):
-            return named
-    return None
+    """The option that a text names; None if it names none.
+
+    An id goes before a label, because the agent chose both: a label can be the id of another option.
+
+    Raises:
+        typer.BadParameter: it is the label of several options.
+    """
+    names = [named_by(option) for option in hold.options]
+    if text in names:
+        return text
+    by_id = [name for name in names if name_shown(name) == text]
+    labelled = [named_by(option) for option in hold.options if label_of(option) == text]
+    found = by_id or labelled
+    if len({canonical(name) for name in found}) > 1:
+        named = ", ".join(map(name_shown, found))
+        detail = f"several options are called {safe.escaped(text)}: give the id ({safe.escaped(named)})"
+        raise typer.BadParameter(detail, param_hint="VALUE")
+    return found[0] if found else None
+
+
+def label_of(option: Any) -> Any:
+    """The label of an option; None if it has none."""
+    return option.get("label") if isinstance(option, Mapping) else None
 
 
 def _named(hold: Hold, one: Any) -> Any:

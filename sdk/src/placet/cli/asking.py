@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from placet.cli import safe
-from placet.cli.answering import answer_to, check_open, gives_permission, send_answer
+from placet.cli.answering import answer_to, check_open, gives_permission, label_of, name_shown, send_answer
 from placet.cli.describing import answers
 from placet.cli.inputs import name_of, variables_of
 from placet.cli.prompting import InputEnded, Watch, Withdrawn, agrees, ask
@@ -71,6 +71,12 @@ def ask_here(
             if refused.code not in _ASKED_AGAIN and refused.acts != "retry":
                 return None
             asked.forget(refused)
+
+
+def tell_meaning(hold: Hold, typed: str | None, said: Any) -> None:
+    """Tell which option a label stands for: the agent chose both, and gets the id."""
+    if typed in map(label_of, hold.options) and typed != said:
+        tell(f"{typed} is the option {name_shown(said)}")
 
 
 def show_permission(placet: Placet, hold: Hold, *, stderr: bool) -> str:
@@ -135,7 +141,10 @@ class _Asked:
         if self.hold.kind == "env_var":
             check_open(self.hold)
             return variables_of(self.hold, None, self._given, self.watch)
-        return answer_to(self.hold, ask("answer", watch=self.watch))
+        typed = ask("answer", watch=self.watch)
+        said = answer_to(self.hold, typed)
+        tell_meaning(self.hold, typed, said)
+        return said
 
     def _is_permission(self) -> bool:
         return self.hold.kind == "permission" and not self.hold.call_id

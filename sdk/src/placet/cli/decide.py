@@ -11,7 +11,7 @@ import typer
 from placet.canonical import call_digest, canonical
 from placet.cli import safe
 from placet.cli.answering import answer_to, check_open, gives_permission, send_answer
-from placet.cli.asking import ask_here, confirm_permission, show_permission
+from placet.cli.asking import ask_here, confirm_permission, show_permission, tell_meaning
 from placet.cli.chat_events import show_event
 from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
 from placet.cli.decision_effects import what_follows
@@ -214,7 +214,7 @@ def answer(
         str | None,
         typer.Argument(
             help="One of the options, a JSON list of several where several may be chosen, yes or no to a "
-            "permission, JSON, or text; - reads the variables of env_var as JSON. "
+            "permission, text, or a JSON object or list; - reads the variables of env_var as JSON. "
             "[default: asked for at the terminal]"
         ),
     ] = None,
@@ -260,6 +260,7 @@ def _answered(
 ) -> Recorded:
     """Send an answer that was given on the command line; one that gives a permission on what is shown."""
     said, view_digest = answer_to(hold, value), ""
+    tell_meaning(hold, value, said)
     if gives_permission(hold, said):
         check_askable(yes)
         check_open(hold)
