@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from starlette.responses import StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from placet import AsyncPlacet
-from tests.sdk.scripted import QUICK, Asked, Scripted, serving
+from placet import AsyncPlacet, Placet
+from tests.sdk.scripted import DEADLINE_S, QUICK, Asked, Scripted, serving
+from tests.sdk.threaded import serving_thread
 
 
-async def endless() -> AsyncIterator[str]:
+RESOLVED = 'id: r\nevent: hitl_resolved\ndata: {"request_id": "request"}\n\n'
+
+
+async def endless(first: str = "") -> AsyncIterator[str]:
+    yield first
     for number in range(10_000):
         yield f'id: {number}\nevent: message\ndata: {{"text": "{number}"}}\n\n'
         await asyncio.sleep(0.001)
 
 
-async def answer(asked: Asked) -> StreamingResponse:
-    return StreamingResponse(endless(), media_type="text/event-stream")
+async def answer(asked: Asked) -> Response:
+    if asked.path.endswith("/respond"):
+        told = {"status": "resolved", "request_id": "request", "conversation_id": "c", "message_id": "m"}
+        return JSONResponse(told)
+    # A stream that is followed has the answer to a question first.
+    first = RESOLVED if asked.method == "GET" else ""
+    return StreamingResponse(endless(first), media_type="text/event-stream")
 
 
 async def test_stream_lost_before_its_first_event_goes_on_from_its_place() -> None:
@@ -59,3 +71,72 @@ async def test_chat_that_is_left_half_way_ends_without_an_error(caplog: pytest.L
     await asyncio.sleep(0)
     assert faults == []
     assert caplog.records == []
+
+
+LEFT_OPEN = """
+import logging, sys
+from placet import Placet
+
+logging.basicConfig()
+{program}
+print("left")
+"""
+KEPT = """
+with Placet(sys.argv[1], token="t", agent="bot") as client:
+    kept = client.conversations.chat("hello")
+    for event in kept:
+        break
+"""
+WITH_ANOTHER = """
+with Placet(sys.argv[1], token="t", agent="bot") as client:
+    kept = client.conversations.chat("hello")
+    next(kept)
+    for event in client.conversations.continue_chat("request", "red"):
+        break
+"""
+NEVER_CLOSED = """
+client = Placet(sys.argv[1], token="t", agent="bot")
+kept = client.conversations.chat("hello")
+next(kept)
+"""
+FORGOTTEN = """
+kept = Placet(sys.argv[1], token="t", agent="bot").conversations.chat("hello")
+print([next(kept).body["text"] for _ in range(3)])
+"""
+
+
+@pytest.mark.parametrize("program", [KEPT, WITH_ANOTHER, NEVER_CLOSED, FORGOTTEN])
+def test_stream_of_a_blocking_client_that_is_left_open_ends_with_it_in_silence(program: str) -> None:
+    with serving_thread(Scripted(on_http=answer)) as script:
+        done = subprocess.run(
+            [sys.executable, "-X", "dev", "-c", LEFT_OPEN.format(program=program), script.url],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONPATH": ":".join(sys.path)},
+            timeout=DEADLINE_S,
+        )
+    assert done.stdout.splitlines()[-1] == "left"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("kind", ["chat", "continue_chat", "follow", "events"])
+def test_stream_keeps_a_client_that_nothing_else_refers_to(kind: str) -> None:
+    def stream() -> Any:
+        client = Placet(script.url, token="t", agent="bot", patience=QUICK)
+        talk = client.conversations
+        made: dict[str, Any] = {
+            "chat": lambda: talk.chat("hello"),
+            "continue_chat": lambda: talk.continue_chat("request", "red"),
+            "follow": lambda: talk.follow("c"),
+            "events": client.events,
+        }
+        return made[kind]()
+
+    with serving_thread(Scripted(on_http=answer, refuse_sockets=404)) as script:
+        events = stream()
+        gc.collect()
+        next(events)
+        gc.collect()
+        next(events)
+        events.close()

@@ -136,15 +136,16 @@ class Conversations(Blocking):
 
     def chat(self, message: str, **more: Any) -> Generator[ChatEvent, None, None]:
         """Send an agent a message and follow its answer; see `AsyncConversations.chat`."""
-        return followed(self._thread, self._inner.chat(message, **more))
+        return followed(self._thread, self._finalizer, self._inner.chat(message, **more))
 
     def continue_chat(self, request_id: str, response: Any, **more: Any) -> Generator[ChatEvent, None, None]:
         """Answer a question and follow the turn that waited for it; see `AsyncConversations.continue_chat`."""
-        return followed(self._thread, self._inner.continue_chat(request_id, response, **more))
+        events = self._inner.continue_chat(request_id, response, **more)
+        return followed(self._thread, self._finalizer, events)
 
     def follow(self, conversation_id: str, **more: Any) -> Generator[ChatEvent, None, None]:
         """Follow a conversation without sending anything; see `AsyncConversations.follow`."""
-        return followed(self._thread, self._inner.follow(conversation_id, **more))
+        return followed(self._thread, self._finalizer, self._inner.follow(conversation_id, **more))
 
 
 class Vault(Blocking):
@@ -156,9 +157,15 @@ class Vault(Blocking):
     destroy_key = blocking(AsyncVault.destroy_key)
 
 
-def followed(thread: LoopThread, events: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    """The items of an asynchronous generator, each awaited on the client's thread."""
+def followed(
+    thread: LoopThread, finalizer: ClientFinalizer, events: AsyncGenerator[T, None]
+) -> Generator[T, None, None]:
+    """The items of an asynchronous generator, each awaited on the client's thread.
+
+    The client is not forgotten before this generator is, and if it is closed before, it ends the stream first.
+    """
     stream = _Stream(events)
+    finalizer.streams.add(stream)
     try:
         while True:
             try:
@@ -166,6 +173,7 @@ def followed(thread: LoopThread, events: AsyncGenerator[T, None]) -> Generator[T
             except StopAsyncIteration:
                 return
     finally:
+        finalizer.streams.discard(stream)
         thread.settle(stream.end)
 
 

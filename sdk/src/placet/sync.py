@@ -271,7 +271,7 @@ class Placet(Blocking):
         self, channels: Sequence[str] = ("events",), *, cursor: str | None = None
     ) -> Generator[Event, None, None]:
         """Follow the live stream; see `AsyncPlacet.events`."""
-        return followed(self._thread, self._inner.events(channels, cursor=cursor))
+        return followed(self._thread, self._finalizer, self._inner.events(channels, cursor=cursor))
 
     def serve(
         self,
