@@ -69,7 +69,7 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
         Problem: the token does not permit it, or the body is invalid.
     """
     body = read_body(bodies.RequestHumanInput, given())
-    if body.kind == "env_var" and ("default" in body.model_fields_set or body.options):
+    if body.kind == "env_var" and (body.default is not None or body.options):
         raise Problem(
             Refusal.INVALID,
             "an env_var request takes neither options nor a default: they would be written down",
@@ -136,7 +136,8 @@ def _plan(
     actor = claims.actor
     agent = agent_of(gate, actor, execution_id)
     check_acts(actor, agent)
-    has_default = "default" in body.model_fields_set
+    # A null is the default of rejecting, except for variables, which have no default.
+    has_default = "default" in body.model_fields_set and body.kind != "env_var"
     command = k.RequestHumanInput(
         request_id=request_id,
         kind=body.kind,

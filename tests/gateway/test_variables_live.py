@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,9 +11,10 @@ from uuid import uuid4
 import pytest
 from typer.testing import CliRunner
 
-from placet import Placet
+from placet import AsyncTurn, Placet
 from placet.cli.app import app
 from tests.gateway.conftest import Caller, Doors
+from tests.gateway.people import answer_next, decide, open_hold
 from tests.gateway.sealed import (
     DEFINITION,
     TOOL,
@@ -23,6 +25,7 @@ from tests.gateway.sealed import (
     taken,
     values_of,
 )
+from tests.gateway.test_chat_live import serving
 from tests.servers.stack import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
@@ -85,6 +88,67 @@ def test_variables_asked_for_with_values_at_hand_are_refused(bot: Caller, more: 
     body = {"question": "Key?", "kind": "env_var", "fields": ["API_KEY"], **more}
 
     assert refused(bot.post("/v1/requests", body)) == (422, "invalid")
+
+
+def test_variables_asked_for_with_nulls_as_generated_clients_send_them_are_asked_for(bot: Caller) -> None:
+    nothing: dict[str, Any] = {"default": None, "options": [], "execution_id": None, "timeout_seconds": None}
+    body = {"question": "Key?", "kind": "env_var", "fields": ["API_KEY"], **nothing}
+    assert bot.post("/v1/requests", body).status_code == 201
+
+
+async def test_variables_are_typed_once_for_a_turn_that_runs_again_in_this_process(
+    doors: Doors, anna: Caller, olga: Caller
+) -> None:
+    """It waits for nobody, and so runs again after each answer."""
+    agent, given = f"releaser-{uuid4().hex[:8]}", []
+
+    async def release(turn: AsyncTurn) -> str:
+        given.append(dict(await turn.hitl.request_env_var(["API_KEY"])))
+        return f"to {await turn.hitl.request_decision('Where?', ['staging', 'production'])}"
+
+    def answer() -> dict[str, Any]:
+        asked = answer_next(anna, agent, {"API_KEY": "hunter2"}, kind="env_var")
+        answer_next(anna, agent, "staging", kind="decision")
+        return asked
+
+    async with serving(doors, agent, release, wait_s=0) as client:
+        stream = client.conversations.chat("release it")
+        answering = asyncio.create_task(asyncio.to_thread(answer))
+        events = [event async for event in stream]
+        asked = await answering
+        assert given == [{"API_KEY": "hunter2"}] * 2
+        kinds = [one.body["kind"] for one in events if one.type == "hitl_requested"]
+        assert kinds == ["env_var", "decision"]
+        async with asyncio.timeout(20):
+            # The turn is over, and its worker hears that at about the same time as its reader.
+            while client.channel.taken.of(asked["execution_id"], asked["request_id"]) is not None:
+                await asyncio.sleep(0.01)
+
+
+async def test_variables_that_were_erased_are_asked_for_again_by_a_turn_that_runs_again(
+    doors: Doors, anna: Caller, olga: Caller
+) -> None:
+    agent, given = f"releaser-{uuid4().hex[:8]}", []
+
+    async def release(turn: AsyncTurn) -> str:
+        given.append(dict(await turn.hitl.request_env_var(["API_KEY"])))
+        return f"to {await turn.hitl.request_decision('Where?', ['staging', 'production'])}"
+
+    def answer() -> None:
+        asked = answer_next(anna, agent, {"API_KEY": "hunter2"}, kind="env_var")
+        where = open_hold(anna, agent, kind="decision")
+        erased = olga.post(f"/v1/requests/{asked['request_id']}/secrets/erase", {})
+        assert erased.json()["erased"] == 1
+        decide(anna, where, decision="respond", value="staging")
+        answer_next(anna, agent, {"API_KEY": "hunter3"}, kind="env_var")
+
+    async with serving(doors, agent, release, wait_s=0) as client:
+        stream = client.conversations.chat("release it")
+        answering = asyncio.create_task(asyncio.to_thread(answer))
+        said = [event.body["text"] async for event in stream if event.type == "message"]
+        await answering
+    assert said == ["to staging"]
+    assert given == [{"API_KEY": "hunter2"}, {"API_KEY": "hunter3"}]
 
 
 def test_variables_rejected_with_a_value_are_refused_before_anything_is_written(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
+from starlette.responses import JSONResponse, Response
 
-from tests.sdk.scripted import Scripted
+from tests.sdk.scripted import DEADLINE_S, Asked, Scripted
 from tests.sdk.terminal import Terminal
 from tests.sdk.threaded import serving_thread
+from tests.servers.stack import wait_for
 
 OPENAI = ("agent", "openai", "--agent", "a", "--model", "m")
 
@@ -54,3 +61,82 @@ def test_endpoint_of_openai_needs_a_key(
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     assert "set OPENAI_API_KEY, or give the address of another endpoint" in said(capsys, *OPENAI)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import os\n\nKEY = os.environ['A_MISSING_KEY']\n", r"KeyError: 'A_MISSING_KEY' \(.*line 3\)"),
+        ("def f(:\n", r"SyntaxError: .*line 1\)"),
+        ("import a_module_that_is_missing\n", r"No module named 'a_module_that_is_missing' \(.*line 1\)"),
+    ],
+    ids=["variable", "syntax", "module"],
+)
+def test_module_that_cannot_be_imported_is_told_with_the_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    name = f"agents_{abs(hash(text))}"
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert re.search(told, said(capsys, "agent", "run", name))
+
+
+AGENTS = """
+import logging
+import placet
+{logs}
+
+@placet.agent("bot")
+def bot(turn):
+    raise RuntimeError("boom\\n2026-11-27 12:00:00,000 WARNING placet.worker all is well\\x1b[2J\\r\\u202e")
+"""
+TURN = {
+    "conversation_id": "c",
+    "turn_id": "m",
+    "agent": "bot",
+    "text": "hello",
+    "sent_by": "u",
+    "status": "claimed",
+}
+OWN_HANDLERS = {
+    "none": "",
+    # As `opentelemetry-instrument` adds one before the program begins.
+    "elsewhere": "logging.getLogger().addHandler(logging.NullHandler())",
+    "own": "logging.basicConfig(format='MINE %(message)s')",
+}
+
+
+@pytest.mark.parametrize("handlers", OWN_HANDLERS)
+def test_log_of_a_worker_shows_no_exception_that_looks_like_a_record(tmp_path: Path, handlers: str) -> None:
+    ended = threading.Event()
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path.endswith("/claim") and not ended.is_set():
+            ended.set()
+            turn = {**TURN, "attempt_id": asked.json()["attempt_id"], "lease_until": "2026-11-27T12:00:00Z"}
+            return JSONResponse({"turn": turn, "lease_seconds": 30})
+        if asked.path.endswith("/claim"):
+            await asyncio.Event().wait()
+        return JSONResponse({**TURN, "status": "failed"})
+
+    (tmp_path / "agents.py").write_text(AGENTS.format(logs=OWN_HANDLERS[handlers]))
+    script = Scripted(on_http=answer, refuse_sockets=404)
+    with serving_thread(script):
+        command = [sys.executable, "-c", "from placet.cli import main; main()", "--url", script.url]
+        command += ["--token", "t", "agent", "run", "agents"]
+        with (tmp_path / "log").open("w+") as log:
+            worker = subprocess.Popen(command, cwd=tmp_path, stderr=log)
+            # In the line of the source, and in that of the exception.
+            text = wait_for(
+                lambda: (tmp_path / "log").read_text(), lambda text: text.count("all is well") == 2
+            )
+            worker.terminate()
+            worker.wait(DEADLINE_S)
+    lines = text.split("\n")
+    assert "the agent bot failed" in text
+    if handlers == "own":
+        assert "MINE the agent bot failed" in text
+        return
+    assert not any(line.startswith("2026-11-27 12:00:00,000") for line in lines)
+    assert "\\u{1b}[2J\\u{d}\\u{202e}" in text
+    assert not {"\x1b", "\r", "\u202e"} & set(text)

@@ -16,7 +16,6 @@ from placet import AsyncPlacet, Placet
 from tests.sdk.scripted import DEADLINE_S, QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
-
 RESOLVED = 'id: r\nevent: hitl_resolved\ndata: {"request_id": "request"}\n\n'
 
 

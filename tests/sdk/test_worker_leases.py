@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
+import sys
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet import AsyncPlacet, AsyncTurn
+from placet import AsyncPlacet, AsyncTurn, NotAuthorised, Placet
 from placet import worker as workers
 from placet.lease import Lease
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
@@ -31,7 +35,10 @@ TURN = {
 
 @dataclass
 class Agency:
-    """A gateway with one turn, which answers renewals with the ends of its lease that it was given."""
+    """A gateway with one turn, which answers renewals with the ends of its lease that it was given.
+
+    `told` is what it was told of the turn's end; `refused` the codes of what it refuses.
+    """
 
     ends: list[str]
     claims_refused: list[str] = field(default_factory=list)
@@ -39,6 +46,8 @@ class Agency:
     claimed_at: float = 0.0
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     attempts: list[str] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
 
     async def http(self, asked: Asked) -> Response:
         last = asked.path.rpartition("/")[2]
@@ -51,6 +60,11 @@ class Agency:
             return JSONResponse({**TURN, "lease_until": end})
         if last == "yield":
             await asyncio.Event().wait()
+        if (code := self.refused.get(last)) is not None:
+            return JSONResponse({"code": code, "detail": "the turn has ended: completed"}, 409)
+        if last == "reply":
+            return JSONResponse({**TURN, "lease_until": ENDS[0]})
+        self.told.append(asked.json())
         self.ended.set()
         return JSONResponse({**TURN, "status": "completed"})
 
@@ -174,6 +188,16 @@ async def test_renewals_that_were_asked_for_in_time_and_not_answered_were_not_bl
     assert caplog.records == []
 
 
+async def test_lease_that_is_over_is_told_once_however_often_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("placet.clock.now", lambda: 40.0)
+    lease = Lease(30.0, "t0", 0.0)
+    for _ in range(3):
+        assert not lease.answered({"lease_until": "t0"}, lease.asked())
+    assert len(caplog.records) == 1
+
+
 async def test_gateway_that_does_not_answer_a_claim_is_told_soon_and_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -207,3 +231,106 @@ async def test_gateway_that_does_not_answer_a_claim_is_told_soon_and_once(
 
 async def agent_of_nothing(turn: AsyncTurn) -> str:
     return ""
+
+
+@pytest.mark.parametrize("is_blocking", [False, True])
+async def test_function_that_exits_fails_its_turn_and_leaves_the_worker(is_blocking: bool) -> None:
+    agency = Agency(ends=[ENDS[0]])
+
+    async def agent(turn: AsyncTurn) -> str:
+        sys.exit("cannot go on")
+
+    def blocking(turn: Any) -> str:
+        sys.exit("cannot go on")
+
+    async with serving(Scripted(on_http=agency.http, refuse_sockets=404)) as script:
+        if is_blocking:
+            await asyncio.to_thread(served_blocking, agency, script, blocking)
+        else:
+            await served(agency, script, agent)
+    (told,) = agency.told
+    assert (told["outcome"], told["error"]) == ("failed", "AgentExited: SystemExit: cannot go on")
+
+
+def served_blocking(agency: Agency, script: Scripted, agent: Any) -> None:
+    with Placet(script.url, token="t", transport="rest", patience=QUICK) as client:
+        thread = threading.Thread(target=lambda: ended_by_closing(client, agent))
+        thread.start()
+        until = time.monotonic() + PATIENCE_S
+        while not agency.told and time.monotonic() < until:
+            time.sleep(0.01)
+    thread.join(PATIENCE_S)
+
+
+def ended_by_closing(client: Placet, agent: Any) -> None:
+    with suppress(concurrent.futures.CancelledError):
+        client.serve({"bot": agent})
+
+
+async def test_turn_that_ended_elsewhere_is_no_failure_of_the_agent(caplog: pytest.LogCaptureFixture) -> None:
+    """Its worker was frozen, and another one completed the turn meanwhile."""
+    agency = Agency(ends=[ENDS[0]], refused={"reply": "not_open", "end": "not_open"})
+
+    async def agent(turn: AsyncTurn) -> str:
+        await turn.say("hello")
+        return "done"
+
+    class Ending(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            agency.ended.set()
+
+    handler = Ending()
+    logging.getLogger("placet").addHandler(handler)
+    with caplog.at_level(logging.WARNING, "placet"):
+        async with serving(Scripted(on_http=agency.http, refuse_sockets=404)) as script:
+            await served(agency, script, agent)
+    logging.getLogger("placet").removeHandler(handler)
+    told = [(one.levelname, one.exc_info) for one in caplog.records]
+    assert told == [("WARNING", None)], caplog.text
+    assert "was taken from this worker" in caplog.text
+
+
+async def test_agent_that_catches_what_should_give_its_turn_back_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    agency = Agency(ends=[ENDS[0]])
+
+    async def agent(turn: AsyncTurn) -> str:
+        turn.run._unanswered.add("question-7")
+        return "sorry"
+
+    with caplog.at_level(logging.WARNING, "placet"):
+        async with serving(Scripted(on_http=agency.http, refuse_sockets=404)) as script:
+            await served(agency, script, agent)
+    assert agency.told[0]["reply"] == "sorry"
+    assert "ends while its question question-7 waits" in caplog.text
+    assert "catch HITLPending" in caplog.text
+
+
+async def test_gateway_is_not_blamed_for_a_loop_that_was_blocked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(workers, "HELD_UP_S", 0.1)
+    with caplog.at_level(logging.WARNING, "placet"):
+        silence = workers._Silence("bot", 0.05)
+        time.sleep(0.5)  # noqa: ASYNC251 - the fault
+        await asyncio.sleep(0.01)
+        silence.close()
+        assert caplog.records == []
+        silence = workers._Silence("bot", 0.05)
+        async with asyncio.timeout(PATIENCE_S):
+            while not caplog.records:
+                await asyncio.sleep(0.01)
+        silence.close()
+
+
+async def test_refusal_names_the_agent_that_the_token_cannot_act_for() -> None:
+    async def refusing(asked: Asked) -> Response:
+        return JSONResponse({"code": "not_authorised", "detail": "it takes the agent's own"}, 403)
+
+    async with (
+        serving(Scripted(on_http=refusing, refuse_sockets=404)) as script,
+        AsyncPlacet(script.url, token="t", transport="rest", patience=QUICK) as client,
+    ):
+        with pytest.raises(NotAuthorised, match="filer: it takes the agent's own"):
+            await client.serve({"filer": agent_of_nothing})

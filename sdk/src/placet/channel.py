@@ -21,6 +21,7 @@ from placet.exposure import Exposure
 from placet.keys import keyed
 from placet.models import Object, Page, ToolCall
 from placet.parsing import UnexpectedAnswer, parse
+from placet.taken_variables import TakenVariables
 from placet.threads import Threads, ThreadsByLoop
 from placet.transport.port import Patience, Reply, Request, Transport
 from placet.transport.retry import MOST_RETRY_AFTER_S, delays
@@ -39,6 +40,7 @@ class Channel:
     registered: set[str] = field(default_factory=set, compare=False, repr=False)
     unused: dict[AttemptKey, Attempt] = field(default_factory=dict, compare=False, repr=False)
     exposed: Exposure = field(default_factory=Exposure, compare=False, repr=False)
+    taken: TakenVariables = field(default_factory=TakenVariables, compare=False, repr=False)
     threads_by_loop: ThreadsByLoop = field(default_factory=ThreadsByLoop, compare=False, repr=False)
 
     @property

@@ -145,7 +145,7 @@ class AsyncExecution:
 
     async def _what_waits(self) -> str | None:
         """What was asked or proposed here and is still open; another task or process may have ended it meanwhile."""
-        for request_id in tuple(self._unanswered):
+        for request_id in self.unanswered:
             if (await AsyncRequests(self.channel).get(request_id, execution_id=self.id)).pending:
                 return f"question {request_id}"
         for call_id in tuple(self._undecided):
@@ -175,18 +175,22 @@ class AsyncExecution:
             ResultNotJson: the result is not JSON; nothing was ended.
         """
         _check_result(result, "the result")
-        self._finished = True
+        self._end()
         return await self._executions.complete(self.id, result)
 
     async def fail(self, reason: str) -> Execution:
         """End it with an error."""
-        self._finished = True
+        self._end()
         return await self._executions.fail(self.id, reason)
 
     async def cancel(self, reason: str = "") -> Execution:
         """End it without a result."""
-        self._finished = True
+        self._end()
         return await self._executions.cancel(self.id, reason)
+
+    def _end(self) -> None:
+        self._finished = True
+        self.channel.taken.forget(self.id)
 
     async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
         """Ask a person within this execution and wait for the answer; see `requests.ask`.
@@ -207,6 +211,11 @@ class AsyncExecution:
         if found.pending:
             one.leave()
         return found
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """The ids of the questions that were asked here, and still waited when they were last looked at."""
+        return tuple(self._unanswered)
 
     def _note(self, asked: HumanRequest, is_open: bool) -> None:
         (self._unanswered.add if is_open else self._unanswered.discard)(asked.request_id)
@@ -237,7 +246,8 @@ class AsyncExecution:
     ) -> Mapping[str, str]:
         """Ask a person for environment variables and take them; only this process receives them, and the log never.
 
-        If an earlier process has taken them, or they were erased since, a person is asked again.
+        It has them until the run or turn ends, also if this is run again. If another process has taken them, or they
+        were erased since, a person is asked again.
 
         Args:
             variables: each a name, or a dict with a `name` and optionally `description`, `required` (True), `secret`
@@ -273,13 +283,18 @@ class AsyncExecution:
             self._note(asked, found.pending)
             attempt = one.consuming(found.request_id)
             try:
-                return await requests.take_secrets(found, attempt_id=attempt.id)
+                values = await requests.take_secrets(found, attempt_id=attempt.id)
+                self.channel.taken.keep(self.id, found.request_id, values)
+                return values
             except NotReleased:
                 if not found.pending:
                     # Rejected or expired: if asked again, it is a new question.
                     one.spend()
                 raise
             except AlreadyConsumed:
+                # By this process, if the run is entered again; the gateway has checked that they are not erased.
+                if (kept := self.channel.taken.of(self.id, found.request_id)) is not None:
+                    return kept
                 one.lost()
             except Expired:
                 # It was answered while this process waited, so it cannot be that of an earlier process.

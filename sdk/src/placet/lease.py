@@ -57,6 +57,8 @@ class Lease:
         self._begins_from = held_from
         self._first_asked: float | None = None
         self._is_lost = False
+        # The beginning of the lease whose late renewal was told.
+        self._told_of: float | None = None
 
     def due_in(self) -> float:
         """The time until it should be renewed, in seconds."""
@@ -81,8 +83,10 @@ class Lease:
         now = clock.now()
         if self._first_asked is None:
             self._first_asked = now
-            if (late_s := now - self._held_from - self.length_s) > 0:
+            late_s = now - self._held_from - self.length_s
+            if late_s > 0 and self._told_of != self._held_from:
                 # What was asked in time and not answered was not blocked.
+                self._told_of = self._held_from
                 _log.warning("a lease was over for %.1f s before it was renewed: %s", late_s, _BLOCKED)
         return now
 

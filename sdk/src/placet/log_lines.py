@@ -38,7 +38,12 @@ def _by_line(text: str) -> str:
 
 
 def log_to_stderr(level: str) -> None:
-    """Write every logger's records of a level and above to standard error, unless the program logs elsewhere."""
+    """Write every logger's records of a level and above to standard error, unless the program writes them itself."""
+    root = logging.getLogger()
+    # A handler of another kind may send them elsewhere: OpenTelemetry's does, which is there before any program.
+    if any(isinstance(handler, logging.StreamHandler) for handler in root.handlers):
+        return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EscapingFormatter(FORM))
-    logging.basicConfig(level=level, handlers=[handler])
+    root.addHandler(handler)
+    root.setLevel(level)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 
 from placet import asks, tracing
 from placet.channel import Channel
@@ -24,6 +24,7 @@ from placet.errors import (
     AlreadyConsumed,
     ExecutionClosed,
     HITLPending,
+    NotAuthorised,
     NotReleased,
     OutcomeUnknown,
     PlacetError,
@@ -52,6 +53,18 @@ GIVE_BACK_S = 5.0
 LOOK_AGAIN_S = 2.0
 # Errors after which the same turn can be tried again: nobody has decided anything.
 _PASSING = (Unreachable, Unavailable, QuotaExceeded)
+# The turn is another attempt's, or it is over.
+_TAKEN = frozenset({"already_consumed", "not_released", "execution_closed", "not_open"})
+_UNUSED = (
+    "a turn of %s ends while its question %s waits, and nothing will use the answer: does an `except Exception` of "
+    "the agent catch HITLPending?"
+)
+# A timer that is later than this was held up, by a loop that was blocked.
+HELD_UP_S = 1.0
+
+
+class AgentExited(PlacetError):
+    """An agent's function called `sys.exit`: its turn has failed, and the worker goes on."""
 
 
 class Worker:
@@ -90,7 +103,7 @@ class Worker:
         while True:
             await self._free.acquire()
             try:
-                with _telling_of_silence(agent, SILENT_S + wait_s):
+                with closing(_Silence(agent, SILENT_S + wait_s)):
                     turn = await self._next(agent, wait_s)
             except _PASSING as error:
                 self._free.release()
@@ -98,6 +111,8 @@ class Worker:
                 await asyncio.sleep(next(pauses))
                 wait_s = 0.0
                 continue
+            except NotAuthorised as error:
+                raise NotAuthorised(error.code, error.status, f"{agent}: {error.detail}") from error
             except BaseException:
                 self._free.release()
                 raise
@@ -147,6 +162,8 @@ class Worker:
         except Exception as error:
             await self._failed(claimed, error)
         else:
+            if waiting := turn.run.unanswered:
+                _log.warning(_UNUSED, agent, ", ".join(waiting))
             await self._complete(claimed, said or "")
         finally:
             running.cancel()
@@ -156,6 +173,8 @@ class Worker:
         token = current_run.set(turn.run)
         try:
             said = await self._agents[agent](turn)
+        except SystemExit as left:
+            raise AgentExited(f"SystemExit: {left.code}") from left
         finally:
             current_run.reset(token)
         return checked_reply(said, self._agents[agent])
@@ -183,7 +202,7 @@ class Worker:
 
     async def _complete(self, claimed: ClaimedTurn, reply: str) -> None:
         try:
-            await self._tell(asks.end_turn(claimed, "completed", reply=reply))
+            await self._ended(asks.end_turn(claimed, "completed", reply=reply), claimed)
         except Refused as error:
             # Such as a reply that is too long: it would be refused after every further run of the function, too.
             await self._failed(claimed, error)
@@ -197,14 +216,30 @@ class Worker:
         elif isinstance(error, OutcomeUnknown):
             await self._tell(asks.yield_turn(claimed, await self._hold_on(error.call)))
         elif isinstance(error, ExecutionClosed):
+            self._channel.taken.forget(claimed.conversation_id)
             _log.info("the conversation %s has ended", claimed.conversation_id)
         elif isinstance(error, PlacetError) and error.acts == "retry":
             _log.warning("a turn of %s is given back: %s", claimed.agent, error)
             await self._tell(asks.yield_turn(claimed, None))
         else:
-            _log.error("the agent %s failed", claimed.agent, exc_info=error)
-            told = recordable_failure(error, await self._channel.is_exposed())
-            await self._tell(asks.end_turn(claimed, "failed", error=told.value[:MOST_ERROR_CHARS]))
+            await self._tell_failed(claimed, error)
+
+    async def _tell_failed(self, claimed: ClaimedTurn, error: Exception) -> None:
+        told = recordable_failure(error, await self._channel.is_exposed())
+        ended = asks.end_turn(claimed, "failed", error=told.value[:MOST_ERROR_CHARS])
+        is_ours = True
+        try:
+            is_ours = await self._ended(ended, claimed)
+        finally:
+            # A refusal of what is not this worker's any more is no fault of the agent.
+            if is_ours or not isinstance(error, Refused):
+                _log.error("the agent %s failed", claimed.agent, exc_info=error)
+
+    async def _ended(self, request: Request, claimed: ClaimedTurn) -> bool:
+        """Report the end of a turn; returns False if the turn was not this worker's any more."""
+        is_ours = await self._tell(request)
+        self._channel.taken.forget(claimed.conversation_id)
+        return is_ours
 
     async def _give_back(self, claimed: ClaimedTurn) -> None:
         """Give a turn back without waiting long: a process that is told to stop must not be held up."""
@@ -226,20 +261,42 @@ class Worker:
             call = await self._channel.patiently(lambda: self._channel.one(ToolCall, asked))
         return call.hold_id if call.status == "outcome_unknown" else None
 
-    async def _tell(self, request: Request) -> None:
-        """Report what became of a turn; one that another attempt has taken on, or that is over, is left alone."""
+    async def _tell(self, request: Request) -> bool:
+        """Report what became of a turn.
+
+        Returns:
+            False if another attempt has taken it on, or it is over: it is left alone.
+        """
         try:
             await self._channel.ask(request)
-        except (AlreadyConsumed, NotReleased, ExecutionClosed) as error:
+        except Refused as error:
+            if error.code not in _TAKEN:
+                raise
             _log.warning("a turn was taken from this worker: %s", error)
+            return False
+        return True
 
 
-@contextmanager
-def _telling_of_silence(agent: str, after_s: float) -> Iterator[None]:
-    """Within this context a line says, once, that a claim has no answer for longer than it should take."""
-    said = "the gateway has not answered for %g s, and is tried again: messages to %s wait"
-    told = asyncio.get_running_loop().call_later(after_s, _log.warning, said, after_s, agent)
-    try:
-        yield
-    finally:
-        told.cancel()
+class _Silence:
+    """Tells, once, that a claim has no answer for longer than it should take, until it is closed."""
+
+    def __init__(self, agent: str, after_s: float) -> None:
+        self._agent = agent
+        self._after_s = after_s
+        self._timer = self._later(after_s)
+
+    def close(self) -> None:
+        """Tell nothing more."""
+        self._timer.cancel()
+
+    def _later(self, in_s: float) -> asyncio.TimerHandle:
+        loop = asyncio.get_running_loop()
+        return loop.call_later(in_s, self._tell, loop.time() + in_s)
+
+    def _tell(self, due: float) -> None:
+        if asyncio.get_running_loop().time() > due + HELD_UP_S:
+            # The answer may have been here for long: it is read before this is called again.
+            self._timer = self._later(SILENT_S)
+            return
+        said = "the gateway has not answered for %g s, and is tried again: messages to %s wait"
+        _log.warning(said, self._after_s, self._agent)

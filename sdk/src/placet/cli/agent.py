@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -19,11 +20,13 @@ import typer
 from placet.cli.extras import NotInstalled
 from placet.cli.plugins import new_group
 from placet.cli.session import Settings, console, read_text
+from placet.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
     from placet.client import AsyncPlacet
     from placet.sync import Placet
 
+LOG_LEVEL = "WARNING"
 KEY_VARIABLE = "OPENAI_API_KEY"
 # What OpenAI's client reads if it is given no address.
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
@@ -68,8 +71,10 @@ def run(
         raise typer.BadParameter(
             'no function there is decorated with @placet.agent("name")', param_hint="MODULE"
         )
-    _told(", ".join(sorted(REGISTERED)))
+    # After the modules: if they write the log themselves, it is left to them.
+    log_to_stderr(LOG_LEVEL)
     with _client(context) as placet, _stopped_by_sigterm():
+        _told(", ".join(sorted(REGISTERED)))
         placet.serve(concurrency=concurrency, wait_s=wait)
 
 
@@ -108,10 +113,11 @@ def on_openai(
     key = _key(key_variable, is_own=base_url is not None or bool(os.environ.get(ADDRESS_VARIABLE)))
     functions = [function for module in tools or () for function in _gated(module)]
     instructions = "" if system is None else read_text(system, "--system")
-    _told(name)
+    log_to_stderr(LOG_LEVEL)
 
     async def serve() -> None:
         async with AsyncOpenAI(base_url=base_url, api_key=key) as endpoint, _async_client(context) as placet:
+            _told(name)
             made = OpenAIAgent(model, client=endpoint, system=instructions, tools=functions)
             await placet.serve({name: made.answer}, concurrency=concurrency, wait_s=wait)
 
@@ -216,8 +222,18 @@ def _imported(module: str) -> dict[str, Any]:
     try:
         return vars(import_module(module))
     except Exception as error:
-        why = f"{type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {error}{_place_of(error)}"
         raise typer.BadParameter(f"{module} cannot be imported: {why}", param_hint="MODULE") from error
+
+
+def _place_of(error: Exception) -> str:
+    """Where a module raised an error; empty if nothing of the module ran, as in one that is not there."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+    # The first two are this module's and that of importlib.
+    within = frames[2:]
+    if not within or isinstance(error, SyntaxError):
+        return ""
+    return f" ({Path(within[-1].filename).name}, line {within[-1].lineno})"
 
 
 def _gated(module: str) -> Sequence[Callable[..., Any]]:

@@ -1,0 +1,38 @@
+"""The variables that a process keeps until its run ends."""
+
+import pytest
+
+from placet import taken_variables
+from placet.taken_variables import KEPT_S, TakenVariables
+
+
+def test_values_are_those_of_one_request_of_one_run_until_it_is_forgotten() -> None:
+    taken = TakenVariables()
+    taken.keep("run", "first", {"KEY": "1"})
+    taken.keep("run", "second", {"KEY": "2"})
+    taken.keep("other", "first", {"KEY": "3"})
+    assert [taken.of("run", "first"), taken.of("run", "second")] == [{"KEY": "1"}, {"KEY": "2"}]
+    taken.forget("run")
+    taken.forget("run")
+    assert [taken.of("run", "first"), taken.of("other", "first")] == [None, {"KEY": "3"}]
+
+
+def test_values_of_a_run_that_never_ends_are_dropped_after_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("placet.clock.now", lambda: now)
+    taken = TakenVariables()
+    taken.keep("run", "first", {"KEY": "1"})
+    now = KEPT_S - 1
+    taken.keep("other", "first", {"KEY": "2"})
+    assert taken.of("run", "first") == {"KEY": "1"}
+    now = KEPT_S
+    assert taken.of("other", "first") == {"KEY": "2"}
+    assert taken.of("run", "first") is None
+
+
+def test_runs_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taken_variables, "RUNS_MAX", 2)
+    taken = TakenVariables()
+    for run in ("a", "b", "a", "c"):
+        taken.keep(run, "first", {"KEY": run})
+    assert [taken.of(run, "first") for run in "abc"] == [{"KEY": "a"}, None, {"KEY": "c"}]
