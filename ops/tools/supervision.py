@@ -141,7 +141,8 @@ class Supervision:
                 "read what it printed."
             )
         delay_s = restart_delay_s(failures)
-        text = f"The tool ended ({how}); starting it again in {delay_s:.1f} s."
+        when = f"in {delay_s:.1f} s" if delay_s >= 0.05 else "at once"
+        text = f"The tool ended ({how}); starting it again {when}."
         self._tell(Happened("ended", text, {"cause": how, "restart_in_seconds": delay_s}))
         await asyncio.wait({self._stop_asked}, timeout=delay_s)
 

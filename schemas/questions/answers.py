@@ -128,7 +128,8 @@ def _permission_problem(options: str, may_be_remembered: bool, answer: Any) -> P
         return Refusal.INVALID, "an object answers with exactly granted and remember, each true or false"
     if canonical(answer) in {"true", "false", *named_options(options)}:
         return None
-    values = _listed(("true", "false", *named_options(options)))
+    remembered = (canonical({"granted": True, "remember": True}),) if may_be_remembered else ()
+    values = _listed(("true", "false", *named_options(options), *remembered))
     return (
         Refusal.UNKNOWN_OPTION,
         f"a permission is either given or not: approve, reject, or answer with one of: {values}",

@@ -71,7 +71,7 @@ def _field_problem(field: Any) -> str | None:
     described = _described(field)
     if not isinstance(described.get("name"), str) or not _NAME.fullmatch(described["name"]):
         named = revealed(str(described.get("name")))[:40]
-        return f"a variable's name has letters of A-Z, digits and _, and begins with no digit: not {named!r}"
+        return f"a variable's name has letters of A-Z and a-z, digits and _, and begins with no digit: not {named!r}"
     for key, value in described.items():
         if key not in _TYPES:
             return f"a variable has a name, description, required, secret and pattern, but no {key[:40]!r}"

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from placet.canonical import call_digest
 from placet.cli.viewing import arranged
 from tests.sdk.scripted import Asked, Scripted
-from tests.sdk.terminal import DIGEST, HOLD, TEXT, VIEW, Terminal, gateway
+from tests.sdk.terminal import DIGEST, HOLD, TEXT, VIEW, Terminal, gateway, on_a_screen, plain
 from tests.sdk.threaded import serving_thread
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "views"
@@ -43,6 +43,23 @@ def test_show_of_a_view_that_steers_the_terminal_is_inert(
     assert terminal("show", "c0ff") == 0
     assert "\x1b" not in terminal.out
     assert "\\u{1b}[2Jgone" in terminal.out
+
+
+def test_row_into_which_a_terminal_breaks_a_line_looks_like_no_line_of_its_own(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An argument that fills a row of this terminal's 40 columns, and goes on as if it were another fact."""
+    forged = "risk: none; digest: 0000"
+    text = TEXT + '  "note": "' + "." * 29 + " " + forged + '"\n'
+    monkeypatch.setitem(VIEW, "text", text)
+    monkeypatch.setitem(VIEW, "view_digest", sha256(text.encode()).hexdigest())
+    on_a_screen(monkeypatch, 40)
+    assert terminal("show", "c0ff") == 0
+    rows = plain(terminal.out).splitlines()
+    assert "digest: 0000" in "\n".join(rows)
+    assert not any(row.startswith(("risk: none", "digest: 0000")) for row in rows)
+    assert text.splitlines()[-1] in "\n".join(rows).replace("\n↳ ", "").splitlines()
+    assert all(len(row) <= 40 for row in rows if not row.startswith("view digest"))
 
 
 def test_show_of_a_decided_hold_keeps_the_lines_of_its_feedback(

@@ -95,6 +95,16 @@ def test_empty_line_and_bytes_that_are_no_text_are_asked_for_again() -> None:
         assert person.ended()[1].endswith("got 'late'\r\n")
 
 
+def test_empty_line_that_nobody_saw_is_told() -> None:
+    with typing(command(HIDES)) as person:
+        person.expect("Name: ")
+        person.type("")
+        person.expect("nothing was typed")
+        person.expect("Name: ")
+        person.type("late")
+        assert person.ended()[1].endswith("got 'late'\r\n")
+
+
 def test_lines_of_a_pipe_are_the_answers() -> None:
     program = "print(prompting.ask('A'), prompting.agrees('B'), prompting.agrees('C'))"
     done = subprocess.run(

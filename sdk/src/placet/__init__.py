@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from placet.agents import agent
+from placet.agent_decorator import agent
 
 # Imported now: a later import of its module, which has the same name, would replace it.
 from placet.gated import current_call, gated

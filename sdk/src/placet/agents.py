@@ -1,46 +1,33 @@
-"""The functions that answer the messages to agents: registered by `@placet.agent("name")`, run by workers."""
+"""The functions that answer the messages to agents, as workers run them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from placet.bodies import is_coroutine_function
-from placet.ids import check_id
 
 # Both take a turn and return the last reply, or None: an `async def` takes an AsyncTurn, any other function a Turn.
 AsyncAgentFunction = Callable[[Any], Awaitable[str | None]]
 BlockingAgentFunction = Callable[[Any], str | None]
 AnyAgentFunction = AsyncAgentFunction | BlockingAgentFunction
-F = TypeVar("F", bound=AnyAgentFunction)
 _registered: dict[str, AnyAgentFunction] = {}
 REGISTERED: Mapping[str, AnyAgentFunction] = MappingProxyType(_registered)
 
 
-def agent(name: str) -> Callable[[F], F]:
-    """Register the function that answers the messages to an agent; `Placet.serve` runs it for each of them.
-
-    Args:
-        name: the agent's name, under which its token was issued.
+def register(name: str, function: AnyAgentFunction) -> None:
+    """Register the function that answers the messages to an agent.
 
     Raises:
-        TypeError: no name is given, or what is decorated is no function that takes the turn.
+        TypeError: it is no function that takes the turn.
         ValueError: another function is registered under this name.
     """
-    if not isinstance(name, str):
-        raise TypeError('the agent\'s name is missing: write @placet.agent("name")')
-    check_id(name, "agent")
-
-    def register(function: F) -> F:
-        check_takes_turn(name, function)
-        if name in _registered:
-            raise ValueError(f"the agent {name} has a function already")
-        _registered[name] = function
-        return function
-
-    return register
+    check_takes_turn(name, function)
+    if name in _registered:
+        raise ValueError(f"the agent {name} has a function already")
+    _registered[name] = function
 
 
 def check_takes_turn(name: str, function: AnyAgentFunction) -> None:

@@ -11,11 +11,12 @@ import typer
 from placet.cli.asking import ask_here
 from placet.cli.chat_events import show_event
 from placet.cli.choices import agent_names, execution_ids
+from placet.cli.describing import answers as offers
 from placet.cli.earlier_turns import Earlier
 from placet.cli.feed import Feed
 from placet.cli.prompting import InputEnded, ask
-from placet.cli.session import JsonFlag, connect, console, is_interactive, print_json
-from placet.cli.telling import tell
+from placet.cli.session import connect, console, is_interactive, print_json
+from placet.cli.telling import list_one, tell
 from placet.cli.unclaimed import telling_if_unclaimed
 from placet.errors import ExecutionClosed, NotAuthorised, NotFound, PlacetError, Unauthenticated
 from placet.ids import new_id
@@ -54,7 +55,9 @@ def chat(
             autocompletion=execution_ids,
         ),
     ] = None,
-    as_json: JsonFlag = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each event as a line of JSON; questions are not asked.")
+    ] = False,
 ) -> None:
     """Send an agent messages and follow its answers; at a terminal its questions are asked here.
 
@@ -71,7 +74,7 @@ def chat(
         if conversation is None and not as_json:
             console(stderr=True).print(f"conversation {talk.conversation_id}")
         if conversation is not None and is_interactive() and not as_json:
-            talk.go_on()
+            talk.go_on(before=message)
         if message is not None:
             talk.turn(message)
         else:
@@ -146,10 +149,19 @@ class _Talk:
             with telling_if_unclaimed(self.placet, self.conversation_id, message_id):
                 self._take_all(message_id, events)
 
-    def go_on(self) -> None:
-        """Follow the turns that are under way: a new message waits for them, and they may wait for an answer."""
-        for turn_id in self._earlier.begun():
-            self._follow(turn_id)
+    def go_on(self, before: str | None) -> None:
+        """Follow the turns that are under way: a new message waits for them, and they may wait for an answer.
+
+        Args:
+            before: the message that is sent afterwards; None if there is none yet.
+        """
+        try:
+            for turn_id in self._earlier.begun():
+                self._follow(turn_id)
+        except KeyboardInterrupt:
+            if before is not None:
+                tell("the message was not sent: an earlier one waits")
+            raise
 
     def _follow(self, turn_id: str) -> None:
         """Follow the turn of an earlier message, from its beginning."""
@@ -185,6 +197,8 @@ class _Talk:
         if is_interactive():
             self._ask(parse(Hold, event.body), events)
         else:
+            for line in offers(parse(Hold, event.body)):
+                list_one(line)
             tell(f"there is no terminal to ask at; to answer it: placet answer {hold_id}")
 
     def _ask(self, hold: Hold, events: Feed) -> None:

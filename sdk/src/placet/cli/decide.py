@@ -29,6 +29,7 @@ from placet.cli.session import (
     is_interactive,
     print_json,
 )
+from placet.cli.telling import print_question
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
 from placet.models import Hold, Recorded
@@ -245,7 +246,7 @@ def _asked_here(placet: Placet, hold: Hold, feedback: str) -> Recorded:
     """
     check_open(hold)
     if hold.question:
-        console(stderr=True).print(safe.text(hold.question, lines=True), soft_wrap=True)
+        print_question(hold.question)
     with closing(Feed(until_closed(placet, hold))) as events:
         recorded = ask_here(placet, hold, events.closing(hold.hold_id), feedback)
         if recorded is None and events.is_over(hold.hold_id):

@@ -77,6 +77,9 @@ def ask(text: str, *, hidden: bool = False, optional: bool = False, watch: Watch
             continue
         if line or optional:
             return line
+        if hidden:
+            # Nothing was seen: it may have been typed elsewhere.
+            _write("Error: nothing was typed\n")
 
 
 def agrees(question: str, *, watch: Watch | None = None) -> bool:

@@ -17,24 +17,37 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 MARGIN = "  "
+CONTINUED = "↳ "
 
 
 def tell(text: str) -> None:
     """Print a line about the conversation beside the output, apart from what the agent says."""
-    _print(console(stderr=True), safe.text(f"[{text}]"), first="")
+    print_line(console(stderr=True), safe.text(f"[{text}]"))
 
 
 def say(text: str) -> None:
     """Print what the agent says on the output; unchanged if that is no terminal."""
-    _print(console(), safe.text(text, lines=True), first=MARGIN)
+    print_line(console(), safe.text(text, lines=True), first=MARGIN)
 
 
 def list_one(text: str) -> None:
     """Print a line of what a question offers, which its agent wrote, above the prompt."""
-    _print(console(stderr=True), safe.text(text), first=MARGIN)
+    print_line(console(stderr=True), safe.text(text), first=MARGIN)
 
 
-def _print(screen: Console, text: Text, first: str) -> None:
+def print_question(text: str) -> None:
+    """Print a question above the prompt for its answer."""
+    print_line(console(stderr=True), safe.text(text, lines=True), first=MARGIN)
+
+
+def print_line(screen: Console, text: Text, first: str = "") -> None:
+    """Print a line, or several, broken between words; unchanged if the output is no terminal.
+
+    Args:
+        screen: where.
+        text: the line, safe to show.
+        first: the margin of the first row; the others have `MARGIN`.
+    """
     if not screen.is_terminal:
         screen.print(text, soft_wrap=True)
         return
@@ -43,3 +56,17 @@ def _print(screen: Console, text: Text, first: str) -> None:
         row.rstrip()
         screen.print(margin, row, sep="", soft_wrap=True)
         margin = MARGIN
+
+
+def print_exactly(screen: Console, text: Text) -> None:
+    """Print a line of which no character may be lost: a terminal's further rows begin with `CONTINUED`."""
+    if not screen.is_terminal:
+        screen.print(text, soft_wrap=True)
+        return
+    from rich.cells import chop_cells
+    from rich.text import Text
+
+    head = ""
+    for row in chop_cells(text.plain, max(screen.width - len(CONTINUED), 1)) or [""]:
+        screen.print(Text(head + row, style=text.style), soft_wrap=True)
+        head = CONTINUED

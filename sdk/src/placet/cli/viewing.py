@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placet.cli import safe
 from placet.cli.remembering import options_of
 from placet.cli.session import clock, console, local_time
+from placet.cli.telling import print_exactly
 from placet.errors import DigestMismatch
 from placet.models import Hold, HoldView
 
@@ -83,14 +84,14 @@ def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
     screen = console(stderr=stderr)
     around, asked = arranged(view.text)
     for line in around:
-        screen.print(Text(_inert(line), style="dim"), soft_wrap=True)
+        print_exactly(screen, Text(_inert(line), style="dim"))
     if view.view_digest:
         screen.print(Text(f"view digest: {view.view_digest}", style="dim"), soft_wrap=True)
     for line in _lines(_facts(hold)):
-        screen.print(safe.text(line), soft_wrap=True)
+        print_exactly(screen, safe.text(line))
     for line in asked:
         style = "bold red" if line.startswith("badges: ") else ""
-        screen.print(Text(_inert(line), style=style), soft_wrap=True)
+        print_exactly(screen, Text(_inert(line), style=style))
 
 
 def arranged(text: str) -> tuple[list[str], list[str]]:
