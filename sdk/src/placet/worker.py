@@ -37,6 +37,7 @@ from placet.errors import (
 from placet.gate import MOST_ERROR_CHARS
 from placet.gated import current_run
 from placet.ids import attempt_id as new_attempt_id
+from placet.loop_watch import LoopWatch
 from placet.models import ToolCall
 from placet.parsing import parse
 from placet.recording import recordable_failure
@@ -89,9 +90,11 @@ class Worker:
     async def serve(self) -> None:
         """Work until cancelled; then every turn under way is given back."""
         claiming = [asyncio.create_task(self._claim(name)) for name in self._agents]
+        watch = LoopWatch()
         try:
             await asyncio.gather(*claiming)
         finally:
+            watch.close()
             for task in (*claiming, *self._working):
                 task.cancel()
             await asyncio.gather(*claiming, *self._working, return_exceptions=True)
