@@ -13,7 +13,12 @@ from schemas.token_text import without_tokens
 FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 REPEATED_AFTER_S = 10.0
 TELEMETRY = "opentelemetry."
-REPEATING = ("aiokafka", TELEMETRY)
+VAULT = "gateway.vault."
+# Of our own loggers, those that write a line for each request, or each attempt, that fails for the same reason.
+OWN = (VAULT, "gateway.identity.authentication", "gateway.rest.well_known", "log.kafka.follower")
+REPEATING = ("aiokafka", TELEMETRY, *OWN)
+# Their values differ although the message is the same: numbers, or the step at which a database was found away.
+OF_ANY_VALUES = (TELEMETRY, VAULT)
 MESSAGES_KNOWN = 1000
 TEXT = "text"
 JSON = "json"
@@ -41,11 +46,11 @@ class _LastWritten:
 
 
 class RepeatedMessageFilter(logging.Filter):
-    """Suppresses repeated messages of clients for a while, and then adds the number of repetitions.
+    """Suppresses repeated messages for a while, and then adds the number of repetitions.
 
     A role has many Kafka clients, and each tries many times a second to reach a broker that is down: together
     thousands of lines that hide all others. The exporters of spans and metrics do the same while a collector is down,
-    each time with other numbers in the message.
+    each time with other numbers in the message, and the vault for each use of it while its database is away.
     """
 
     def __init__(self, interval_s: float = REPEATED_AFTER_S) -> None:
@@ -69,7 +74,7 @@ class RepeatedMessageFilter(logging.Filter):
             return self._is_written(record)
 
     def _is_written(self, record: logging.LogRecord) -> bool:
-        told = "" if record.name.startswith(TELEMETRY) else repr(record.args)
+        told = "" if record.name.startswith(OF_ANY_VALUES) else repr(record.args)
         key = (record.name, str(record.msg), hash(told))
         last = self._last_written.get(key)
         if last is not None and 0 <= record.created - last.at < self._interval_s:

@@ -159,7 +159,9 @@ class IssuerKeys:
             ProxyUnusable,
         ) as error:
             self._has_failed = True
-            logger.warning("the keys of %s were not fetched: %s", self.issuer, error or type(error).__name__)
+            logger.warning(
+                "the keys of %s were not fetched: %s", self.issuer, str(error) or type(error).__name__
+            )
         finally:
             self._fetching = None
 

@@ -44,6 +44,7 @@ class VaultAccess:
         self._open_vault = open_vault
         self._vault: Vault | None = None
         self.damage = ""
+        self._is_usable = True
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="vault")
 
     async def start(self) -> None:
@@ -134,11 +135,17 @@ class VaultAccess:
             raise Problem(Refusal.UNAVAILABLE, "the vault is not open yet", retry_after=1)
         try:
             async with asyncio.timeout(within_s):
-                return await asyncio.get_running_loop().run_in_executor(self._threads, work, vault)
+                result = await asyncio.get_running_loop().run_in_executor(self._threads, work, vault)
         except (TimeoutError, VaultUnavailable, MasterKeyWrong, Damaged, KeysUnreadable, OSError) as error:
             if isinstance(error, VaultDamaged):
                 self.damage = str(error)
-            logger.error("the vault cannot be used: %s", error or f"no answer within {within_s:.0f} s")
+            self._is_usable = False
+            # Each use fails during an outage: `vitals.logs` writes this once in ten seconds.
+            logger.error("the vault cannot be used: %s", str(error) or f"no answer within {within_s:.0f} s")
             raise Problem(
                 Refusal.UNAVAILABLE, "sensitive values cannot be read or written now", retry_after=1
             ) from error
+        if not self._is_usable:
+            self._is_usable = True
+            logger.info("the vault can be used again")
+        return result

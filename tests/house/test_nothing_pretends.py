@@ -47,6 +47,23 @@ def _swallowed(path: Path) -> Iterator[int]:
             yield node.lineno
 
 
+def test_no_message_takes_an_error_for_its_text() -> None:
+    """An exception is always true, also one without a text: a message with `error or …` ends in nothing."""
+    found = [f"{name(path)}:{line}" for path in python_files() for line in _errors_as_texts(path)]
+    assert found == [], "\n".join(found)
+
+
+def _errors_as_texts(path: Path) -> Iterator[int]:
+    for handler in ast.walk(tree(path)):
+        if isinstance(handler, ast.ExceptHandler) and handler.name:
+            for node in ast.walk(handler):
+                first = (
+                    node.values[0] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else None
+                )
+                if isinstance(first, ast.Name) and first.id == handler.name:
+                    yield first.lineno
+
+
 def _catches_all(handler: ast.ExceptHandler) -> bool:
     kind = handler.type
     return kind is None or (isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException"))

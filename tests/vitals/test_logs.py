@@ -7,6 +7,10 @@ import logging
 
 import pytest
 
+from gateway.identity import authentication
+from gateway.rest import well_known
+from gateway.vault import access, reconciler
+from log.kafka import follower
 from vitals.logs import MESSAGES_KNOWN, REPEATED_AFTER_S, RepeatedMessageFilter, TokenlessFormatter
 
 AWAY, NODE = "Unable connect to node with id %s: %s", "Connect call failed"
@@ -57,6 +61,26 @@ def test_exporter_whose_collector_is_away_is_heard_once_in_a_while_whatever_it_c
     for number in range(50):
         log.say("Transient error %s, retrying in %fs.", NODE, number / 7, name="opentelemetry.exporter.otlp")
     assert len(log.lines) == 1
+
+
+@pytest.mark.parametrize(
+    "logger", [module.logger for module in (access, reconciler, authentication, well_known, follower)]
+)
+def test_what_every_failed_request_or_attempt_would_write_is_written_once_in_a_while(
+    log: _Log, logger: logging.Logger
+) -> None:
+    for _ in range(553):
+        log.say("the keys cannot be used: %s", "away", name=logger.name)
+    log.now += REPEATED_AFTER_S
+    log.say("the keys cannot be used: %s", "away", name=logger.name)
+    once = "the keys cannot be used: away"
+    assert log.lines == [once, f"{once} (and 552 times more since it was last logged)"]
+
+
+def test_vault_is_heard_once_in_a_while_wherever_its_database_is_found_away(log: _Log) -> None:
+    for why in ("no answer within 5 s", "its database does not answer", "OperationalError"):
+        log.say("the vault cannot be used: %s", why, name=access.logger.name)
+    assert log.lines == ["the vault cannot be used: no answer within 5 s"]
 
 
 def test_roles_own_sentences_are_all_written(log: _Log) -> None:

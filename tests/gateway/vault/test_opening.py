@@ -85,6 +85,33 @@ async def test_damage_that_is_met_later_is_kept_for_readiness(vault_of_nothing: 
     await vault_access.stop()
 
 
+async def test_vault_that_cannot_be_used_says_why_and_when_it_can_be_used_again(
+    vault_of_nothing: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    vault_access = VaultAccess(opening(vault_of_nothing))
+    await vault_access.start()
+    caplog.set_level("INFO", "gateway.vault.access")
+
+    with pytest.raises(Problem):
+        await vault_access.run(lambda vault: time.sleep(0.3), within_s=0.05)
+    with pytest.raises(Problem):
+        await vault_access.run(away)
+    for _ in range(2):
+        await vault_access.run(lambda vault: None)
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("ERROR", "the vault cannot be used: no answer within 0 s"),
+        ("ERROR", "the vault cannot be used: its database does not answer"),
+        ("INFO", "the vault can be used again"),
+    ]
+    await vault_access.stop()
+
+
+def away(vault: Vault) -> None:
+    """Use a vault whose database is away."""
+    raise VaultSilent("its database does not answer")
+
+
 @pytest.fixture
 def vault_of_nothing() -> Any:
     class Nothing:

@@ -155,7 +155,8 @@ class RemoteKeys:
             self._good_at_s = self._clock()
         except (httpx.HTTPError, asyncio.TimeoutError, NotConfigured, ValueError, RecursionError) as error:
             # The present keys are used until they are too old; then `key_set` raises.
-            logger.warning("the keys of grants at %s were not fetched: %s", self.url, error or type(error))
+            why = str(error) or type(error).__name__
+            logger.warning("the keys of grants at %s were not fetched: %s", self.url, why)
         finally:
             self._fetching = None
 

@@ -98,7 +98,7 @@ async def sse_events(
                 if event is not None:
                     yield event
     except httpx.RequestError as error:
-        what = error or type(error).__name__
+        what = str(error) or type(error).__name__
         raise ConnectionLost(f"{shown_address(url)} is not reachable ({what})") from error
 
 
