@@ -10,6 +10,7 @@ A history line is a JSON object with `at` (ms), `client`, `op`, `tenant`, `execu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,21 +21,54 @@ Line = Mapping[str, Any]
 Report = Callable[[Violation], None]
 # What a client asked for is held against the event that took it: op → (event, field).
 ASKED = {"decide": "DecisionRecorded", "consume": "GrantConsumed"}
-# What a line must have, and what one of an op must have besides.
+# What a line must have, what one of an op must have besides, and what it may have.
 COMMON = ("at", "client", "op")
+RUN = ("tenant", "project", "execution_id")
 NEEDED = {
     "ack": ("tenant", "command_id", "events"),
-    "effect": ("tenant", "project", "execution_id", "call_id", "attempt_id", "digest"),
+    "effect": (*RUN, "call_id", "attempt_id", "digest"),
     **dict.fromkeys(ASKED, ("command_id",)),
 }
+OPTIONAL = {"ack": (*RUN, "command_digest"), **dict.fromkeys(ASKED, (*RUN, "digest", "command_digest"))}
+SHOWN_MAX = 40
 
 
-def missing_fields(line: Any) -> list[str]:
-    """The fields that a history line lacks; all that every line has where it is no JSON object."""
+def fault_of(line: Any) -> str:
+    """What is wrong with a history line, as the rest of a sentence about it; empty if nothing is.
+
+    An optional field that is null is as if it were missing; fields that are not held against the log may be anything.
+    """
     if not isinstance(line, dict):
-        return list(COMMON)
-    needed = (*COMMON, *NEEDED.get(str(line.get("op")), ()))
-    return [name for name in needed if name not in line]
+        return f"has no {', '.join(COMMON)}"
+    op = str(line.get("op"))
+    needed = (*COMMON, *NEEDED.get(op, ()))
+    if missing := [name for name in needed if name not in line]:
+        return f"has no {', '.join(missing)}"
+    given = [name for name in OPTIONAL.get(op, ()) if line.get(name) is not None]
+    for name in (*needed, *given):
+        kind, fits = _KINDS.get(name, _TEXT)
+        if not fits(line[name]):
+            shown = json.dumps(line[name])
+            cut = shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}…"
+            return f"has {cut} as {name}, which must be {kind}"
+    return ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    # A lone surrogate can be written to no output.
+    return isinstance(value, str) and not any("\ud800" <= one <= "\udfff" for one in value)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+_TEXT = ("a text", _is_text)
+_KINDS = {"at": ("a number", _is_number), "events": ("a list of texts", _are_texts)}
 
 
 class Heard:
@@ -109,12 +143,12 @@ def _check_asked(line: Line, found: Sequence[Fact], report: Report) -> None:
 
 
 def _body(line: Line) -> str:
-    return str(line.get("command_digest", ""))
+    return str(line.get("command_digest") or "")
 
 
 def _run(line: Line) -> tuple[str, ...]:
     """Tenant, project and execution of a line, as far as it names them."""
-    return tuple(str(line.get(name, "")) for name in ("tenant", "project", "execution_id"))
+    return tuple(str(line.get(name) or "") for name in RUN)
 
 
 def _is_of(run: Sequence[str], fact: Fact) -> bool:

@@ -18,7 +18,7 @@ from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from log.port import Log
 from ops.checker.check import check_log
-from ops.checker.clients import missing_fields
+from ops.checker.clients import fault_of
 from ops.checker.violations import INVARIANTS, Violation
 from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
@@ -79,15 +79,22 @@ def read_history(path: Path) -> Iterator[dict[str, Any]]:
         UsageError: the file cannot be read, or a line is not what a history line must be.
     """
     try:
-        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            line = jsonlib.loads(text)
-            if missing := missing_fields(line):
-                raise UsageError(f"Line {number} of {path} has no {', '.join(missing)}: fix it.")
-            yield line
+        # Not by `splitlines`: a text in JSON can contain other line breaks.
+        texts = path.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError) as error:
         raise UsageError(
             f"The history {path} cannot be read ({error}): give a file of JSON lines."
         ) from error
+    for number, text in enumerate(texts if texts[-1] else texts[:-1], 1):
+        try:
+            line = jsonlib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                f"The history {path} cannot be read (line {number}: {error}): give a file of JSON lines."
+            ) from error
+        if fault := fault_of(line):
+            raise UsageError(f"Line {number} of {path} {fault}: fix it.")
+        yield line
 
 
 async def _check(

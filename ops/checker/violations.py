@@ -37,5 +37,5 @@ class Violation:
     evidence: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        shown = f" [{'; '.join(self.evidence)}]" if self.evidence else ""
+        shown = f" [{'; '.join(map(str, self.evidence))}]" if self.evidence else ""
         return f"{self.invariant} {self.where}: {self.what}{shown}"

@@ -273,6 +273,18 @@ def test_check_history_that_the_log_contradicts_is_told(history: dict[str, Any],
     assert [violation.invariant for violation in violations_of(story, history)] == [number]
 
 
+def test_check_history_whose_optional_fields_are_null_is_one_without_them() -> None:
+    story = Story()
+    story.released()
+    mine = says_no(story, "acme", "mine")
+    unknown = {"project": None, "execution_id": None, "command_digest": None}
+    ack = line("ack", command_id="mine", events=[mine], **unknown)
+    decided = line("decide", command_id="command-3", digest="0" * 64, **unknown)
+
+    found = violations_of(story, ack, decided)
+    assert [violation.invariant for violation in found] == ["I1"]
+
+
 def test_check_same_command_id_on_a_key_of_another_tenant_is_another_command() -> None:
     """Services choose their ids, and no tenant knows those of another."""
     story = Story()

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from ops.checker.command import audit_log
+from ops.checker.command import audit_log, read_history
 from ops.config import StackConfig, save_config
 from schemas import commands as k
 from tests.log.logs import PARTITIONS, kafka_world
@@ -78,6 +78,12 @@ def test_audit_log_with_settings_that_are_not_known_is_a_usage_error(tmp_path: P
     assert "unknown names (sasl_plain_pasword)" in sentence(done, 2)
 
 
+def wrong(op: str, /, **fields: Any) -> str:
+    """A history's line whose fields are texts, except for these."""
+    names = ("client", "tenant", "project", "execution_id", "call_id", "attempt_id", "digest", "command_id")
+    return json.dumps({"at": 1, **dict.fromkeys(names, "x"), "op": op, "events": ["e"], **fields})
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -86,6 +92,24 @@ def test_audit_log_with_settings_that_are_not_known_is_a_usage_error(tmp_path: P
         ('{"at": 1, "client": "bot", "op": "ack", "tenant": "acme"}', "has no command_id, events: fix it."),
         ('{"at": 1, "client": "bot", "op": "effect"}', "has no tenant, project, execution_id, call_id"),
         ('{"at": 1, "client": "bot", "op": "consume"}', "has no command_id: fix it."),
+        (
+            wrong("effect", attempt_id=None),
+            "Line 1 of {path} has null as attempt_id, which must be a text: fix",
+        ),
+        (wrong("effect", at="1"), 'has "1" as at, which must be a number'),
+        (wrong("effect", at=True), "has true as at, which must be a number"),
+        (wrong("effect", client=None), "has null as client, which must be a text"),
+        (wrong("effect", op=["effect"]), 'has ["effect"] as op, which must be a text'),
+        (wrong("effect", digest="\ud800"), 'has "\\ud800" as digest, which must be a text'),
+        (wrong("ack", events=None), "has null as events, which must be a list of texts"),
+        (wrong("ack", events="e"), 'has "e" as events, which must be a list of texts'),
+        (wrong("ack", events=["e", 1]), 'has ["e", 1] as events, which must be a list of texts'),
+        (wrong("ack", command_digest=7), "has 7 as command_digest, which must be a text"),
+        (wrong("decide", command_id={}), "has {{}} as command_id, which must be a text"),
+        (wrong("decide", digest=["x" * 99]), "xxx… as digest, which must be a text"),
+        (f"{wrong('decide')}\n{wrong('decide', digest=1)}", "Line 2 of {path} has 1 as digest"),
+        (f"{wrong('decide')}\n\n{wrong('decide')}", "cannot be read (line 2: "),
+        ("[" * 100_000, "cannot be read (line 1: "),
     ],
 )
 def test_audit_log_with_a_history_that_is_none_is_a_usage_error(tmp_path: Path, text: str, said: str) -> None:
@@ -93,6 +117,22 @@ def test_audit_log_with_a_history_that_is_none_is_a_usage_error(tmp_path: Path, 
     path.write_text(text + "\n")
 
     assert said.format(path=path) in sentence(audit(tmp_path, "--history", str(path)), 2)
+
+
+def test_history_with_what_is_not_held_against_the_log_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    lines = [
+        wrong("ack", command_digest=None, project=None),
+        wrong("decide", at=1.5, digest=None),
+        wrong("unanswered", events=None, call_id=7),
+        wrong("effect", note={}, client="a-b").replace("-", "\N{LINE SEPARATOR}"),
+    ]
+    path.write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
+    read = list(read_history(path))
+    path.write_text("")
+
+    assert read == [json.loads(one) for one in lines]
+    assert list(read_history(path)) == []
 
 
 def test_audit_log_with_a_history_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
