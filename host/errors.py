@@ -32,7 +32,17 @@ class AddressTaken(OperatorError, OSError):
     exit_code = EXIT_USAGE
 
 
+def indented(text: str) -> str:
+    """A message of a log: only its first line begins in the first column, so that no other looks like a message."""
+    return text.rstrip("\n").replace("\n", "\n    ")
+
+
+def on_one_line(text: str) -> str:
+    """A text of several lines as one line, such as the message of a database's client."""
+    return " ".join(filter(None, map(str.strip, text.split("\n"))))
+
+
 def end_process(error: BaseException, code: int) -> NoReturn:
-    """End a process with the error's sentence and an exit code."""
-    sys.stderr.write(f"{error}\n")
+    """End a process with the error's sentence and an exit code; further lines of it are indented, as in a log."""
+    sys.stderr.write(indented(str(error)) + "\n")
     raise SystemExit(code) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import time
@@ -13,21 +12,11 @@ from pathlib import Path
 from ops import process
 from ops.component import BACKING_OFF, READY, Component
 from ops.config import DataDir
+from ops.last_words import NOTHING_PRINTED, last_words
 from ops.restarts import HEALTHY_AFTER_S, describe_exit, restart_delay_s
 from ops.status import role_state
 
 STOP_GRACE_S = 10.0
-NOTHING_PRINTED = "nothing was printed"
-NO_WARNING = "it printed no warning and no error"
-# A line of a role's log that tells of no trouble (`vitals.logs`).
-_AT_EASE = re.compile(
-    r"\d{4}-\d\d-\d\d \S+ (DEBUG|INFO) |\{\"timestamp\":\"[^\"]*\",\"level\":\"(debug|info)\","
-)
-# Where a thread was, in a dump of stacks (`faulthandler`), and the frame that is drawn around a group of errors:
-# neither is a cause.
-_NO_CAUSE = re.compile(
-    r"(Current thread|Thread) 0x|File \"[^\"]*\", line \d+ in |<no Python frame>|\.\.\.$|Extension modules: |[|+ -]+$"
-)
 LOG_BYTES_MAX = 20 * 1024 * 1024
 # The role that is given the vault's master key.
 SEALS = "gateway"
@@ -110,16 +99,13 @@ class RoleChild:
         return Component(self.name, self._process.pid, state, address, self.restarts, self._ended_by)
 
     def last_words(self) -> str:
-        """Why it may have ended: the last line since its last start that is a warning, or is not of its log."""
+        """Why it may have ended: the last message since its last start that tells of trouble, by its first line."""
         log = self._directory.log(self.name)
         if not log.is_file():
             return NOTHING_PRINTED
         with log.open("rb") as file:
             file.seek(self._printed_from)
-            lines = file.read().decode(errors="replace").split("\n")
-        printed = [line.strip() for line in reversed(lines) if line.strip()]
-        telling = (line for line in printed if not (_AT_EASE.match(line) or _NO_CAUSE.match(line)))
-        return next(telling, NO_WARNING if printed else NOTHING_PRINTED)
+            return last_words(file.read().decode(errors="replace"))
 
     def _restart(self, now: float) -> str:
         try:

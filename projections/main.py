@@ -10,7 +10,7 @@ import uvloop
 
 from host.errors import EXIT_UNREACHABLE, OperatorError, end_process
 from log.kafka.client import KafkaSettings
-from log.kafka.follower import BULK, Follower
+from log.kafka.follower import BULK, Follower, opened
 from log.kafka.settings import client_settings
 from projections.audit.settings import Audit, opened_audit
 from projections.meters import Meters
@@ -53,36 +53,40 @@ async def _serve(settings: Mapping[str, str], health: HealthReporter) -> None:
 
 
 async def _project(settings: Mapping[str, str], health: HealthReporter, audit: Audit) -> None:
-    url = settings["database_url"]
-    looked = await check_ahead(lambda: check_sound(url))
-    tail = Follower(kafka_address(settings), BULK)
-    await tail.open()
-    await asyncio.to_thread(remove_leftovers, url)
-    projector = Projector(
+    looked = await check_ahead(lambda: check_sound(settings["database_url"]))
+    # Closed also if the database is away: what is left open is reported after the error, as if it were the cause.
+    async with opened(kafka_address(settings), BULK) as tail:
+        await asyncio.to_thread(remove_leftovers, settings["database_url"])
+        projector = _projector(settings, health, audit, tail)
+        audit.on_failure = projector.stop
+        looked.add_done_callback(lambda ended: projector.stop() if ended.exception() else None)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, projector.stop)
+        updating = asyncio.create_task(
+            health.keep_updating(lambda: health.status.progress(*projector.progress()))
+        )
+        try:
+            await projector.run()
+            if looked.done():
+                looked.result()
+        finally:
+            updating.cancel()
+            health.set_state(STOPPING)
+
+
+def _projector(
+    settings: Mapping[str, str], health: HealthReporter, audit: Audit, tail: Follower
+) -> Projector:
+    return Projector(
         tail,
-        open_store=lambda: open_view(url),
+        open_store=lambda: open_view(settings["database_url"]),
         topics=Topics(settings.get("topic_prefix") or "placet"),
         tell=lambda state: health.set_state(state),
         heads=audit.head_signer,
         signatures=load_signatures(settings),
         meters=Meters(health.registry),
     )
-    audit.on_failure = projector.stop
-    looked.add_done_callback(lambda ended: projector.stop() if ended.exception() else None)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, projector.stop)
-    updating = asyncio.create_task(
-        health.keep_updating(lambda: health.status.progress(*projector.progress()))
-    )
-    try:
-        await projector.run()
-        if looked.done():
-            looked.result()
-    finally:
-        updating.cancel()
-        health.set_state(STOPPING)
-        await tail.close()
 
 
 def kafka_address(settings: Mapping[str, str]) -> KafkaSettings:

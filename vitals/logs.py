@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from host.errors import indented
 from schemas.token_text import without_tokens
 
 FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -26,11 +27,14 @@ FORMATS = (TEXT, JSON)
 
 
 class TokenlessFormatter(logging.Formatter):
-    """Formats every record without the tokens in its message, arguments or traceback."""
+    """Formats every record without the tokens in its message, arguments or traceback.
+
+    Only the first line of a record begins in the first column: `ops.child` looks there for messages.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
-        return without_tokens(super().format(record))
+        """The line of a record; further lines, as of a traceback, are indented."""
+        return indented(without_tokens(super().format(record)))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line, with the number of suppressed repetitions (`RepeatedMessageFilter`)."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 from log.kafka.client import KafkaSettings
-from log.kafka.follower import BULK, Follower
+from log.kafka.follower import BULK, Follower, opened
 from ops.bench.site import Site
+from projections.store.port import ViewStore
 from projections.store.urls import open_view
 from schemas.topics import Topics
 
@@ -20,18 +22,17 @@ async def until_projected(site: Site) -> None:
     Raises:
         TimeoutError: it did not get there.
     """
-    tail = Follower(KafkaSettings(site.bootstrap_servers, site.security), BULK)
-    await tail.open()
-    view = open_view(site.database_url)
-    try:
-        partitions = await tail.partitions(Topics(site.topic_prefix).executions)
-        async with asyncio.timeout(WITHIN_S):
-            while True:
-                ends = {at: bounds.end for at, bounds in (await tail.bounds(partitions)).items()}
-                stands = {at.tp: at.next_offset for at in view.positions()}
-                if all(stands.get(at, 0) >= end for at, end in ends.items()):
-                    return
-                await asyncio.sleep(POLL_S)
-    finally:
-        view.close()
-        await tail.close()
+    async with opened(KafkaSettings(site.bootstrap_servers, site.security), BULK) as tail:
+        with closing(open_view(site.database_url)) as view:
+            await _until_read(tail, view, Topics(site.topic_prefix))
+
+
+async def _until_read(tail: Follower, view: ViewStore, topics: Topics) -> None:
+    partitions = await tail.partitions(topics.executions)
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            ends = {at: bounds.end for at, bounds in (await tail.bounds(partitions)).items()}
+            stands = {at.tp: at.next_offset for at in view.positions()}
+            if all(stands.get(at, 0) >= end for at, end in ends.items()):
+                return
+            await asyncio.sleep(POLL_S)

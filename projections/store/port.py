@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from host.errors import OperatorError
+from host.errors import OperatorError, on_one_line
 from log.places import TopicPartition
 from projections.tables.columns import Key as Key
 from projections.tables.columns import R, Table, TableOf
@@ -30,6 +30,10 @@ class ViewError(OperatorError):
 
 class ViewUnavailable(ViewError):
     """The database cannot be reached, or holds no view yet. Try again; the operator starts or repairs it."""
+
+    def __str__(self) -> str:
+        # libpq's messages, which most of these end with, have several lines.
+        return on_one_line(super().__str__())
 
 
 class ViewDamaged(ViewUnavailable):

@@ -38,3 +38,15 @@ def test_end_process_writes_one_line_and_ends_with_the_code(capsys: pytest.Captu
         end_process(SettingsRefused("mend it"), EXIT_USAGE)
     assert ended.value.code == EXIT_USAGE
     assert capsys.readouterr().err == "mend it\n"
+
+
+def test_end_process_indents_the_further_lines_of_a_list(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        end_process(SettingsRefused("mend these:\na\nb\n"), EXIT_USAGE)
+    assert capsys.readouterr().err == "mend these:\n    a\n    b\n"
+
+
+def test_what_a_database_says_on_several_lines_is_told_on_one() -> None:
+    said = "it is closed\n\tThis probably means the server ended\n\tbefore or while processing the request.\n"
+    told = "it is closed This probably means the server ended before or while processing the request."
+    assert str(ViewUnavailable(said)) == told

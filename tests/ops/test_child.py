@@ -69,6 +69,11 @@ def test_last_words_are_of_this_run_and_not_of_an_earlier_one(directory: DataDir
 
 
 JSON_AT_EASE = '{"timestamp":"2026-01-01T10:00:00.123+00:00","level":"info","logger":"x","event":"ready"}'
+JSON_UNCLOSED = (
+    JSON_AT_EASE.replace("info", "error").replace('"x"', '"asyncio"').replace("ready", "Unclosed Consumer")
+)
+CONSUMER = "    consumer: <aiokafka.consumer.consumer.AIOKafkaConsumer object at 0x7f>"
+RAISED = ("Traceback (most recent call last):", '  File "x", line 1, in <module>', "ValueError: not one")
 JSON_WARNING = JSON_AT_EASE.replace("info", "warning")
 
 
@@ -84,6 +89,16 @@ def test_last_words_are_the_last_that_tell_of_trouble(directory: DataDir) -> Non
             (("Traceback (most recent call last):", "KeyError: 'x'", at_ease), "KeyError: 'x'"),
             ((JSON_AT_EASE,), "it printed no warning and no error"),
             ((JSON_WARNING, JSON_AT_EASE), JSON_WARNING),
+            ((warning, "    before or while processing the request."), warning),
+            (
+                ("The log is gone", f"{at} ERROR asyncio Unclosed AIOKafkaConsumer", CONSUMER),
+                "The log is gone",
+            ),
+            (("The log is gone", JSON_UNCLOSED), "The log is gone"),
+            (("The log is gone:", "    at a", f"{at} INFO x y"), "The log is gone:"),
+            ((*RAISED, "LINE 1: SELECT", "  ^", "DETAIL: none"), "ValueError: not one"),
+            ((*RAISED, "LINE 1: SELECT", warning, "    of 9"), warning),
+            ((*RAISED, "LINE 1: SELECT", "Traceback (most recent call last):", "KeyError: 1"), "KeyError: 1"),
         ):
             directory.log("decider").write_text("".join(f"{line}\n" for line in lines))
             assert child.last_words() == words
@@ -101,9 +116,21 @@ GROUP = "raise ExceptionGroup('two', [KeyError('x'), ValueError('no room')])"
 CRASHES = "import faulthandler, signal, os; faulthandler.enable(); os.kill(os.getpid(), signal.SIGSEGV)"
 
 
+# A consumer that nobody closed, by the log of a role.
+LEAVES = """
+import asyncio, logging
+from vitals.logs import log_to_stderr
+log_to_stderr("INFO")
+logging.getLogger("log").warning("the view could not be written: closed\\n\\tbefore or while it was asked.")
+asyncio.new_event_loop().call_exception_handler({"message": "a task failed", "consumer": object()})
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "words"),
     [
+        (LEAVES, " ERROR asyncio a task failed"),
+        (LEAVES.replace("a task failed", "Unclosed Consumer"), "log the view could not be written: closed"),
         (DUMPS, "2026-01-01 10:00:00,123 CRITICAL services.processors.watchdog No progress on 3"),
         (CRASHES, "Fatal Python error: Segmentation fault"),
         (GROUP, "| ValueError: no room"),
@@ -119,7 +146,7 @@ def test_last_words_are_the_cause_and_not_where_each_thread_was(
     child = RoleChild("trust", (sys.executable, "-c", program), directory)
     child.start()
     _wait(lambda: child.tick(time.monotonic()) is not None)
-    assert child.last_words() == words
+    assert child.last_words().endswith(words)
 
 
 def test_child_hastened_forgets_its_failures_and_starts_without_its_delay(directory: DataDir) -> None:

@@ -21,6 +21,7 @@ from log.errors import FactsDeleted, LogChanged, TopicMissing
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from log.places import TopicPartition
+from ops.ports import free_port
 from ops.topics import ensure_topics
 from projections.audit.head_files import HeadFiles
 from projections.audit.heads import HeadSigner, check_all
@@ -301,6 +302,15 @@ def test_process_without_kafka_ends_with_one_sentence_and_exit_3(tmp_path: Path)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 3
     assert said.decode().splitlines()[-1].startswith("Kafka does not answer at 127.0.0.1:9")
+
+
+def test_process_whose_postgres_is_away_ends_with_one_sentence(kafka: str, tmp_path: Path) -> None:
+    away = f"postgresql://placet@127.0.0.1:{free_port()}/postgres"
+    settings = {"bootstrap_servers": kafka, "database_url": away, **_dirs(tmp_path)}
+    process = _start(settings, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, b"Unclosed" in said) == (3, False)
+    assert said.decode().splitlines()[-1].startswith("The database does not answer: ")
 
 
 def test_process_on_a_damaged_view_ends_with_one_sentence_and_exit_3(tmp_path: Path) -> None:

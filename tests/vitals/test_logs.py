@@ -83,6 +83,11 @@ def test_vault_is_heard_once_in_a_while_wherever_its_database_is_found_away(log:
     assert log.lines == ["the vault cannot be used: no answer within 5 s"]
 
 
+def test_only_the_first_line_of_a_message_begins_where_messages_begin(log: _Log) -> None:
+    log.say("closed by %s:\n\tbefore it was answered\n2026-01-01 INFO x\n", "it")
+    assert log.lines == ["closed by it:", "    \tbefore it was answered", "    2026-01-01 INFO x"]
+
+
 def test_roles_own_sentences_are_all_written(log: _Log) -> None:
     for _ in range(3):
         log.say("a partition is lost", name="services.runtime.writer")
