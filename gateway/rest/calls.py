@@ -95,10 +95,11 @@ async def list_calls(context: Context, execution_id: str) -> Response:
     """
     await context.settle_after()
     actor = context.actor
-    execution: ExecutionRow = await context.gate.reader.read(executions.subject_of(actor, execution_id))
+    async with context.views_wait.answer():
+        execution: ExecutionRow = await context.gate.reader.read(executions.subject_of(actor, execution_id))
     check_sees(actor, execution["agent"])
     cursor = context.cursor()
-    async with context.gateway.work.page(owner_of(context.actor)):
+    async with context.gateway.work.page(owner_of(context.actor), context.views_wait):
         try:
             page = await read_execution(
                 context,

@@ -62,7 +62,8 @@ async def list_messages(context: Context, execution_id: str) -> Response:
     """List the messages of a conversation, in order, or from the newest back."""
     is_descending = context.one_of(ORDER) == "desc"
     await context.settle_after()
-    row: ExecutionRow = await context.gate.reader.read(execution_of(context.actor, execution_id))
+    async with context.views_wait.answer():
+        row: ExecutionRow = await context.gate.reader.read(execution_of(context.actor, execution_id))
     check_sees(context.actor, row["agent"])
     query = resources.latest_messages if is_descending else resources.messages
     return await log_page(context, execution_id, query, message_json, is_descending=is_descending)

@@ -75,7 +75,8 @@ async def list_executions(context: Context) -> Response:
 async def get_execution(context: Context, execution_id: str) -> Response:
     """Get an execution as it is now, or as it was at a time or version."""
     await context.settle_after()
-    row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
+    async with context.views_wait.answer():
+        row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
     check_sees(context.actor, row["agent"])
     at = context.query("at")
     if at is None:
@@ -94,7 +95,8 @@ async def get_execution(context: Context, execution_id: str) -> Response:
 async def list_events(context: Context, execution_id: str) -> Response:
     """List the events of an execution, in order."""
     await context.settle_after()
-    row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
+    async with context.views_wait.answer():
+        row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
     check_sees(context.actor, row["agent"])
     return await log_page(context, execution_id, history.events, history.event_json)
 

@@ -95,7 +95,7 @@ async def log_page(
     def mark(row: R) -> str:
         return mark_at(row["log_offset"], is_descending)
 
-    async with context.gateway.work.page(owner_of(context.actor)):
+    async with context.gateway.work.page(owner_of(context.actor), context.views_wait):
         rows, is_cut = await read_execution(
             context,
             execution_id,
@@ -121,6 +121,7 @@ async def fold_execution(
     fold = Fold(actor.tenant, actor.project, execution_id, until, wanted)
     while not await read_execution(context, execution_id, fold.step):
         await work.paid(owner_of(actor))
+        context.views_wait.renew()
     return fold.state
 
 

@@ -81,7 +81,7 @@ async def list_holds(context: Context) -> Response:
         await context.settle_after()
         return await _answered(context, filters, status, limit)
     await context.settle_views_after()
-    async with context.gateway.work.page(owner_of(context.actor)):
+    async with context.gateway.work.page(owner_of(context.actor), context.views_wait):
         return await _answered(context, filters, status, limit)
 
 

@@ -9,7 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import orjson
 from starlette.requests import Request
@@ -26,11 +27,12 @@ from gateway.rest.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, Choice, Numb
 from gateway.server.unauthenticated import mark_request_authenticated
 from gateway.service.served import Served
 from gateway.shares.intake import taken_in
+from gateway.shares.views_wait import ViewsWait
 from gateway.shares.work import owner_of
 from gateway.strictjson import BODY_MAX_BYTES, parse_object
 from projections.queries.moment import READ_BYTES, Moment
 from projections.queries.paging import BadCursor, Mark, Page, cursor_at, items_after
-from projections.queries.views import ANSWER_S, Positions
+from projections.queries.views import Positions
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -45,12 +47,14 @@ VIEWS_LOOK_S = 0.05
 PAGE_BYTES = READ_BYTES
 
 
-class RequestContext(NamedTuple):
-    """A request whose sender is authenticated."""
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """A request whose sender is authenticated; `views_wait` is how long it may still wait for the views."""
 
     request: Request
     gateway: Served
     authentication: Authentication
+    views_wait: ViewsWait = field(default_factory=ViewsWait)
 
     @property
     def claims(self) -> Claims:
@@ -197,14 +201,10 @@ class RequestContext(NamedTuple):
         """Query the views at one moment, in the caller's turn and at its cost.
 
         Raises:
-            Problem: 503, the views cannot be read, or have not answered the caller's earlier queries.
+            Problem: 503, the views cannot be read, or have not answered within the time of this request.
         """
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                return await self.gateway.work.asked(owner_of(self.actor), self.gateway.views.read, ask)
-        except TimeoutError as error:
-            detail = f"the views have not answered this subject's earlier queries for {ANSWER_S:.0f} s"
-            raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
+        work, read = self.gateway.work, self.gateway.views.read
+        return await work.asked(owner_of(self.actor), read, ask, self.views_wait)
 
     async def paged(self, ask: Callable[[Moment], Page], item: Callable[[Any], dict[str, Any]]) -> Response:
         """Answer with a page of the views, no older than `?after=`, as a list.
@@ -213,7 +213,7 @@ class RequestContext(NamedTuple):
             Problem: 422, the page's cursor or `after` is invalid; 503, the views cannot be read.
         """
         await self.settle_views_after()
-        async with self.gateway.work.page(owner_of(self.actor)):
+        async with self.gateway.work.page(owner_of(self.actor), self.views_wait):
             try:
                 page, _ = await self.ask_views(ask)
             except BadCursor as error:

@@ -163,6 +163,7 @@ class TurnPast:
             taken.enter_context(gateway.past_limit.open(actor))
             held = taken.enter_context(gateway.budget.holding(owner_of(actor)))
             while offset < self.through and not self.shown.is_over:
+                self.context.views_wait.renew()
                 # A query is repeated until the views have read far enough: it changes nothing here.
                 groups, offset = await read_execution(
                     self.context, self.turn["execution_id"], partial(self._read, after=offset)
@@ -179,6 +180,7 @@ class TurnPast:
 
     async def _state_before(self, group: Group, wanted: WantedRows) -> ExecutionState:
         until = Until(offset=group.first_offset - 1)
+        self.context.views_wait.renew()
         return await fold_execution(self.context, self.turn["execution_id"], until, wanted)
 
     def _read(self, moment: Moment, after: int) -> tuple[deque[Group], int]:

@@ -20,7 +20,7 @@ from collections.abc import (
     Iterable,
     Iterator,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -29,6 +29,7 @@ import orjson
 from gateway.problems import Problem
 from gateway.shares.rates import Buckets
 from gateway.shares.turns import Turns
+from gateway.shares.views_wait import ViewsWait
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 
@@ -50,8 +51,6 @@ MESSAGES_SHARE = 0.6
 # The buckets count in milliseconds of the process.
 PER_S = 1_000.0
 MESSAGES_BURST_S = 0.1
-# A page waits for its turn no longer than a query waits for the views.
-PAGE_WITHIN_S = 10.0
 # By the wall clock, each subject would pay for the time that other processes on the machine take in between.
 processor_s = time.thread_time
 
@@ -126,27 +125,29 @@ class Work:
             wait_s = self.spend(owner, 0.0)
 
     async def asked(
-        self, owner: Owner, read: Callable[[Callable[[M], T]], Awaitable[R]], ask: Callable[[M], T]
+        self,
+        owner: Owner,
+        read: Callable[[Callable[[M], T]], Awaitable[R]],
+        ask: Callable[[M], T],
+        wait: ViewsWait,
     ) -> R:
-        """Query the views, a few queries at a time for each subject, and count the cost."""
+        """Query the views, a few queries at a time for each subject, and count the cost.
+
+        Raises:
+            Problem: 503, the time that the request may wait is over.
+        """
         with self._counting(owner) as timed:
-            async with self._questions.of(owner):
+            async with wait.turn(self._questions.of(owner)), wait.answer():
                 return await read(timed(ask))
 
     @asynccontextmanager
-    async def page(self, owner: Owner) -> AsyncIterator[None]:
+    async def page(self, owner: Owner, wait: ViewsWait) -> AsyncIterator[None]:
         """Take a turn to read a page of the views and to write it, a few at a time for each subject.
 
         Raises:
-            Problem: 503, the subject's earlier pages have not been answered.
+            Problem: 503, the subject's earlier pages have not been answered in time.
         """
-        async with AsyncExitStack() as taken:
-            try:
-                async with asyncio.timeout(PAGE_WITHIN_S):
-                    await taken.enter_async_context(self._pages.of(owner))
-            except TimeoutError as error:
-                detail = f"earlier pages of this subject have not been answered for {PAGE_WITHIN_S:.0f} s"
-                raise Problem(Refusal.UNAVAILABLE, detail, retry_after=1) from error
+        async with wait.turn(self._pages.of(owner)):
             yield
 
     async def done(self, owner: Owner, work: Callable[[], T]) -> T:

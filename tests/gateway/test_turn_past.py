@@ -19,6 +19,7 @@ from gateway.rest.unread_responses import UnreadResponseLimit
 from gateway.service.assembly import PASTS_AT_ONCE
 from gateway.shares.budget import Budget
 from gateway.shares.open_limit import OpenLimit
+from gateway.shares.views_wait import ViewsWait
 from gateway.sockets.chat import ChatEvents
 from projections.queries import resources
 from projections.queries.moment import Moment
@@ -85,7 +86,9 @@ class Readers:
         async def ask_views(ask: Callable[[Moment], Any]) -> Any:
             return self.views.read_now(ask)
 
-        context: Any = SimpleNamespace(actor=BOT, gate=self.gate, gateway=self.gateway, ask_views=ask_views)
+        context: Any = SimpleNamespace(
+            actor=BOT, gate=self.gate, gateway=self.gateway, ask_views=ask_views, views_wait=ViewsWait()
+        )
         owner = (BOT.tenant, BOT.project, "run-1")
         turn: TurnRow | None = self.views.read_now(lambda now: resources.turn(now, *owner, "m"))[0]
         assert turn is not None

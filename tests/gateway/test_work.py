@@ -20,6 +20,7 @@ from gateway.rest.request_context import RequestContext
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.rates import Buckets
+from gateway.shares.views_wait import ViewsWait
 from gateway.shares.work import QUESTIONS_AT_ONCE, SLICE_S, Work, processor_s
 from projections.queries.paging import PageOf
 from projections.queries.views import CONNECTIONS
@@ -97,10 +98,10 @@ async def test_subject_with_many_slow_questions_leaves_the_views_to_another() ->
             assert answered.wait(10)
             return "anna's"
 
-        asked = [asyncio.create_task(work.asked(ANNA, read, slow_question)) for _ in range(50)]
+        asked = [asyncio.create_task(work.asked(ANNA, read, slow_question, ViewsWait())) for _ in range(50)]
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
-            assert await work.asked(BOT, read, lambda _: "bot's") == "bot's"
+            assert await work.asked(BOT, read, lambda _: "bot's", ViewsWait()) == "bot's"
         assert not any(one.done() for one in asked)
         answered.set()
         assert set(await asyncio.gather(*asked)) == {"anna's"}
@@ -112,12 +113,12 @@ async def test_questions_of_the_views_are_paid_for() -> None:
     async def read(ask: Callable[[int], Any]) -> Any:
         return await asyncio.to_thread(ask, 0)
 
-    await work.asked(ANNA, read, lambda _: time.sleep(0.5))
+    await work.asked(ANNA, read, lambda _: time.sleep(0.5), ViewsWait())
     assert work.spend(ANNA, 0.0) == 0.0
-    await work.asked(ANNA, read, lambda _: [slow(row) for row in range(400)])
+    await work.asked(ANNA, read, lambda _: [slow(row) for row in range(400)], ViewsWait())
     assert work.spend(ANNA, 0.0) > 0.1
     with pytest.raises(ZeroDivisionError):
-        await work.asked(BOT, read, lambda _: [slow(row) for row in range(400)] and 1 // 0)
+        await work.asked(BOT, read, lambda _: [slow(row) for row in range(400)] and 1 // 0, ViewsWait())
     assert work.spend(BOT, 0.0) > 0.1
 
 
@@ -297,16 +298,15 @@ async def test_unread_answers_over_the_budget_end_a_socket() -> None:
     assert out.unread.is_set()
 
 
-async def test_page_waits_for_its_turn_no_longer_than_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.shares.work.PAGE_WITHIN_S", 0.05)
+async def test_page_waits_for_its_turn_no_longer_than_a_query() -> None:
     work = Work(share=0.5, burst_s=0.1, patience_s=1.0)
     async with AsyncExitStack() as taken:
         for _ in range(QUESTIONS_AT_ONCE):
-            await taken.enter_async_context(work.page(ANNA))
+            await taken.enter_async_context(work.page(ANNA, ViewsWait()))
         with pytest.raises(Problem) as refused:
-            await taken.enter_async_context(work.page(ANNA))
+            await taken.enter_async_context(work.page(ANNA, ViewsWait(0.05)))
         assert refused.value.code is Refusal.UNAVAILABLE
-        async with work.page(BOT):
+        async with work.page(BOT, ViewsWait()):
             pass
-    async with work.page(ANNA):
+    async with work.page(ANNA, ViewsWait()):
         pass
