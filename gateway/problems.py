@@ -75,6 +75,12 @@ class Problem(Exception):
         return Problem(self.code, said.pop("detail"), **said)
 
 
+def still_starting() -> Problem:
+    """The answer of a gateway that has not read the log yet, or still waits for a database."""
+    detail = "the gateway has not read the log yet: GET /readyz says why"
+    return Problem(Refusal.UNAVAILABLE, detail, retry_after=1)
+
+
 def renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a problem document for a client of another interface, by what it calls its fields.
 

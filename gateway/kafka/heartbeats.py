@@ -32,6 +32,7 @@ class HeartbeatTail:
 
     async def _follow(self, follower: Follower) -> None:
         follower.stand_at(await follower.ends([TopicPartition(self.topic, 0)]))
+        self.heartbeats.begin()
         while True:
             for _, records in await follower.poll(POLL_MS):
                 for record in records:

@@ -62,12 +62,13 @@ class LatestHeartbeats:
     """The last heartbeat of each process. A process that reports its end is dropped, unless an error ended it."""
 
     clock: Callable[[], float] = time.monotonic
-    since: float = field(init=False)
     _last: dict[str, tuple[Heartbeat, float]] = field(default_factory=dict, init=False)
-    _any_at: float = field(init=False)
+    _any_at: float | None = field(default=None, init=False)
 
-    def __post_init__(self) -> None:
-        self.since = self._any_at = self.clock()
+    def begin(self) -> None:
+        """Note that the heartbeats are read from now on: before, their silence means nothing."""
+        if self._any_at is None:
+            self._any_at = self.clock()
 
     def record(self, heartbeat: Heartbeat) -> None:
         """Take in a heartbeat."""
@@ -80,8 +81,8 @@ class LatestHeartbeats:
 
     @property
     def silence_s(self) -> float:
-        """The time since the last heartbeat of any process, including this one."""
-        return self.clock() - self._any_at
+        """The time since the last heartbeat of any process, including this one; 0 before they are read."""
+        return 0.0 if self._any_at is None else self.clock() - self._any_at
 
     def processes(self) -> list[ProcessHealth]:
         """Return every process with a heartbeat that is not too old, by role and name.
@@ -89,8 +90,9 @@ class LatestHeartbeats:
         A process counts as silent only while others are heard of: if none is, it is Kafka that does not answer.
         """
         now = self.clock()
+        any_at = now if self._any_at is None else self._any_at
         self._last = {key: last for key, last in self._last.items() if now - last[1] <= FORGET_AFTER_S}
-        found = [ProcessHealth(heartbeat, self._any_at - at) for heartbeat, at in self._last.values()]
+        found = [ProcessHealth(heartbeat, any_at - at) for heartbeat, at in self._last.values()]
         return sorted(found, key=lambda process: process.heartbeat.key)
 
     def shown(self) -> list[ProcessHealth]:
@@ -127,6 +129,8 @@ class LatestHeartbeats:
         if (age_s := max(kafka_age_s, self.silence_s)) > SILENT_AFTER_S:
             # No heartbeat can arrive then, so to report the processes as silent would be misleading.
             return Finding([f"Kafka has not answered for {age_s:.1f} s"], [])
+        if self._any_at is None:
+            return Finding(["the heartbeats of the other processes are not read yet"], [])
         processes = self.processes()
         problems = [*_deciders(processes, partitions), *_projectors(processes)]
         faults = [fault for process in processes if (fault := process.fault())]

@@ -20,7 +20,7 @@ from gateway.idempotency import idempotency_key
 from gateway.identity.authentication import Authentication
 from gateway.live.cursor import CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Making, Reply
-from gateway.problems import Problem
+from gateway.problems import Problem, still_starting
 from gateway.rest.caller_note import note_caller
 from gateway.rest.list_cursors import cursor_for, mark_in
 from gateway.rest.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, Choice, Number, Seconds
@@ -74,7 +74,7 @@ class RequestContext:
             Problem: 503, the gateway is still starting.
         """
         if not self.gateway.caught_up:
-            raise still_reading()
+            raise still_starting()
         return self.gateway.gate
 
     @property
@@ -310,11 +310,6 @@ def choice_in(request: Request, parameter: Choice) -> str | None:
     return found
 
 
-def still_reading() -> Problem:
-    """The answer of a gateway that has not read the log yet."""
-    return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
-
-
 async def context_of(request: Request) -> RequestContext:
     """Authenticate a request.
 
@@ -358,7 +353,7 @@ async def context_for(request: Request, headers: Mapping[str, str]) -> RequestCo
     mark_request_authenticated(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have removed the roles that the token claims.
-        raise still_reading()
+        raise still_starting()
     actor = authentication.claims.actor
     note_caller(actor, request.path_params)
     if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):

@@ -8,7 +8,8 @@ Starting, in this order:
 5. the tail has read what the log contained at that moment;
 6. the gateway is ready.
 
-If a database does not answer, the start waits for it, as long as it takes.
+If a database does not answer, the start waits for it, as long as it takes. What the start waits for is the reason in
+the status, for `/readyz` and `placet status`.
 """
 
 from __future__ import annotations
@@ -53,10 +54,18 @@ class Gateway(Assembled):
         """
         settings = self.settings
         self.tasks.on_failure(self.give_up)
+        self._waits_for("Kafka has not answered yet")
         await check_topics(self.commands.config, settings.topics, settings.partitions)
         await self.commands.open()
+        # Before the databases: while one of them is away, the heartbeats show that Kafka is not.
+        self.tasks.spawn(
+            HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heartbeats).run()
+        )
+        self._waits_for("the vault is being opened: its database has not answered yet")
         await self.vault_access.start()
-        live, tail = live_of(self, await beginning_of(self.views))
+        self._waits_for("the views are being read: their database has not answered yet")
+        live, tail = live_of(self, await beginning_of(self.views, self._waits_for))
+        self._waits_for("the log is still being read")
         self.authenticator.people = lambda: live.definitions.people
         self._tail = tail
         await tail.open()
@@ -70,12 +79,13 @@ class Gateway(Assembled):
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
         self.tasks.spawn(trust.run())
         self.tasks.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
-        self.tasks.spawn(
-            HeartbeatTail(self.commands.config, settings.topics.heartbeats, self.heartbeats).run()
-        )
         self.tasks.spawn(self._update_status())
         await until_read(live, ends, lambda: self.tasks.failure is not None)
         self.caught_up = self.tasks.failure is None
+        self._waits_for("")
+
+    def _waits_for(self, what: str) -> None:
+        self.status.reason = what
 
     def begin_shutdown(self) -> None:
         """Answer long polls with the present state, and end the streams."""
@@ -91,6 +101,8 @@ class Gateway(Assembled):
     async def stop(self) -> None:
         """Answer the requests that still wait, and close every connection."""
         await self.tasks.stop()
+        # A process that stops with a reason was ended by an error.
+        self._waits_for("")
         self.give_up()
         if self._gate is not None:
             await self._gate.undecided.close()

@@ -37,8 +37,13 @@ VIEW_PAUSE_S = 0.1
 PATIENCE_S = 600.0
 
 
-async def beginning_of(views: GatewayViews) -> Beginning:
-    """Return the moment of the views to begin from; if the views are unavailable, wait for them."""
+async def beginning_of(views: GatewayViews, waits_for: Callable[[str], None]) -> Beginning:
+    """Return the moment of the views to begin from; if the views are unavailable, wait for them.
+
+    Args:
+        views: of the gateway.
+        waits_for: called, at each failed attempt, with a sentence about what is waited for.
+    """
     waited = False
     while True:
         try:
@@ -47,6 +52,7 @@ async def beginning_of(views: GatewayViews) -> Beginning:
             if not waited:
                 logger.info("waiting for the views: %s", error)
             waited = True
+            waits_for(f"the views cannot be read yet: {error}")
             await asyncio.sleep(VIEW_PAUSE_S)
 
 

@@ -21,7 +21,7 @@ async def own_problems(gateway: Gateway) -> list[str]:
     if gateway.tasks.failure is not None:
         return [str(gateway.tasks.failure)]
     if not gateway.caught_up:
-        return ["the log is still being read"]
+        return [gateway.status.reason or "the gateway is starting"]
     problems = []
     if not gateway.commands.time.known:
         problems.append("Kafka's time is not known yet")

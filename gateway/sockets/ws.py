@@ -23,7 +23,7 @@ from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.authentication import PROJECT_HEADER, Authentication, project_of
-from gateway.problems import Problem, message_of, not_found, response
+from gateway.problems import Problem, message_of, not_found, response, still_starting
 from gateway.server.unauthenticated import gone, mark_request_authenticated
 from gateway.server.websocket import TEXTS, WRITTEN_BYTES
 from gateway.service.served import Served
@@ -111,7 +111,7 @@ def _unwelcome(websocket: WebSocket, gateway: Served) -> Problem | None:
     if origin is not None and not is_known_origin(origin, gateway):
         return Problem(Refusal.NOT_AUTHORISED, "pages of this origin may not open a WebSocket here")
     if not gateway.caught_up:
-        return Problem(Refusal.UNAVAILABLE, "the gateway is still reading the log", retry_after=1)
+        return still_starting()
     return None
 
 

@@ -69,6 +69,22 @@ def test_examine_blames_nobody_for_a_broker_that_is_silent(
     assert heartbeats.examine(2, 4.0).problems == ["Kafka has not answered for 4.0 s"]
 
 
+def test_examine_does_not_take_the_time_before_heartbeats_are_read_for_kafkas_silence(
+    heartbeats: LatestHeartbeats, clock: Clock
+) -> None:
+    clock.now += 39
+    assert heartbeats.examine(2, 0.1).problems == ["the heartbeats of the other processes are not read yet"]
+    assert heartbeats.examine(2, 39.0).problems == ["Kafka has not answered for 39.0 s"]
+    assert heartbeats.shown() == []
+    heartbeats.begin()
+    assert "no projector has sent a heartbeat" in heartbeats.examine(2, 0.1).problems
+    clock.now += 3
+    # Reading begins again after an interruption: what was silent then is silent still.
+    heartbeats.begin()
+    clock.now += 1
+    assert heartbeats.examine(2, 0.1).problems == ["Kafka has not answered for 4.0 s"]
+
+
 def test_examine_needs_a_decider_for_every_partition(heartbeats: LatestHeartbeats) -> None:
     all_beat(heartbeats)
     heartbeats.record(heartbeat("decider", partitions=(1,)))

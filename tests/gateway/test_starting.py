@@ -14,8 +14,47 @@ from gateway.identity.issuer import issue
 from gateway.identity.keys import ISSUERS, PublishedKeyFile
 from gateway.problems import Problem
 from gateway.rest.request_context import context_of
+from gateway.service.live_state import beginning_of
+from gateway.service.readiness import own_problems
 from gateway.shares.rates import Buckets
+from gateway.views import Beginning
+from projections.store.port import ViewUnavailable
 from tests.gateway.facts import new_work
+from vitals.process_status import ProcessStatus
+
+BEGINNING = Beginning([], {}, [], [], [], [])
+
+
+class ViewsAway:
+    """Views whose database is away at the first attempts."""
+
+    def __init__(self, *said: str) -> None:
+        self.said = list(said)
+
+    async def beginning(self, executions_max: int) -> Beginning:
+        if self.said:
+            raise ViewUnavailable(self.said.pop(0))
+        return BEGINNING
+
+
+async def test_start_that_waits_for_the_views_says_at_each_attempt_why() -> None:
+    waited: list[str] = []
+    views: Any = ViewsAway("The database does not answer: refused\n\tIs it running?", "There is no view yet")
+
+    assert await beginning_of(views, waited.append) is BEGINNING
+    assert waited == [
+        "the views cannot be read yet: The database does not answer: refused Is it running?",
+        "the views cannot be read yet: There is no view yet",
+    ]
+
+
+@pytest.mark.parametrize("waits_for", ["the vault is being opened: its database has not answered yet", ""])
+async def test_gateway_that_is_not_ready_says_what_it_waits_for(waits_for: str) -> None:
+    status = ProcessStatus("gateway", "gateway")
+    status.reason = waits_for
+    gateway: Any = SimpleNamespace(tasks=SimpleNamespace(failure=None), caught_up=False, status=status)
+
+    assert await own_problems(gateway) == [waits_for or "the gateway is starting"]
 
 
 def request_of(gateway: Any, token: str) -> Request:

@@ -127,24 +127,31 @@ def test_gateway_started_while_the_database_is_frozen_waits_for_it_and_serves_af
         os.kill(before["pid"], signal.SIGTERM)
         wait_for(lambda: doors.stack.components()["gateway"]["restarts"], before["restarts"].__lt__)
         started = doors.stack.components()["gateway"]
-        asked = f"{doors.url}/readyz?part=gateway"
+        asked = f"{doors.url}/readyz"
         until = time.monotonic() + STARTING_FOR_S
         answers = []
         while time.monotonic() < until:
             try:
-                answers.append(httpx.get(asked, timeout=REFUSED_WITHIN_S).status_code)
+                answers.append(httpx.get(asked, timeout=REFUSED_WITHIN_S))
             except httpx.ConnectError:
                 # It does not listen yet; once it does, it goes on.
                 assert not answers
             time.sleep(0.2)
         assert answers
-        assert set(answers) == {503}
+        assert {answer.status_code for answer in answers} == {503}
+        own = httpx.get(f"{asked}?part=gateway", timeout=REFUSED_WITHIN_S).json()["problems"]
+        assert own == ["the vault is being opened: its database has not answered yet"]
+        assert own[0] in answers[-1].json()["problems"]
+        told = [problem for answer in answers for problem in answer.json()["problems"]]
+        assert not [problem for problem in told if problem.startswith("Kafka has not answered for")]
         now = doors.stack.components()["gateway"]
         assert (now["pid"], now["restarts"], now["state"]) == (
             started["pid"],
             started["restarts"],
             "starting",
         )
+        assert now["reason"] == own[0]
+        assert own[0] in doors.stack.status()["message"]
     doors.stack.wait_ready()
     assert doors.stack.components()["gateway"]["pid"] == started["pid"]
     wait_for(lambda: propose(bot, bot.execution())[0].status_code, lambda code: code in (200, 202))
