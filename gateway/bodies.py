@@ -215,7 +215,7 @@ class RequestHumanInput(Body):
         description="The answer that takes effect if nobody answers in time; null for none. With `decision` one of "
         "the options (the `id` of an object), with `allow_custom` or a text, with `multiple` a list of these; with "
         "`clarification`, and with `decision` without options, any JSON except a blank text; with `permission` only "
-        "false, because a timeout grants nothing; left out with `env_var`.",
+        "false, because a timeout grants nothing; null, or left out, with `env_var`.",
     )
 
 

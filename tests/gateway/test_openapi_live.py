@@ -52,7 +52,7 @@ def test_answers_that_are_taken_are_those_that_the_documents_name(
         ({"kind": "decision", "options": [{"id": "a"}]}, ["a", None], [{"id": "a"}, "b"]),
         ({"kind": "decision"}, [{"any": 1}, 0], [" "]),
         ({"kind": "clarification"}, ["b", {"any": 1}, None], [""]),
-        ({"kind": "env_var", "fields": ["A"]}, [], [None, "a"]),
+        ({"kind": "env_var", "fields": ["A"]}, [None], ["a", {"A": "a"}]),
     ],
 )
 def test_defaults_that_are_taken_are_those_that_the_documents_name(
