@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 NOTHING_PRINTED = "nothing was printed"
 NO_WARNING = "it printed no warning and no error"
-_RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ [A-Z]+ |\{\"timestamp\":\"")
+_RECORD = re.compile(r"\d{4}-\d\d-\d\d \S+ [A-Z]+ |\{\"timestamp\":\"|Fatal Python error: ")
 # A record that tells of no trouble.
 _AT_EASE = re.compile(
     r"\d{4}-\d\d-\d\d \S+ (DEBUG|INFO) |\{\"timestamp\":\"[^\"]*\",\"level\":\"(debug|info)\","

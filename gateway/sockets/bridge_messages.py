@@ -140,7 +140,8 @@ class BridgeMessages:
         )
         if isinstance(read, Answer):
             return self._answer(read)
-        if self._is_agent and len(self._open) + self._publishing > FOLLOWED_MAX:
+        is_new = read.task_id not in self._open
+        if self._is_agent and is_new and len(self._open) + self._publishing > FOLLOWED_MAX:
             detail = f"one connection follows at most {FOLLOWED_MAX:,} open questions: ask by another one"
             raise Problem(Refusal.QUOTA, detail, retry_after=RETRY_AFTER_S)
         return _request(read)
@@ -172,7 +173,9 @@ class BridgeMessages:
                 yield from self._closed(message)
             case "reply":
                 yield from self._replied(message)
-            case "error" | "pong":
+            case "error":
+                yield {"task_id": None, **message}
+            case "pong":
                 yield message
 
     def _follow_people(self) -> None:

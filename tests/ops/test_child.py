@@ -17,6 +17,7 @@ from ops import process
 from ops.child import RoleChild
 from ops.component import BACKING_OFF, READY, STARTING
 from ops.config import DataDir
+from ops.last_words import last_words
 from ops.restarts import AT_ONCE, FIRST_DELAY_S, LONGEST_DELAY_S, describe_exit, restart_delay_s
 from ops.status import observed
 
@@ -254,3 +255,11 @@ def test_child_that_ended_by_an_error_says_why_until_it_is_ready_again(directory
         assert child.component.reason == ""
     finally:
         child.stop()
+
+
+def test_crash_after_an_exception_of_a_thread_is_the_last_word() -> None:
+    thread = (
+        'Exception in thread x:\nTraceback (most recent call last):\n  File "a", line 1\nValueError: one\n'
+    )
+    assert last_words(thread) == "ValueError: one"
+    assert last_words(f"{thread}Fatal Python error: Aborted\n") == "Fatal Python error: Aborted"

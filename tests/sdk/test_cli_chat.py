@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from placet.cli import chat, inputs, prompting, session, unclaimed
+from placet.cli.rows import width_of
 from tests.sdk.chatting import PERMISSION, QUESTION, REFUSALS, VIEW_DIGEST, VIEW_TEXT, Desk
 from tests.sdk.scripted import Scripted
 from tests.sdk.terminal import Terminal, on_a_screen
@@ -70,6 +71,16 @@ def test_option_that_a_label_stands_for_is_told(desk: Desk, terminal: Terminal) 
     assert terminal("chat", "go", "--agent", "a") == 0
     assert answers(terminal) == ["delete"]
     assert "[Keep it is the option delete]" in terminal.err
+
+
+def test_options_that_labels_in_a_list_stand_for_are_told(desk: Desk, terminal: Terminal) -> None:
+    labelled = [{"id": "prod", "label": "staging"}, {"id": "test", "label": "test"}]
+    desk.question = {**QUESTION, "options": labelled, "asks": {"multiple": True}}
+    desk.typed = ['["staging", "test"]']
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert answers(terminal) == [["prod", "test"]]
+    assert "[staging is the option prod]" in terminal.err
+    assert "test is the option" not in terminal.err
 
 
 def test_option_that_is_named_by_its_id_needs_no_word(desk: Desk, terminal: Terminal) -> None:
@@ -145,8 +156,8 @@ def test_variable_that_is_refused_is_asked_for_again_alone(desk: Desk, terminal:
     desk.question = {**QUESTION, "kind": "env_var", "options": [], "fields": fields}
     desk.codes, desk.typed = ["invalid_arguments"], ["s3cret", "us", "eu-1"]
     assert terminal("chat", "go", "--agent", "a") == 0
-    region = "REGION [pattern: ^eu-]: "
-    assert [prompt for prompt, _ in desk.prompts] == ["API_KEY: ", region, region]
+    assert [prompt for prompt, _ in desk.prompts] == ["API_KEY: ", "REGION: ", "REGION: "]
+    assert terminal.err.count("REGION: pattern: ^eu-") == 2
     assert answers(terminal)[-1] == {"API_KEY": "s3cret", "REGION": "eu-1"}
     assert "[REGION must contain what fits the pattern ^eu-]" in terminal.err
 
@@ -289,6 +300,45 @@ def test_agents_words_never_begin_in_the_column_of_placets_own(
     assert [row for row in told if FORGED in row and not row.startswith("  ")] == []
     assert "[asks:" in told
     assert all(len(row) <= 40 for row in (*said, *told))
+
+
+@pytest.mark.parametrize(
+    "filler", ["\u093e" * 40, "\U0001f3fb" * 19 + "y", "漢" * 20], ids=["marks", "tones", "wide"]
+)
+def test_characters_that_terminals_measure_differently_break_no_row(
+    desk: Desk, terminal: Terminal, monkeypatch: pytest.MonkeyPatch, filler: str
+) -> None:
+    """Some take 38 columns at one terminal, and none at another."""
+    on_a_screen(monkeypatch, 40)
+    desk.says = f"x{filler}{FORGED}"
+    assert terminal("chat", "go", "--agent", "a") == 0
+    rows = terminal.out.splitlines()
+    assert all(row.startswith("  ") and sum(map(width_of, row)) <= 40 for row in rows)
+    assert FORGED in "".join(row[2:] for row in rows)
+
+
+def test_words_of_an_agent_are_in_no_prompt(
+    desk: Desk, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_screen(monkeypatch, 40)
+    said = "," * 39 + FORGED
+    desk.question = {
+        **QUESTION,
+        "kind": "env_var",
+        "options": [],
+        "fields": [{"name": "KEY", "description": said}],
+    }
+    desk.typed = ["v"]
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert [prompt for prompt, _ in desk.prompts] == ["KEY: "]
+    assert f",{FORGED}" in terminal.err
+    long = "a" * 50 + FORGED
+    desk.question, desk.typed, desk.prompts = {**PERMISSION, "options": [long]}, [long, "y"], []
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert [prompt[:42] for prompt, _ in desk.prompts] == [
+        "answer: ",
+        "Answer as shown above to the permission wi",
+    ]
 
 
 def test_agents_words_are_unchanged_where_a_program_reads_them(desk: Desk, terminal: Terminal) -> None:

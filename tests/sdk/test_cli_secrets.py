@@ -44,7 +44,9 @@ def test_variables_are_asked_for_one_by_one_and_not_shown(prompted: list[Any]) -
     assert prompted == [("API_KEY: ", True), ("API_URL: ", True)]
 
 
-def test_variables_are_asked_for_with_what_is_said_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_asked_for_below_what_is_said_of_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fields = [
         {"name": "KEY", "description": "of the\u202e account"},
         {"name": "REGION", "required": False, "secret": False, "pattern": "^eu-"},
@@ -58,8 +60,9 @@ def test_variables_are_asked_for_with_what_is_said_of_them(monkeypatch: pytest.M
     monkeypatch.setattr(inputs, "is_interactive", lambda: True)
     monkeypatch.setattr(prompting, "_line", line)
     assert inputs.variables_of(Hold("h", kind="env_var", raw={"fields": fields}), None) == {"KEY": "sk-1"}
-    key = ("KEY (of the\\u{202e} account): ", True)
-    assert seen == [key, key, ("REGION [optional; pattern: ^eu-]: ", False)]
+    assert seen == [("KEY: ", True), ("KEY: ", True), ("REGION: ", False)]
+    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("Error")]
+    assert said == ["KEY: of the\\u{202e} account", "REGION: optional; pattern: ^eu-"]
 
 
 def test_variables_on_the_command_line_are_refused_and_not_repeated(prompted: list[Any]) -> None:

@@ -297,6 +297,7 @@ class AsyncExecution:
                     return kept
                 one.lost()
             except Expired:
+                self.channel.taken.drop(self.id, found.request_id)
                 # It was answered while this process waited, so it cannot be that of an earlier process.
                 if asked.pending:
                     raise

@@ -40,10 +40,17 @@ def _by_line(text: str) -> str:
 def log_to_stderr(level: str) -> None:
     """Write every logger's records of a level and above to standard error, unless the program writes them itself."""
     root = logging.getLogger()
-    # A handler of another kind may send them elsewhere: OpenTelemetry's does, which is there before any program.
-    if any(isinstance(handler, logging.StreamHandler) for handler in root.handlers):
+    if any(map(_is_of_program, root.handlers)):
         return
+    if not root.handlers:
+        root.setLevel(level)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EscapingFormatter(FORM))
+    handler.setLevel(level)
     root.addHandler(handler)
-    root.setLevel(level)
+
+
+def _is_of_program(handler: logging.Handler) -> bool:
+    """Returns True if the program writes its log by this handler; `opentelemetry-instrument` adds one before it."""
+    is_of_otel = type(handler).__module__.partition(".")[0] == "opentelemetry"
+    return not (is_of_otel or isinstance(handler, logging.NullHandler))

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ def tracer() -> Tracer | None:
     provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     _AtExit(provider.shutdown, END_S)
-    return provider.get_tracer(SCOPE, version("placet"))
+    return provider.get_tracer(SCOPE, _version())
 
 
 def tracer_of_program() -> Tracer:
     """A tracer of the provider that the program has set."""
     from opentelemetry.trace import get_tracer
 
-    return get_tracer(SCOPE, version("placet"))
+    return get_tracer(SCOPE, _version())
 
 
 def _resource() -> Resource:
@@ -60,8 +60,16 @@ def _resource() -> Resource:
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     given = OTELResourceDetector().detect().attributes
-    own = {} if given.get("service.name") else {"service.name": SERVICE, "service.version": version("placet")}
+    own = {} if given.get("service.name") else {"service.name": SERVICE, "service.version": _version()}
     return Resource.create({**own, **given})
+
+
+def _version() -> str:
+    """The client's version; empty if the program was packed without the metadata of its packages."""
+    try:
+        return version("placet")
+    except PackageNotFoundError:
+        return ""
 
 
 class _AtExit:

@@ -7,6 +7,7 @@ nobody is asked to type them twice. They are kept in memory only, until the run 
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from placet import clock
 
 RUNS_MAX = 1_000
 KEPT_S = 24 * 3600.0
+# The timer must not be early.
+DROPPED_AFTER_S = 1.0
 
 
 class _Kept(NamedTuple):
@@ -30,17 +33,25 @@ class TakenVariables:
         self._runs: OrderedDict[str, _Kept] = OrderedDict()
 
     def keep(self, execution_id: str, request_id: str, values: Mapping[str, str]) -> None:
-        """Keep the values that answered a request of a run."""
+        """Keep the values that answered a request of a run; called on the client's loop."""
         before = self._runs.pop(execution_id, None)
         by_request = {} if before is None else before.by_request
-        self._runs[execution_id] = _Kept(clock.now() + KEPT_S, {**by_request, request_id: values})
+        self._runs[execution_id] = _Kept(clock.now() + KEPT_S, {**by_request, request_id: dict(values)})
         self._drop_old()
+        asyncio.get_running_loop().call_later(KEPT_S + DROPPED_AFTER_S, self._drop_old)
 
     def of(self, execution_id: str, request_id: str) -> Mapping[str, str] | None:
         """The values that answered a request; None if they are not here."""
         self._drop_old()
         kept = self._runs.get(execution_id)
-        return None if kept is None else kept.by_request.get(request_id)
+        found = None if kept is None else kept.by_request.get(request_id)
+        # The caller may change what it gets.
+        return None if found is None else dict(found)
+
+    def drop(self, execution_id: str, request_id: str) -> None:
+        """Forget the values of one request, which were erased; does nothing if there are none."""
+        if (kept := self._runs.get(execution_id)) is not None:
+            kept.by_request.pop(request_id, None)
 
     def forget(self, execution_id: str) -> None:
         """Forget the values of a run; does nothing if there are none."""

@@ -162,6 +162,7 @@ class Worker:
                 # This worker is being stopped. A lost lease cancels the function, too: then nothing is given back.
                 await self._give_back(claimed)
                 raise
+            self._channel.taken.forget(claimed.conversation_id)
         except Exception as error:
             await self._failed(claimed, error)
         else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
 from placet.cli.answering import answer_to, check_open, gives_permission, label_of, name_shown, send_answer
 from placet.cli.describing import answers
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # The question is still open, and another answer may be accepted.
 _ASKED_AGAIN = frozenset({"too_large", "malformed", "invalid", "invalid_arguments", "unknown_option"})
 _OF_VARIABLES = "arguments."
+# As long as every answer but the longest options.
+SHOWN_CHARS = 40
 
 
 def ask_here(
@@ -75,8 +78,16 @@ def ask_here(
 
 def tell_meaning(hold: Hold, typed: str | None, said: Any) -> None:
     """Tell which option a label stands for: the agent chose both, and gets the id."""
-    if typed in map(label_of, hold.options) and typed != said:
-        tell(f"{typed} is the option {name_shown(said)}")
+    labels, pairs = list(map(label_of, hold.options)), [(typed, said)]
+    if isinstance(said, list):
+        try:
+            several = parse_strict(typed or "")
+        except MalformedJson:
+            several = None
+        pairs = list(zip(several if isinstance(several, list) else [typed], said, strict=False))
+    for text, meant in pairs:
+        if text in labels and text != meant:
+            tell(f"{text} is the option {name_shown(meant)}")
 
 
 def show_permission(placet: Placet, hold: Hold, *, stderr: bool) -> str:
@@ -93,6 +104,10 @@ def confirm_permission(hold: Hold, said: Any, yes: bool) -> None:
 
 def _granting(hold: Hold, said: Any) -> str:
     told = safe.escaped(json.dumps(said, ensure_ascii=False))
+    if len(told) > SHOWN_CHARS:
+        # In the prompt it could go on in a row that looks like another.
+        list_one(f"the answer: {told}")
+        told = "as shown above"
     return f"Answer {told} to the permission with digest {hold.digest[:12]}?"
 
 

@@ -13,6 +13,7 @@ from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
 from placet.cli.prompting import Watch, ask
 from placet.cli.session import is_interactive
+from placet.cli.telling import list_one
 from placet.models import Hold
 
 
@@ -41,8 +42,10 @@ def variables_of(
     given = {} if given is None else given
     for field in hold.raw.get("fields") or ():
         if (name := name_of(field)) not in given:
+            if said := _said_of(field):
+                list_one(said)
             given[name] = ask(
-                _prompt(field), hidden=_is_secret(field), optional=_optional(field), watch=watch
+                safe.escaped(name), hidden=_is_secret(field), optional=_optional(field), watch=watch
             )
     return {name: value for name, value in given.items() if value}
 
@@ -65,18 +68,15 @@ def _optional(field: Any) -> bool:
     return _more(field).get("required") is False
 
 
-def _prompt(field: Any) -> str:
-    """What is asked for: the name, what is said of it, and what the value must contain."""
+def _said_of(field: Any) -> str:
+    """What is said of a variable, and what its value must contain; its agent wrote it, so it is not in the prompt."""
     more = _more(field)
-    notes = ["optional"] if _optional(field) else []
+    said = [str(more["description"])] if more.get("description") else []
+    if _optional(field):
+        said.append("optional")
     if more.get("pattern"):
-        notes.append(f"pattern: {more['pattern']}")
-    words = [
-        name_of(field),
-        f"({more['description']})" if more.get("description") else "",
-        f"[{'; '.join(notes)}]" if notes else "",
-    ]
-    return safe.escaped(" ".join(filter(None, words)))
+        said.append(f"pattern: {more['pattern']}")
+    return f"{name_of(field)}: {'; '.join(said)}" if said else ""
 
 
 def read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placet.cli import safe
+from placet.cli.rows import rows_of
 from placet.cli.session import console
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MARGIN = "  "
 CONTINUED = "↳ "
+# A wide character takes two columns.
+ROW_MIN = 2
 
 
 def tell(text: str) -> None:
@@ -48,25 +51,21 @@ def print_line(screen: Console, text: Text, first: str = "") -> None:
         text: the line, safe to show.
         first: the margin of the first row; the others have `MARGIN`.
     """
-    if not screen.is_terminal:
-        screen.print(text, soft_wrap=True)
-        return
-    margin = first
-    for row in text.wrap(screen, max(screen.width - len(MARGIN), 1)):
-        row.rstrip()
-        screen.print(margin, row, sep="", soft_wrap=True)
-        margin = MARGIN
+    _print(screen, text, first, MARGIN, at_words=True)
 
 
 def print_exactly(screen: Console, text: Text) -> None:
     """Print a line of which no character may be lost: a terminal's further rows begin with `CONTINUED`."""
+    _print(screen, text, "", CONTINUED, at_words=False)
+
+
+def _print(screen: Console, text: Text, first: str, rest: str, *, at_words: bool) -> None:
     if not screen.is_terminal:
         screen.print(text, soft_wrap=True)
         return
-    from rich.cells import chop_cells
     from rich.text import Text
 
-    head = ""
-    for row in chop_cells(text.plain, max(screen.width - len(CONTINUED), 1)) or [""]:
-        screen.print(Text(head + row, style=text.style), soft_wrap=True)
-        head = CONTINUED
+    margin = first
+    for row in rows_of(text.plain, max(screen.width - len(rest), ROW_MIN), at_words=at_words):
+        screen.print(Text(margin + row, style=text.style), soft_wrap=True)
+        margin = rest
