@@ -13,7 +13,6 @@ import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from placet import AsyncPlacet, Placet
-from placet.blocking import _Stream
 from tests.sdk.scripted import DEADLINE_S, QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
@@ -140,20 +139,3 @@ def test_stream_keeps_a_client_that_nothing_else_refers_to(kind: str) -> None:
         gc.collect()
         next(events)
         events.close()
-
-
-async def test_stream_that_two_end_at_once_is_ended_once() -> None:
-    ended: list[str] = []
-
-    async def events() -> AsyncIterator[int]:
-        try:
-            yield 1
-        finally:
-            await asyncio.sleep(0.05)
-            ended.append("once")
-
-    stream = _Stream(events())
-    assert await asyncio.create_task(stream.next()) == 1
-    await asyncio.gather(stream.end(), stream.end())
-    await stream.end()
-    assert ended == ["once"]

@@ -183,19 +183,12 @@ class _Stream:
     def __init__(self, events: Any) -> None:
         self._events = events
         self._step: asyncio.Task[Any] | None = None
-        self._ending: asyncio.Task[None] | None = None
 
     async def next(self) -> Any:
         self._step = asyncio.current_task()
         return await self._events.__anext__()
 
     async def end(self) -> None:
-        # By the generator and by its client's end, perhaps at once.
-        if self._ending is None:
-            self._ending = asyncio.get_running_loop().create_task(self._end())
-        await asyncio.shield(self._ending)
-
-    async def _end(self) -> None:
         # The thread that waited for the step may have been interrupted before it could cancel the step.
         while self._step is not None and not self._step.done():
             self._step.cancel()
