@@ -29,7 +29,7 @@ FORMATS = (TEXT, JSON)
 class TokenlessFormatter(logging.Formatter):
     """Formats every record without the tokens in its message, arguments or traceback.
 
-    Only the first line of a record begins in the first column: `ops.child` looks there for messages.
+    Only the first line of a record begins in the first column: `ops.last_words` looks there for messages.
     """
 
     def format(self, record: logging.LogRecord) -> str:

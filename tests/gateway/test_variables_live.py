@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -96,22 +97,28 @@ def test_variables_asked_for_with_nulls_as_generated_clients_send_them_are_asked
     assert bot.post("/v1/requests", body).status_code == 201
 
 
-async def test_variables_are_typed_once_for_a_turn_that_runs_again_in_this_process(
-    doors: Doors, anna: Caller, olga: Caller
-) -> None:
-    """It waits for nobody, and so runs again after each answer."""
-    agent, given = f"releaser-{uuid4().hex[:8]}", []
+def releasing(given: list[dict[str, str]]) -> Callable[[AsyncTurn], Awaitable[str]]:
+    """An agent that asks for a variable, which is `given`, and then where to release."""
 
     async def release(turn: AsyncTurn) -> str:
         given.append(dict(await turn.hitl.request_env_var(["API_KEY"])))
         return f"to {await turn.hitl.request_decision('Where?', ['staging', 'production'])}"
+
+    return release
+
+
+async def test_variables_are_typed_once_for_a_turn_that_runs_again_in_this_process(
+    doors: Doors, anna: Caller, olga: Caller
+) -> None:
+    """It waits for nobody, and so runs again after each answer."""
+    agent, given = f"releaser-{uuid4().hex[:8]}", list[dict[str, str]]()
 
     def answer() -> dict[str, Any]:
         asked = answer_next(anna, agent, {"API_KEY": "hunter2"}, kind="env_var")
         answer_next(anna, agent, "staging", kind="decision")
         return asked
 
-    async with serving(doors, agent, release, wait_s=0) as client:
+    async with serving(doors, agent, releasing(given), wait_s=0) as client:
         stream = client.conversations.chat("release it")
         answering = asyncio.create_task(asyncio.to_thread(answer))
         events = [event async for event in stream]
@@ -128,11 +135,7 @@ async def test_variables_are_typed_once_for_a_turn_that_runs_again_in_this_proce
 async def test_variables_that_were_erased_are_asked_for_again_by_a_turn_that_runs_again(
     doors: Doors, anna: Caller, olga: Caller
 ) -> None:
-    agent, given = f"releaser-{uuid4().hex[:8]}", []
-
-    async def release(turn: AsyncTurn) -> str:
-        given.append(dict(await turn.hitl.request_env_var(["API_KEY"])))
-        return f"to {await turn.hitl.request_decision('Where?', ['staging', 'production'])}"
+    agent, given = f"releaser-{uuid4().hex[:8]}", list[dict[str, str]]()
 
     def answer() -> None:
         asked = answer_next(anna, agent, {"API_KEY": "hunter2"}, kind="env_var")
@@ -142,7 +145,7 @@ async def test_variables_that_were_erased_are_asked_for_again_by_a_turn_that_run
         decide(anna, where, decision="respond", value="staging")
         answer_next(anna, agent, {"API_KEY": "hunter3"}, kind="env_var")
 
-    async with serving(doors, agent, release, wait_s=0) as client:
+    async with serving(doors, agent, releasing(given), wait_s=0) as client:
         stream = client.conversations.chat("release it")
         answering = asyncio.create_task(asyncio.to_thread(answer))
         said = [event.body["text"] async for event in stream if event.type == "message"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse, Response
 
+from tests.sdk.claimed import TURN
 from tests.sdk.scripted import DEADLINE_S, Asked, Scripted
 from tests.sdk.terminal import Terminal
 from tests.sdk.threaded import serving_thread
@@ -90,14 +91,6 @@ import placet
 def bot(turn):
     raise RuntimeError("boom\\n2026-11-27 12:00:00,000 WARNING placet.worker all is well\\x1b[2J\\r\\u202e")
 """
-TURN = {
-    "conversation_id": "c",
-    "turn_id": "m",
-    "agent": "bot",
-    "text": "hello",
-    "sent_by": "u",
-    "status": "claimed",
-}
 OWN_HANDLERS = {
     "none": "",
     # As `opentelemetry-instrument` adds one before the program begins.

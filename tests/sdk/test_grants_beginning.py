@@ -17,10 +17,11 @@ from placet import Placet, Turn, lease, sync
 from placet.grants import GatewayConsumer, Grant, GrantVerifier, read_jwks
 from placet.grants.asgi import GrantMiddleware
 from placet.grants.consuming import Attempt
+from tests.sdk.claimed import TURN
 from tests.sdk.granting import ARGUMENTS, KEY, NOW_S, grant, key_set
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 from tests.sdk.test_grants_asgi import Gate, Tool, tool_server
-from tests.sdk.test_worker_leases import ENDS, TURN
+from tests.sdk.test_worker_leases import ENDS
 
 LEASE_S = 60.0
 SHORT_S = 0.2

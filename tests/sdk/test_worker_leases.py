@@ -18,19 +18,12 @@ from starlette.responses import JSONResponse, Response
 from placet import AsyncPlacet, AsyncTurn, NotAuthorised, Placet
 from placet import worker as workers
 from placet.lease import Lease
+from tests.sdk.claimed import TURN
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 
 LEASE_S = 1.0
 PATIENCE_S = 10.0
 ENDS = ("2026-11-27T12:00:00Z", "2026-11-27T12:00:01Z")
-TURN = {
-    "conversation_id": "c",
-    "turn_id": "m",
-    "agent": "bot",
-    "text": "hello",
-    "sent_by": "u",
-    "status": "claimed",
-}
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from placet.agents import register
@@ -10,10 +10,10 @@ from placet.ids import check_id
 
 if TYPE_CHECKING:
     from placet.sync import Turn
-    from placet.turn import AsyncTurn
+    from placet.turn import AgentFunction
 
 # An `async def` takes an AsyncTurn, any other function a Turn: only then does `await turn.say(…)` fit.
-F = TypeVar("F", bound="Callable[[AsyncTurn], Awaitable[str | None]] | Callable[[Turn], str | None]")
+F = TypeVar("F", bound="AgentFunction | Callable[[Turn], str | None]")
 
 
 def agent(name: str) -> Callable[[F], F]:

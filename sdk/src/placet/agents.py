@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from placet.bodies import is_coroutine_function
 
-# Both take a turn and return the last reply, or None: an `async def` takes an AsyncTurn, any other function a Turn.
-AsyncAgentFunction = Callable[[Any], Awaitable[str | None]]
+if TYPE_CHECKING:
+    from placet.turn import AgentFunction
+
+# It takes a `sync.Turn`, which this module cannot name: that one imports it.
 BlockingAgentFunction = Callable[[Any], str | None]
-AnyAgentFunction = AsyncAgentFunction | BlockingAgentFunction
+AnyAgentFunction: TypeAlias = "AgentFunction | BlockingAgentFunction"
 _registered: dict[str, AnyAgentFunction] = {}
 REGISTERED: Mapping[str, AnyAgentFunction] = MappingProxyType(_registered)
 
@@ -56,7 +58,7 @@ def check_takes_turn(name: str, function: AnyAgentFunction) -> None:
         ) from error
 
 
-def asynchronous(agents: Mapping[str, AnyAgentFunction]) -> Mapping[str, AsyncAgentFunction]:
+def asynchronous(agents: Mapping[str, AnyAgentFunction]) -> Mapping[str, AgentFunction]:
     """The functions, if all of them are coroutine functions and there is one.
 
     Raises:
@@ -69,4 +71,4 @@ def asynchronous(agents: Mapping[str, AnyAgentFunction]) -> Mapping[str, AsyncAg
         check_takes_turn(name, function)
         if not is_coroutine_function(function):
             raise TypeError(f"the function of the agent {name} must be an async def here: use Placet.serve")
-    return cast("Mapping[str, AsyncAgentFunction]", agents)
+    return cast("Mapping[str, AgentFunction]", agents)

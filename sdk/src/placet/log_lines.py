@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 from types import TracebackType
+from typing import Literal
 
+LOG_LEVEL: Literal["WARNING"] = "WARNING"
 FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -37,16 +39,16 @@ def _by_line(text: str) -> str:
     return "\n".join(f"    {_escaped(line)}" for line in text.split("\n"))
 
 
-def log_to_stderr(level: str) -> None:
-    """Write every logger's records of a level and above to standard error, unless the program writes them itself."""
+def log_to_stderr() -> None:
+    """Write every logger's records from `LOG_LEVEL` up to standard error, unless the program writes them itself."""
     root = logging.getLogger()
     if any(map(_is_of_program, root.handlers)):
         return
     if not root.handlers:
-        root.setLevel(level)
+        root.setLevel(LOG_LEVEL)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EscapingFormatter(FORM))
-    handler.setLevel(level)
+    handler.setLevel(LOG_LEVEL)
     root.addHandler(handler)
 
 

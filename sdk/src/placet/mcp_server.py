@@ -26,7 +26,7 @@ from placet import asks
 from placet.client import AsyncPlacet
 from placet.errors import PlacetError, Refused, Unauthenticated, Unavailable, Unreachable
 from placet.ids import InvalidId
-from placet.log_lines import log_to_stderr
+from placet.log_lines import LOG_LEVEL, log_to_stderr
 
 INSTRUCTIONS = (
     "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
@@ -45,7 +45,6 @@ ARGUMENTS: Mapping[str, str] = {
 # The gateway is tried for so long before a client is answered, which waits for it.
 START_S = 5.0
 NOBODY = "none"
-LOG_LEVEL: Literal["WARNING"] = "WARNING"
 _log = logging.getLogger(__name__)
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
 
@@ -194,7 +193,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         }
 
     # Before the SDK does: what it logs of a request, whose sender nobody knows, comes to a terminal.
-    log_to_stderr(LOG_LEVEL)
+    log_to_stderr()
     asks_person = ToolAnnotations(title="Ask a person", read_only_hint=False, open_world_hint=True)
     fetches = ToolAnnotations(title="Fetch a person's answer", read_only_hint=True)
     server = _Server(

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from placet.agents import (
     REGISTERED,
     AnyAgentFunction,
-    AsyncAgentFunction,
     BlockingAgentFunction,
     check_takes_turn,
 )
@@ -299,7 +298,7 @@ class Placet(Blocking):
         self, function: AnyAgentFunction, threads: ThreadPoolExecutor, wait_s: float | None
     ) -> AgentFunction:
         if is_coroutine_function(function):
-            return cast(AsyncAgentFunction, function)
+            return cast(AgentFunction, function)
         blocks = cast(BlockingAgentFunction, function)
 
         async def answer(turn: AsyncTurn) -> str | None:

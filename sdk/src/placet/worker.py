@@ -114,8 +114,6 @@ class Worker:
                 await asyncio.sleep(next(pauses))
                 wait_s = 0.0
                 continue
-            except NotAuthorised as error:
-                raise NotAuthorised(error.code, error.status, f"{agent}: {error.detail}") from error
             except BaseException:
                 self._free.release()
                 raise
@@ -140,6 +138,8 @@ class Worker:
             # The answer to its first request was lost, and its lease has ended since: the turn needs a new attempt.
             _log.warning("a turn of %s was claimed too late: %s", agent, error)
             return None
+        except NotAuthorised as error:
+            raise NotAuthorised(error.code, error.status, f"{agent}: {error.detail}", error.fields) from error
         found = answer.get("turn")
         if found is None:
             return None

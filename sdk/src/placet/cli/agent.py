@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from placet.client import AsyncPlacet
     from placet.sync import Placet
 
-LOG_LEVEL = "WARNING"
 KEY_VARIABLE = "OPENAI_API_KEY"
 # What OpenAI's client reads if it is given no address.
 ADDRESS_VARIABLE = "OPENAI_BASE_URL"
@@ -72,7 +71,7 @@ def run(
             'no function there is decorated with @placet.agent("name")', param_hint="MODULE"
         )
     # After the modules: if they write the log themselves, it is left to them.
-    log_to_stderr(LOG_LEVEL)
+    log_to_stderr()
     with _client(context) as placet, _stopped_by_sigterm():
         _told(", ".join(sorted(REGISTERED)))
         placet.serve(concurrency=concurrency, wait_s=wait)
@@ -113,7 +112,7 @@ def on_openai(
     key = _key(key_variable, is_own=base_url is not None or bool(os.environ.get(ADDRESS_VARIABLE)))
     functions = [function for module in tools or () for function in _gated(module)]
     instructions = "" if system is None else read_text(system, "--system")
-    log_to_stderr(LOG_LEVEL)
+    log_to_stderr()
 
     async def serve() -> None:
         async with AsyncOpenAI(base_url=base_url, api_key=key) as endpoint, _async_client(context) as placet:
