@@ -79,9 +79,11 @@ def stop_stack(directory: DataDir) -> bool:
         if unnamed := unnamed_supervisor(directory):
             raise OpsError(unnamed)
         return False
-    os.kill(stack.pid, signal.SIGTERM)
-    # A frozen one takes the signal only when it goes on.
-    os.kill(stack.pid, signal.SIGCONT)
+    # It can end at any moment, also between the two.
+    with suppress(ProcessLookupError):
+        os.kill(stack.pid, signal.SIGTERM)
+        # A frozen one takes the signal only when it goes on.
+        os.kill(stack.pid, signal.SIGCONT)
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while process.is_same(stack.pid, stack.started):
         if time.monotonic() > deadline:

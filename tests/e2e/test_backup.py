@@ -84,12 +84,13 @@ def settled(stack: RunningStack) -> dict[str, Any]:
     def types(found: dict[str, Any], name: str) -> list[str]:
         return [event["type"] for event in found[f"/executions/{name}/events"] or ()]
 
-    found = wait_for(
+    wait_for(
         lambda: views(stack),
         lambda found: "ToolCallSucceeded" in types(found, "march") and "HoldOpened" in types(found, "april"),
     )
     wait_for(lambda: (stack.data_dir / "audit" / "heads" / "default.jsonl").exists(), bool)
-    return found
+    # Once more: the first of those reads may have been before what the last of them shows.
+    return views(stack)
 
 
 def counted(stack: RunningStack) -> Any:

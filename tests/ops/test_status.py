@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -87,6 +88,24 @@ def test_stack_whose_configuration_was_damaged_is_looked_at_and_stopped(
         ended.start()
         assert stop_stack(directory) is True
         ended.join(30)
+
+
+def test_stack_that_ends_by_the_first_of_its_two_signals_is_stopped(
+    directory: DataDir, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill, sent = os.kill, list[int]()
+
+    def killing(pid: int, number: int) -> None:
+        sent.append(number)
+        kill(pid, number)
+        supervisor.wait()
+
+    monkeypatch.setattr("ops.daemon.os.kill", killing)
+    with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as supervisor:
+        started = process.started_ticks(supervisor.pid)
+        write_stack(directory, replace(stack, pid=supervisor.pid, started=started))
+        assert stop_stack(directory) is True
+    assert sent == [signal.SIGTERM, signal.SIGCONT]
 
 
 def test_read_stack_names_the_part_in_trouble_beside_what_happened_to_another(
