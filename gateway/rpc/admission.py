@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, c
 import grpc
 
 from gateway.rpc.callers import Caller, Callers
+from gateway.rpc.long_messages import counts_for
 from gateway.rpc.metadata import Context, address_of, said_in
 from gateway.rpc.upstream import CONNECTIONS_MAX, Refused
 from gateway.shares.open_limit import OpenLimit
@@ -66,6 +67,7 @@ class Admission:
             if caller is not None:
                 taken.close()
                 taken.enter_context(self._calls.of(caller))
+            counts_for(("", address_of(context.peer())) if caller is None else caller)
             try:
                 yield caller
             except Refused as error:

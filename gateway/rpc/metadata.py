@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import unquote
 
 import grpc
 
 from gateway.problems import Problem
+from gateway.server.addresses import network_of
 from schemas.refusals import Refusal
 
 # The metadata that is passed on to the gateway, each by the header of the same name.
 KEY = "idempotency-key"
 PASSED_ON = ("authorization", KEY, "placet-project")
-# A client with one IPv6 address has all of its network.
-NETWORK_BITS = 64
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -54,15 +52,5 @@ def address_of(peer: str) -> str:
         peer: such as `ipv4:192.0.2.1:50000` or `ipv6:%5B2001:db8::1%5D:50000`.
     """
     _, _, place = unquote(peer).partition(":")
-    host = place.rpartition(":")[0].strip("[]").partition("%")[0]
-    try:
-        address = ip_address(host)
-    except ValueError:
-        # A Unix socket, for example: all of its clients are one.
-        return peer.partition(":")[0]
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    bits = 128 - NETWORK_BITS
-    return f"{IPv6Address(int(address) >> bits << bits)}/{NETWORK_BITS}"
+    # A Unix socket has none, for example: all of its clients are one.
+    return network_of(place.rpartition(":")[0]) or peer.partition(":")[0]

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.json_format import MessageToDict, ParseDict, SerializeToJsonError
 from google.protobuf.message import Message
-from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gateway.operations.human_input import NO_VARIABLES
 from gateway.problems import Problem
 from gateway.resources.human_input import answer_of
 from gateway.rest.parameters import WAIT_MAX_S
+from gateway.rpc.long_messages import LongMessages
 from gateway.rpc.metadata import Context
 from gateway.rpc.statuses import CODE
 from gateway.rpc.upstream import Refused, Upstream
@@ -45,27 +44,29 @@ TELL_AGAIN_S = 15.0
 class HumanInputTool(rpc.HumanInputToolServicer):
     """The tool itself."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, long_messages: LongMessages) -> None:
         self._upstream = upstream
+        self._messages = long_messages
 
     async def Run(self, request: pb.RunRequest, context: Context) -> pb.RunResponse:
         """Ask a person, and return a task id at once."""
-        _check_known(request)
+        prompt = await self._messages.read(request, lambda run: run.prompt)
         named = {"arguments.prompt": "prompt"}
-        result = await _run(self._upstream, context, {"prompt": request.prompt}, names=named)
+        result = await _run(self._upstream, context, {"prompt": prompt}, names=named)
         return pb.RunResponse(status=result["status"], task_id=result["task_id"])
 
 
 class HumanInput(rpc.HumanInputServicer):
     """What agents and people do with the tool's tasks."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, long_messages: LongMessages) -> None:
         self._upstream = upstream
+        self._messages = long_messages
 
     async def RunTool(self, request: pb.RunToolRequest, context: Context) -> pb.RunToolResponse:
         """Run the tool by its name."""
-        _check_known(request)
-        result = await _run(self._upstream, context, _json(request.arguments, "arguments"), request.name)
+        arguments = await self._messages.read(request, lambda run: _json(run.arguments, "arguments"))
+        result = await _run(self._upstream, context, arguments, request.name)
         response = pb.RunToolResponse()
         response.result.struct_value.update(result)
         return response
@@ -74,8 +75,7 @@ class HumanInput(rpc.HumanInputServicer):
         self, request: pb.ProvideHumanInputRequest, context: Context
     ) -> pb.ProvideHumanInputResponse:
         """Answer a task, with a person's token."""
-        _check_known(request)
-        said = _answer(request)
+        said = await self._messages.read(request, _answer)
         hold_id = await self._hold_of(context, request, said)
         names = {} if request.HasField("value") else {"value": "response"}
         decision = answer_of(said, request.feedback)
@@ -86,14 +86,14 @@ class HumanInput(rpc.HumanInputServicer):
         self, request: pb.GetHumanInputRequest, context: Context
     ) -> pb.GetHumanInputResponse:
         """Return the answer to a task, or that nobody has answered yet."""
-        _check_known(request)
+        await self._messages.read(request, _nothing)
         return await self._get(context, request.task_id, request.wait_seconds)
 
     async def WatchHumanInput(
         self, request: pb.WatchHumanInputRequest, context: Context
     ) -> AsyncIterator[pb.GetHumanInputResponse]:
         """Send the present state of a task, again while nobody has answered, and its answer once it is there."""
-        _check_known(request)
+        await self._messages.read(request, _nothing)
         found = await self._get(context, request.task_id, 0.0)
         yield found
         told_at = time.monotonic()
@@ -134,13 +134,13 @@ class HumanInput(rpc.HumanInputServicer):
         seconds = _wait_s(context, wait_s)
         path = f"/v1/human-input/{_id(task_id, 'task_id')}?wait={seconds:.3f}"
         answer = await self._upstream.ask(context, "GET", path, wait_s=seconds)
-        response = answer.get("response")
         status = answer.get("status", ANSWERED)
         got = pb.GetHumanInputResponse(status=status, feedback=answer.get("feedback") or "")
         if status == ANSWERED:
+            response = answer.get("response")
             got.response = _text(response)
             if _depth(response) <= VALUE_DEPTH_MAX:
-                ParseDict(response, got.value)
+                await self._messages.of_size(len(got.response), lambda: ParseDict(response, got.value))
         return got
 
 
@@ -149,36 +149,6 @@ def waits(request: Message) -> bool:
     if isinstance(request, pb.GetHumanInputRequest):
         return request.wait_seconds > 0
     return isinstance(request, pb.WatchHumanInputRequest)
-
-
-def _check_known(request: Message) -> None:
-    """Refuse a message with fields that this version does not know.
-
-    Raises:
-        Problem: it has.
-    """
-    for name, number in _unknown_fields(request):
-        raise Problem(Refusal.INVALID, f"field {number} of {name} is unknown to this version")
-
-
-def _unknown_fields(message: Message) -> Iterator[tuple[str, int]]:
-    """The message's name and the number of each field that this version does not know, at any depth."""
-    unknown = UnknownFieldSet(message)
-    for place in range(len(unknown)):
-        yield message.DESCRIPTOR.name, unknown[place].field_number
-    for field, value in message.ListFields():
-        if field.type == field.TYPE_MESSAGE:
-            for child in _children(field, value):
-                yield from _unknown_fields(child)
-
-
-def _children(field: FieldDescriptor, value: Any) -> Iterable[Message]:
-    if isinstance(value, Message):
-        return (value,)
-    kind = field.message_type
-    if kind is not None and kind.GetOptions().map_entry:
-        value = value.values()
-    return (child for child in value if isinstance(child, Message))
 
 
 async def _run(
@@ -192,6 +162,10 @@ async def _run(
     answer = await upstream.ask(context, "POST", "/v1/tools:run", body, names=names)
     fields = answer["result"]["structValue"]["fields"]
     return {name: value["stringValue"] for name, value in fields.items()}
+
+
+def _nothing(request: Message) -> None:
+    return
 
 
 def _answer(request: pb.ProvideHumanInputRequest) -> Any:

@@ -17,10 +17,12 @@ from gateway.rpc.callers import Callers
 from gateway.rpc.decoding import RECEIVED_MAX_BYTES
 from gateway.rpc.guard import Guard
 from gateway.rpc.keepalive import options as keepalive_options
+from gateway.rpc.long_messages import LongMessages
 from gateway.rpc.reflecting import add_reflection
 from gateway.rpc.servicers import HumanInput, HumanInputTool, waits
 from gateway.rpc.settings import RpcSettings
 from gateway.rpc.upstream import Upstream
+from gateway.settings import Limits
 from host.errors import AddressTaken, SettingsRefused
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
@@ -54,7 +56,7 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
     async with aclosing(Upstream(settings.gateway_url)) as upstream, aclosing(_callers(settings)) as callers:
         checks = health.aio.HealthServicer()
         guard = Guard(SERVICES, Admission(callers, settings.calls_at_once), waits)
-        server = _server(upstream, checks, guard, _options(settings))
+        server = _server(upstream, checks, guard, _options(settings), LongMessages(Limits()))
         port = _bind(server, settings)
         await _tell(checks, is_ready=False)
         await server.start()
@@ -89,11 +91,15 @@ def _options(settings: RpcSettings) -> Options:
 
 
 def _server(
-    upstream: Upstream, checks: health.aio.HealthServicer, guard: Guard, options: Options
+    upstream: Upstream,
+    checks: health.aio.HealthServicer,
+    guard: Guard,
+    options: Options,
+    long_messages: LongMessages,
 ) -> grpc.aio.Server:
     server = grpc.aio.server(interceptors=(guard,), options=options, maximum_concurrent_rpcs=CALLS_MAX)
-    rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream), server)
-    rpc.add_HumanInputServicer_to_server(HumanInput(upstream), server)
+    rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream, long_messages), server)
+    rpc.add_HumanInputServicer_to_server(HumanInput(upstream, long_messages), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     add_reflection((*SERVICES, health.SERVICE_NAME), server)
     return server
