@@ -146,7 +146,7 @@ def server_config(gateway: Gateway) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(gateway),
         loop="none",
-        http=partial(BoundedHttp, bounds=bounds, unauthenticated=gateway.unauthenticated),  # type: ignore[arg-type]
+        http=partial(BoundedHttp, bounds=bounds, client_connections=gateway.client_connections),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
         ws_max_size=FRAME_MAX_BYTES,
         ws_per_message_deflate=False,

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from gateway.live.outcome import Outcome, Refused, given_up, outcome_of
 from gateway.live.reader import REQUESTS_MAX, Found, FoundAll, Named, Subject
 from gateway.live.waiters import Wanted
 from gateway.problems import Problem
+from gateway.shares.work import Owner, Work
 from projections.folds.text import GIVEN_UP
 from projections.queries import definitions, history, resources
 from projections.queries.history import ExecutionState, Fold, Until, WantedRows
@@ -31,6 +33,8 @@ from schemas.events.definitions import PolicyPublished, PolicyRetired, Principal
 from schemas.ids import split_execution_key
 from schemas.refusals import Refusal
 from schemas.topics import Topics
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 # The time to read everything that is open in a large installation.
@@ -50,12 +54,57 @@ class Beginning(NamedTuple):
     turns: list[TurnRow]
 
 
+class Reads(Protocol):
+    """Queries the views at one moment."""
+
+    async def __call__(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+        """Return the answer with its positions.
+
+        Raises:
+            Problem: they cannot be read, or not by this caller now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Single rows of the views, see `gateway.live.reader.Rows`."""
+
+    read: Reads
+
+    async def find(self, subject: Subject) -> Found:
+        """Return the row of a subject with the positions of the same moment; errors as `Reads`."""
+        row, positions = await self.read(lambda moment: _find(moment, subject))
+        return Found(row, positions.executions)
+
+    async def requests(self, named: Named) -> FoundAll:
+        """Return the requests with an id, newest first, with the positions of the same moment; errors as `Reads`."""
+        owner = (named.tenant, named.project, named.request_id)
+        rows, positions = await self.read(
+            lambda moment: resources.requests(moment, *owner, agent=named.agent, limit=REQUESTS_MAX)
+        )
+        return FoundAll(rows, positions.executions)
+
+
 @dataclass(frozen=True, slots=True)
 class GatewayViews:
     """Reads for one gateway."""
 
     views: Views
     topics: Topics
+
+    @property
+    def lookups(self) -> Lookups:
+        """Lookups for the gateway itself, which are charged to no subject."""
+        return Lookups(self.read)
+
+    def lookups_of(self, work: Work, owner: Owner) -> Lookups:
+        """Return lookups for a subject, at its cost; beyond its share they raise 429 quota."""
+
+        async def read(ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+            return await work.looked_up(owner, self.read, ask)
+
+        return Lookups(read)
 
     async def read(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
         """Query the views at one moment.
@@ -66,20 +115,9 @@ class GatewayViews:
         try:
             return await self.views.read(ask)
         except ViewError as error:
-            raise Problem(Refusal.UNAVAILABLE, str(error), retry_after=1) from error
-
-    async def find(self, subject: Subject) -> Found:
-        """Return the row of a subject with the positions of the same moment; errors as `read`."""
-        row, positions = await self.read(lambda moment: _find(moment, subject))
-        return Found(row, positions.executions)
-
-    async def requests(self, named: Named) -> FoundAll:
-        """Return the requests with an id, newest first, with the positions of the same moment; errors as `read`."""
-        owner = (named.tenant, named.project, named.request_id)
-        rows, positions = await self.read(
-            lambda moment: resources.requests(moment, *owner, agent=named.agent, limit=REQUESTS_MAX)
-        )
-        return FoundAll(rows, positions.executions)
+            # Each read fails during an outage: `vitals.logs` writes this once in ten seconds.
+            logger.error("the views cannot be read: %s", error)
+            raise Problem(Refusal.UNAVAILABLE, error.public, retry_after=1) from error
 
     async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
         """Return the outcomes of commands, as far as they are known: else that of another command with the same id.

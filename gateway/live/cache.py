@@ -65,11 +65,13 @@ class Cache:
         if row["request_id"]:
             self._requests.setdefault(_request_key(row), set()).add(row["hold_id"])
         is_open = row["status"] == "open"
-        waiting = self._open.setdefault((row["tenant"], row["project"]), {})
+        project = (row["tenant"], row["project"])
         if is_open:
-            waiting[row["hold_id"]] = row
-        else:
+            self._open.setdefault(project, {})[row["hold_id"]] = row
+        elif (waiting := self._open.get(project)) is not None:
             waiting.pop(row["hold_id"], None)
+            if not waiting:
+                del self._open[project]
         self._note_open(key_of(row), "holds", row["hold_id"], row if is_open else None)
         gone = self.holds.put(row["hold_id"], row, pin=is_open)
         if gone is not None and gone["request_id"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol
 
 from gateway.live.cache import Cache, key_of
@@ -70,7 +70,7 @@ class Rows(Protocol):
         """Return the row of a subject with the positions of the same moment.
 
         Raises:
-            Problem: 503, the views cannot be read.
+            Problem: 503, the views cannot be read; 429, the subject that asks is beyond its share.
         """
         ...
 
@@ -90,6 +90,10 @@ class Reader:
     rows: Rows
     end_offsets: EndOffsets
     partitions: int
+
+    def with_rows(self, rows: Rows) -> Reader:
+        """Return this reader over other lookups: those of one subject, at its cost."""
+        return replace(self, rows=rows)
 
     def at_hand(self, subject: Subject) -> Row | None:
         """Return the row, if it is cached."""

@@ -28,9 +28,10 @@ from gateway.policy import GatewayPolicy
 from gateway.problems import Problem, not_found
 from gateway.pushes.catching_up import CatchUps
 from gateway.shares.quotas import ProposalQuotas
-from gateway.shares.work import Work
+from gateway.shares.work import Work, owner_of
 from gateway.vault.access import VaultAccess
 from gateway.view_times import ViewTimes
+from gateway.views import GatewayViews
 from projections.folds.rows import Row
 from schemas.actor import Actor
 from schemas.ids import execution_key
@@ -137,6 +138,12 @@ class Gate(NamedTuple):
     catch_ups: CatchUps
     work: Work
     undecided: Undecided
+    views: GatewayViews
+
+    def of(self, actor: Actor) -> Gate:
+        """Return these services for one actor: rows that are not cached are looked up at its subject's cost."""
+        lookups = self.views.lookups_of(self.work, owner_of(actor))
+        return self._replace(reader=self.reader.with_rows(lookups))
 
     def row(self, subject: Subject) -> Row:
         """Return the row of a subject.

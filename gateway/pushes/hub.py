@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,6 +13,7 @@ from gateway.identity.grants import is_consumable
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.pushes.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
+from gateway.shares.work import Owner, owner_of, processor_s
 from projections.tables.calls import CallRow
 from schemas.actor import Actor
 from schemas.ids import LOG_KEYS, split_rule_uses_key
@@ -41,6 +43,15 @@ class Receiver(Protocol):
         ...
 
 
+# A message to more receivers of one subject is charged to it: to the few of a person it costs next to nothing.
+FEW = 16
+
+
+def no_charge(owner: Owner, seconds: float) -> float:
+    """Charge nothing."""
+    return 0.0
+
+
 def no_token(row: CallRow) -> str | None:
     """Return no token."""
     return None
@@ -51,9 +62,11 @@ class Hub:
     """The receivers by project and channel.
 
     `token_of` makes the token of a released call. Only messages to receivers who may consume the grant contain it.
+    `charge` counts processor time for a subject with many receivers.
     """
 
     token_of: Callable[[CallRow], str | None] = no_token
+    charge: Callable[[Owner, float], float] = no_charge
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
     _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)
@@ -102,11 +115,20 @@ class Hub:
             return
         pushes = pushes_of(group)
         for index, push in enumerate(pushes, 1):
+            started = processor_s()
             if receivers := self._receivers(push, wanted or {}, live):
                 cursor = live.position.cursor_within(group.lane, index, len(pushes))
                 self._give(push, receivers, cursor)
+                if len(receivers) > FEW:
+                    self._charge_many(receivers, processor_s() - started)
         if wanted:
             self._resync_unserved(group, wanted, pushes)
+
+    def _charge_many(self, receivers: set[Receiver], seconds: float) -> None:
+        """Charge each subject that has many of the receivers of a message its part."""
+        for owner, count in Counter(owner_of(receiver.actor) for receiver in receivers).items():
+            if count > FEW:
+                self.charge(owner, seconds * count / len(receivers))
 
     def _give(self, push: Push, receivers: set[Receiver], cursor: str) -> None:
         """Send one message to all readers, and another with the grant's token to those who may consume it."""

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from gateway.problems import Problem, response
-from gateway.server.unauthenticated import connection_of
+from gateway.server.connections import connection_of
 from gateway.shares.rates import Buckets
 from gateway.sockets.close import NOT_AUTHENTICATED
 from schemas.refusals import Refusal

@@ -105,6 +105,8 @@ async def decide_many(context: Context) -> Response:
     given = await context.given()
     gate = context.gate
     bulk = read_body(b.DecideHolds, given())
+    # Each item costs what a request costs, and counts as one.
+    context.count_requests(len(bulk.items) - 1)
     answered = []
     for index, item in enumerate(bulk.items):
         key = f"{context.key}#{index}" if context.key else None

@@ -18,7 +18,8 @@ from gateway.deciding import check_sees_hold
 from gateway.operations import executions, holds
 from gateway.operations.views import as_opened, view_of
 from gateway.problems import Problem
-from gateway.rest.request_context import RequestContext, context_for, read_raw
+from gateway.rest.request_bodies import read_raw
+from gateway.rest.request_context import RequestContext, context_for
 from projections.folds.rows import moment
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow

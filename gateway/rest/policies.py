@@ -18,8 +18,8 @@ from gateway.operations.policies import check_policy, plan_policy, plan_retireme
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import operation
 from gateway.rest.parameters import AFTER, CURSOR, Choice, Number
-from gateway.rest.request_context import RequestContext, answer, context_of, read_raw
-from gateway.strictjson import BODY_MAX_BYTES, parse
+from gateway.rest.request_context import RequestContext, answer, context_of
+from gateway.strictjson import parse
 from schemas.policy_document import PolicyDocument
 from schemas.refusals import Refusal
 
@@ -173,17 +173,12 @@ def _rule_json(found: Rule) -> dict[str, Any]:
 
 async def _document(context: RequestContext, request: Request) -> Any:
     """Read the request's body now; the result parses it, and raises what is wrong with it."""
-    raw = await read_raw(request)
     is_text = "yaml" in request.headers.get("content-type", "")
-    if raw is not None and not is_text:
-        return await context.taken_in(raw, parse)
+    return await context.taken_in(_text if is_text else parse)
 
-    def read() -> Any:
-        if raw is None:
-            raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")
-        try:
-            return raw.decode()
-        except UnicodeDecodeError as error:
-            raise Problem(Refusal.MALFORMED, "the policy is not UTF-8 text") from error
 
-    return read
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise Problem(Refusal.MALFORMED, "the policy is not UTF-8 text") from error

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from gateway import resources as r
 from gateway.rest.documented import Answers, Declared, open_operation
-from gateway.rest.request_context import read_raw
+from gateway.rest.request_bodies import read_raw
 from schemas.policy_document import policy_json_schema
 from schemas.registry import SchemaEntry, builtin
 

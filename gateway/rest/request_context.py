@@ -24,12 +24,12 @@ from gateway.problems import Problem, still_starting
 from gateway.rest.caller_note import note_caller
 from gateway.rest.list_cursors import cursor_for, mark_in
 from gateway.rest.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, Choice, Number, Seconds
-from gateway.server.unauthenticated import mark_request_authenticated
+from gateway.rest.request_bodies import read_body
+from gateway.server.connections import mark_request_authenticated
 from gateway.service.served import Served
-from gateway.shares.intake import taken_in
 from gateway.shares.views_wait import ViewsWait
 from gateway.shares.work import owner_of
-from gateway.strictjson import BODY_MAX_BYTES, parse_object
+from gateway.strictjson import parse_object
 from projections.queries.moment import READ_BYTES, Moment
 from projections.queries.paging import BadCursor, Mark, Page, cursor_at, items_after
 from projections.queries.views import Positions
@@ -68,14 +68,14 @@ class RequestContext:
 
     @property
     def gate(self) -> Gate:
-        """The services that operations need.
+        """The services that operations need, at the caller's cost.
 
         Raises:
             Problem: 503, the gateway is still starting.
         """
         if not self.gateway.caught_up:
             raise still_starting()
-        return self.gateway.gate
+        return self.gateway.gate.of(self.actor)
 
     @property
     def key(self) -> str | None:
@@ -147,14 +147,21 @@ class RequestContext:
 
     async def given(self) -> Given:
         """Read the body now; it is parsed when the result is called."""
-        raw = await read_raw(self.request)
-        if raw is None:
-            return _too_large
-        return await self.taken_in(raw, parse_object)
+        return await self.taken_in(parse_object)
 
-    async def taken_in(self, raw: bytes, read: Callable[[bytes], T]) -> Callable[[], T]:
-        """Take a body in, at the caller's cost; return a function that returns its value or raises its refusal."""
-        return await taken_in(self.gateway.work, owner_of(self.actor), raw, read)
+    async def taken_in(self, read: Callable[[bytes], T]) -> Callable[[], T]:
+        """Take the body in, at the caller's cost; return a function that returns its value or raises its refusal.
+
+        Raises:
+            Problem: 429 quota, too much of what the caller's subject sends is in memory.
+        """
+        work, budget = self.gateway.work, self.gateway.budget
+        return await read_body(self.request, work, budget, owner_of(self.actor), read)
+
+    def count_requests(self, more: int) -> None:
+        """Count further requests for the caller, which this one stands for: its next ones may have to wait."""
+        most = self.gateway.settings.limits.requests_per_s
+        self.gateway.requests.charge(owner_of(self.actor), time.monotonic(), min(more, most))
 
     async def perform(self, make: Making) -> Response:
         """Plan, send the command to the decider, and answer, at the caller's cost.
@@ -350,35 +357,22 @@ async def context_for(request: Request, headers: Mapping[str, str]) -> RequestCo
     """Authenticate by the token in `headers`, which stand for the request's headers; errors as `context_of`."""
     gateway: Served = request.app.state.gateway
     authentication = await gateway.authenticator.of_headers(headers)
-    mark_request_authenticated(request.scope)
     if not gateway.caught_up:
         # Principals that were not read yet may have removed the roles that the token claims.
         raise still_starting()
     actor = authentication.claims.actor
+    owner = owner_of(actor)
+    mark_request_authenticated(request.scope, owner)
     note_caller(actor, request.path_params)
-    if wait_s := gateway.requests.wait_s((actor.tenant, actor.subject), time.monotonic()):
+    if wait_s := gateway.requests.wait_s(owner, time.monotonic()):
         most = gateway.settings.limits.requests_per_s
         detail = (
             f"over {most} requests a second: try again after the seconds in Retry-After, or use the WebSocket"
         )
         raise Problem(Refusal.QUOTA, detail, retry_after=math.ceil(wait_s))
-    await gateway.work.admit(owner_of(actor))
-    request.scope["state"][OWNER] = owner_of(actor)
+    await gateway.work.admit(owner)
+    request.scope["state"][OWNER] = owner
     return RequestContext(request, gateway, authentication)
-
-
-async def read_raw(request: Request, most: int = BODY_MAX_BYTES) -> bytes | None:
-    """Read a request's body; None if it is over `most` bytes, 1 MiB by default: then no more of it is read."""
-    if int(request.headers.get("content-length") or 0) > most:
-        return None
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            return None
-        parts.append(part)
-    return b"".join(parts)
 
 
 def answer(reply: Reply) -> Response:
@@ -389,7 +383,3 @@ def answer(reply: Reply) -> Response:
 def listed(gate: Gate, items: list[dict[str, Any]], next_cursor: str | None = None) -> Reply:
     """Return items as a list answer."""
     return gate.json({"items": items, "next_cursor": next_cursor})
-
-
-def _too_large() -> dict[str, Any]:
-    raise Problem(Refusal.TOO_LARGE, f"the body is over {BODY_MAX_BYTES} bytes")

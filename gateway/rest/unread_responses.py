@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.problems import Problem, response
 from gateway.rest.request_context import OWNER
-from gateway.server.unauthenticated import connection_of
+from gateway.server.connections import connection_of
 from gateway.shares.budget import RETRY_AFTER_S, UNREAD, Budget
 from gateway.shares.work import Owner
 from schemas.refusals import Refusal

@@ -10,7 +10,7 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of one connection, and of the number of open connections that have not presented a valid token.
+    """The limits of one connection, and of the number of open connections.
 
     Attributes:
         line_bytes: length of a request's target; beyond it 414.
@@ -31,6 +31,7 @@ class Bounds:
         fragments: fragments of one WebSocket message; with more the WebSocket is closed.
         unauthenticated: unauthenticated connections; for one more, the oldest of the address with the most is closed.
         unauthenticated_per_address: the same for one address.
+        connections_per_subject: open connections that one subject has authenticated; one more is refused with 429.
         unauthenticated_s: how long one may wait with its first request, unless there are four times too many.
     """
 
@@ -50,4 +51,5 @@ class Bounds:
     fragments: int = 1_024
     unauthenticated: int = 1_024
     unauthenticated_per_address: int = 256
+    connections_per_subject: int = 4_096
     unauthenticated_s: float = 2.0

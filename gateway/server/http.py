@@ -21,9 +21,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from gateway.problems import bare_document
+from gateway.server.addresses import network_of
 from gateway.server.bounds import Bounds
+from gateway.server.connections import STATE, ClientConnection, Connections
 from gateway.server.lingering_close import LingeringTransport, as_transport
-from gateway.server.unauthenticated import STATE, ClientConnection, UnauthenticatedConnections
 from gateway.server.upgrades import has_body, is_handshake, without_offer
 
 # The size of a piece that is parsed at once; the limits are checked between two pieces.
@@ -57,12 +58,12 @@ class BoundedHttp(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         bounds: Bounds,
-        unauthenticated: UnauthenticatedConnections,
+        client_connections: Connections,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.bounds = bounds
         self.timeout_keep_alive = bounds.idle_s
-        self.unauthenticated = unauthenticated
+        self.client_connections = client_connections
         self.client_connection: ClientConnection | None = None
         self._in_body = False
         self._head_bytes = 0
@@ -85,9 +86,10 @@ class BoundedHttp(HttpToolsProtocol):
         self.lingering = LingeringTransport(transport, self, self.bounds)
         super().connection_made(as_transport(self.lingering))
         flow = self.flow
-        address = self.client[0] if self.client else ""
+        host = self.client[0] if self.client else ""
+        address = network_of(host) or host
         self.client_connection = ClientConnection(
-            address, self.lingering.abort, self.unauthenticated, lambda: flow.write_paused, flow.drain
+            address, self.lingering.abort, self.client_connections, lambda: flow.write_paused, flow.drain
         )
         self.app_state = {**self.app_state, STATE: self.client_connection}
         self._allow(self.bounds.head_s)

@@ -1,13 +1,15 @@
 """A WebSocket with limits: uvicorn's protocol, fed in slices between which other connections are served.
 
 Input is parsed only as fast as the application takes messages: while a message waits for it, nothing more is parsed.
-A slice takes at most two milliseconds, and the next one waits as long.
+A slice takes at most two milliseconds, and the next one waits as long, or until the client's subject has paid for it.
+After the server's close frame only the client's own is still looked for, and only for a short time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, cast
@@ -22,10 +24,11 @@ from websockets.frames import CloseCode, Frame
 from websockets.http11 import Response
 from websockets.protocol import State
 
+from gateway.problems import Problem
 from gateway.server.bounds import Bounds
+from gateway.server.connections import STATE, ClientConnection
 from gateway.server.handshake import Handshake
 from gateway.server.lingering_close import LingeringTransport
-from gateway.server.unauthenticated import STATE, ClientConnection
 
 # uvicorn logs the whole target of each handshake, with its query, at INFO: only warnings and errors are kept.
 logger = logging.getLogger("uvicorn.error.websocket")
@@ -33,6 +36,10 @@ logger.setLevel(logging.WARNING)
 
 PIECE_BYTES = 4 * 1024
 SLICE_S = 0.002
+# The processor time for what arrives after the server's close frame: a client that answers it needs far less.
+CLOSING_S = 0.01
+# Less than this is not counted for the subject.
+KEPT_BYTES = 16 * 1024
 # Output that the client may not have taken yet; small messages are written together.
 WRITTEN_BYTES = 16 * 1024
 # Used by an application in place of `text`: several texts, as UTF-8, that are sent in one write.
@@ -63,6 +70,9 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._unparsed = bytearray()
         self._next_slice: asyncio.Handle | None = None
         self._controls = 0
+        self._closing_s = 0.0
+        # Of the message that the application has, until it asks for the next one.
+        self._given_bytes = 0
         if not self.client_connection.is_authenticated:
             self.client_connection.on_authenticated = self._open_wide
             self.conn.max_message_size = bounds.first_bytes
@@ -77,6 +87,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         """The client has disconnected."""
         self.client_connection.closed()
         self._unparsed.clear()
+        if self._next_slice is not None:
+            self._next_slice.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -106,6 +118,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def send_receive_event_to_app(self) -> None:
         """Deliver a complete message; a text that is not UTF-8 closes the connection with 1007."""
+        self._given_bytes = sum(map(len, self.frames))
         if self.curr_msg_data_type != "text" or self.close_sent:
             super().send_receive_event_to_app()
             return
@@ -151,13 +164,17 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     async def receive(self) -> ASGIReceiveEvent:
         """Return the next message; it is given to the application before the next one is parsed."""
+        if self._given_bytes:
+            self._given_bytes = 0
+            self._keep()
         message = await self.queue.get()
         if self.read_paused and self.queue.empty():
             self.read_paused = False
-            if not self._unparsed:
-                self.transport.resume_reading()
-            elif self._next_slice is None:
+            # A slice that is to come resumes the reading by itself.
+            if self._next_slice is None and self._unparsed:
                 self._next_slice = self.loop.call_soon(self._parse_slice)
+            elif self._next_slice is None:
+                self.transport.resume_reading()
         return message
 
     async def send(self, message: Any) -> None:
@@ -225,6 +242,33 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def _parse_slice(self) -> None:
         self._next_slice = None
+        if wait_s := self.client_connection.charge(0.0):
+            self._parse_later(wait_s)
+            return
+        started = time.thread_time()
+        is_done = self._parse_some()
+        self._keep()
+        took_s = time.thread_time() - started
+        wait_s = self.client_connection.charge(took_s)
+        if self.lingering.is_closing():
+            # What still arrives is read by `InputDrain`.
+            self._unparsed.clear()
+            return
+        if self.close_sent:
+            self._closing_s += took_s
+            if self._closing_s > CLOSING_S:
+                self._drain()
+                return
+        if not is_done:
+            self._parse_later(max(SLICE_S, wait_s))
+        elif not self.read_paused:
+            if wait_s:
+                self._parse_later(wait_s)
+            else:
+                self.transport.resume_reading()
+
+    def _parse_some(self) -> bool:
+        """Parse for at most a slice; True if nothing is left that can be parsed now."""
         until = self.loop.time() + SLICE_S
         while self._unparsed and not self.read_paused and not self.lingering.is_closing():
             piece = bytes(self._unparsed[:PIECE_BYTES])
@@ -232,11 +276,27 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             super().data_received(piece)
             # Looked at after a piece: a machine that stops the gateway again and again only slows the parsing.
             if self._unparsed and self.loop.time() > until:
-                self.transport.pause_reading()
-                self._next_slice = self.loop.call_later(SLICE_S, self._parse_slice)
-                return
-        if not self._unparsed and not self.read_paused and not self.lingering.is_closing():
-            self.transport.resume_reading()
+                return False
+        return True
+
+    def _keep(self) -> None:
+        """Count what is in memory: a message that waits to be handled, and what follows, perhaps without an end."""
+        unfinished = sum(map(len, self.frames)) + len(self.conn.reader.buffer)
+        size = self._given_bytes + unfinished + len(self._unparsed)
+        try:
+            self.client_connection.keep(size if size > KEPT_BYTES else 0)
+        except Problem as problem:
+            self._fail(CloseCode.TRY_AGAIN_LATER, problem.detail)
+
+    def _parse_later(self, wait_s: float) -> None:
+        self.transport.pause_reading()
+        self._next_slice = self.loop.call_later(wait_s, self._parse_slice)
+
+    def _drain(self) -> None:
+        """Drop what still arrives, and end the connection: its client does not answer the close frame."""
+        self._unparsed.clear()
+        self.lingering.still_sending = True
+        self.lingering.close()
 
 
 def _head_of_text(size: int) -> bytes:

@@ -13,7 +13,7 @@ from gateway.live.heartbeats import LatestHeartbeats
 from gateway.metrics import Metrics
 from gateway.policy import load_gateway_policy
 from gateway.pushes.hub import Hub
-from gateway.server.unauthenticated import UnauthenticatedConnections
+from gateway.server.connections import Connections
 from gateway.service.gateway import Gateway
 from gateway.service.vault_access import vault_access_of
 from gateway.settings import GatewaySettings
@@ -62,12 +62,13 @@ def assemble(settings: GatewaySettings) -> Gateway:
     producer = HeartbeatProducer(config.bootstrap_servers, config.security, settings.topics.heartbeats)
     commands = KafkaCommandLog(config)
     limits = settings.limits
+    work = Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s)
     return Gateway(
         settings=settings,
         keys=keys,
         grants=grants,
         authenticator=authenticator,
-        hub=Hub(grants.token),
+        hub=Hub(grants.token, work.spend),
         views=views,
         commands=commands,
         asked_for_time=KafkaCommandLog(config, commands.time),
@@ -79,12 +80,12 @@ def assemble(settings: GatewaySettings) -> Gateway:
         audit=_audit_reads(settings, config),
         vault_access=vault_access,
         vault_reconciler=VaultReconciler(vault_access, views),
-        unauthenticated=UnauthenticatedConnections(limits.bounds),
+        client_connections=Connections(limits.bounds),
         status=status,
         metrics=Metrics(role_registry(status)),
         heartbeat_sender=HeartbeatSender(status, producer, settings.status_file),
         heartbeats=heartbeats,
-        work=Work(limits.subject_share, limits.subject_burst_s, limits.subject_patience_s),
+        work=work,
         budget=Budget(limits.subject_bytes, limits.total_bytes),
     )
 

@@ -30,8 +30,12 @@ from vitals.heartbeat import HEARTBEAT_INTERVAL_S
 
 @dataclass(slots=True, kw_only=True)
 class Gateway(Assembled):
-    """A gateway: assembled, started, shut down, stopped."""
+    """A gateway: assembled, started, shut down, stopped.
 
+    `examination` finds what keeps it from serving, see `gateway.service.readiness`.
+    """
+
+    examination: asyncio.Task[list[str]] | None = None
     _tail: KafkaTail | None = None
     _past: KafkaPast | None = None
 

@@ -44,15 +44,15 @@ async def beginning_of(views: GatewayViews, waits_for: Callable[[str], None]) ->
         views: of the gateway.
         waits_for: called, at each failed attempt, with a sentence about what is waited for.
     """
-    waited = False
+    said = ""
     while True:
         try:
             return await views.beginning(MAX_PASSING)
         except ViewUnavailable as error:
-            if not waited:
-                logger.info("waiting for the views: %s", error)
-            waited = True
-            waits_for(f"the views cannot be read yet: {error}")
+            if str(error) != said:
+                said = str(error)
+                logger.info("waiting for the views: %s", said)
+            waits_for(error.public)
             await asyncio.sleep(VIEW_PAUSE_S)
 
 
@@ -89,7 +89,7 @@ def gate_of(parts: Assembled, live: Live, tail: KafkaTail, past: KafkaPast) -> G
     return Gate(
         live,
         Asker(live, outbox, parts.views, CommandIds.of_gateways(parts.keys.cursor)),
-        Reader(live, parts.views, tail.end_offsets, partitions),
+        Reader(live, parts.views.lookups, tail.end_offsets, partitions),
         parts.settings.topics,
         partitions,
         load_gateway_policy(parts.settings.policy_file),
@@ -101,6 +101,7 @@ def gate_of(parts: Assembled, live: Live, tail: KafkaTail, past: KafkaPast) -> G
         CatchUps(live, parts.hub, past, parts.views.state_before, tail.rule_at),
         parts.work,
         _undecided(parts, live, tail.config),
+        parts.views,
     )
 
 

@@ -17,7 +17,16 @@ VIEWS_WITHIN_S = 2.0
 
 
 async def own_problems(gateway: Gateway) -> list[str]:
-    """Return what keeps a gateway itself from serving; empty if nothing does."""
+    """Return what keeps a gateway itself from serving; empty if nothing does.
+
+    Anybody may ask, as often as they like: all who ask at once are told the result of one examination.
+    """
+    if gateway.examination is None or gateway.examination.done():
+        gateway.examination = asyncio.create_task(_examine(gateway))
+    return await asyncio.shield(gateway.examination)
+
+
+async def _examine(gateway: Gateway) -> list[str]:
     if gateway.tasks.failure is not None:
         return [str(gateway.tasks.failure)]
     if not gateway.caught_up:

@@ -13,7 +13,7 @@ from gateway.live.trust import TrustParts
 from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.pushes.hub import Hub
-from gateway.server.unauthenticated import UnauthenticatedConnections
+from gateway.server.connections import Connections
 from gateway.settings import GatewaySettings
 from gateway.shares.budget import Budget
 from gateway.shares.open_limit import OpenLimit
@@ -39,7 +39,7 @@ class Served:
     past_limit: OpenLimit
     components: Components
     audit: AuditReads
-    unauthenticated: UnauthenticatedConnections
+    client_connections: Connections
     status: ProcessStatus
     metrics: Metrics
     heartbeats: LatestHeartbeats

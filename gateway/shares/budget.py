@@ -1,4 +1,4 @@
-"""The limits on bytes that wait for readers: for one subject, and in total."""
+"""The limits on bytes in memory that wait for readers, or to be read: for one subject, and in total."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gateway.problems import Problem
 from gateway.shares.work import Owner
 from schemas.refusals import Refusal
 
+UNFINISHED = "too much of what this subject sends is unfinished, or waits to be handled: send less at once"
 UNREAD = "too many answers to this subject are unread: read them first"
 RETRY_AFTER_S = 1
 
@@ -53,9 +54,14 @@ class Budget:
             del self._waiting[owner]
 
     @contextmanager
-    def holding(self, owner: Owner) -> Iterator[Holding]:
-        """Count what one answer of a subject keeps in memory until it is read, for the duration of the context."""
-        held = Holding(self, owner)
+    def holding(self, owner: Owner, refusal: str = UNREAD) -> Iterator[Holding]:
+        """Count what one answer or message of a subject keeps in memory, for the duration of the context.
+
+        Args:
+            owner: the subject.
+            refusal: what it is told if it has no room.
+        """
+        held = Holding(self, owner, refusal)
         try:
             yield held
         finally:
@@ -64,10 +70,11 @@ class Budget:
 
 
 class Holding:
-    """What one answer keeps in memory until it is read: `size` bytes, of which the subject's budget has less."""
+    """What one answer or message keeps in memory: `size` bytes, of which the subject's budget has less."""
 
-    def __init__(self, budget: Budget, owner: Owner) -> None:
+    def __init__(self, budget: Budget, owner: Owner, refusal: str) -> None:
         self._budget = budget
+        self._refusal = refusal
         self._owner = owner
         self.size = 0
 
@@ -79,7 +86,7 @@ class Holding:
         """
         more = size - self.size
         if more > 0 and not self._budget.has_room(self._owner, more):
-            raise Problem(Refusal.QUOTA, UNREAD, retry_after=RETRY_AFTER_S)
+            raise Problem(Refusal.QUOTA, self._refusal, retry_after=RETRY_AFTER_S)
         if more > 0:
             self._budget.take(self._owner, more)
         else:

@@ -44,13 +44,16 @@ SLICE_S = 0.004
 LONG_ANSWERS_AT_ONCE = 4
 # One subject can use at most half of the few connections to the views.
 QUESTIONS_AT_ONCE = 2
-# A message of a socket that takes longer counts as a long answer. All shorter messages together have a larger share:
-# they are the gateway's main work.
+# A message of a socket that takes longer counts as a long answer. All shorter messages together, with everything that
+# is read from sockets, have a larger share: they are the gateway's main work.
 LONG_MESSAGE_S = 0.002
 MESSAGES_SHARE = 0.6
 # The buckets count in milliseconds of the process.
 PER_S = 1_000.0
 MESSAGES_BURST_S = 0.1
+# The share of what is sent to the sockets and streams of one subject. While it waits, more is sent in one write.
+SENT_SHARE = 0.4
+SENT_BURST_S = 1.0
 # By the wall clock, each subject would pay for the time that other processes on the machine take in between.
 processor_s = time.thread_time
 
@@ -75,9 +78,11 @@ class Work:
         self._patience_s = patience_s
         self._long = Buckets(PER_S, burst_s / share)
         self._messages = Buckets(PER_S, MESSAGES_BURST_S / MESSAGES_SHARE)
+        self._sent = Buckets(PER_S, SENT_BURST_S / SENT_SHARE)
         self._at_once = asyncio.Semaphore(LONG_ANSWERS_AT_ONCE)
         self._turns = Turns(1)
         self._questions = Turns(QUESTIONS_AT_ONCE)
+        self._lookups = Turns(QUESTIONS_AT_ONCE)
         self._pages = Turns(QUESTIONS_AT_ONCE)
         self._written_s = 0.0
 
@@ -93,6 +98,10 @@ class Work:
         """Count one message of a socket; returns as `spend`."""
         if seconds > LONG_MESSAGE_S:
             return self.spend(owner, seconds)
+        return self.received(owner, seconds)
+
+    def received(self, owner: Owner, seconds: float) -> float:
+        """Count what it takes to read a socket's input, of which a message is a part; returns as `spend`."""
         return self._messages.charge(owner, time.monotonic(), PER_S * seconds / MESSAGES_SHARE)
 
     async def admit(self, owner: Owner) -> None:
@@ -118,11 +127,7 @@ class Work:
 
     async def paid(self, owner: Owner) -> None:
         """Wait until a subject has paid for what is over its share."""
-        wait_s = self.spend(owner, 0.0)
-        while wait_s:
-            await asyncio.sleep(wait_s)
-            # Other work for it may have added to its debt.
-            wait_s = self.spend(owner, 0.0)
+        await _until_paid(self._long, owner)
 
     async def asked(
         self,
@@ -138,6 +143,19 @@ class Work:
         """
         with self._counting(owner) as timed:
             async with wait.turn(self._questions.of(owner)), wait.answer():
+                return await read(timed(ask))
+
+    async def looked_up(
+        self, owner: Owner, read: Callable[[Callable[[M], T]], Awaitable[R]], ask: Callable[[M], T]
+    ) -> R:
+        """Look a row up in the views: as `asked`, but not behind the subject's long queries.
+
+        Raises:
+            Problem: as `admit`; those of `read`.
+        """
+        with self._counting(owner) as timed:
+            async with self._lookups.of(owner):
+                await self.admit(owner)
                 return await read(timed(ask))
 
     @asynccontextmanager
@@ -163,6 +181,22 @@ class Work:
     async def priced(self, owner: Owner, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop, and count each step between two of its waits that takes long."""
         return await _Steps(work, lambda step: self._stepped(owner, step))
+
+    async def sent(self, owner: Owner, sending: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine that writes to one socket or stream, and count all of its steps; see `may_send`."""
+        return await _Steps(sending, lambda step: self._sent_in(owner, step))
+
+    async def may_send(self, owner: Owner) -> None:
+        """Wait until a subject has paid for what its sockets and streams were sent."""
+        await _until_paid(self._sent, owner)
+
+    def _sent_in(self, owner: Owner, step: Callable[[], R]) -> R:
+        started = processor_s()
+        try:
+            return step()
+        finally:
+            tokens = PER_S * (processor_s() - started) / SENT_SHARE
+            self._sent.charge(owner, time.monotonic(), tokens)
 
     def _stepped(self, owner: Owner, step: Callable[[], R]) -> R:
         """Run one step; the time that it has written in slices is already counted."""
@@ -215,6 +249,14 @@ class Work:
     def _wrote(self, owner: Owner, seconds: float) -> None:
         self._written_s += seconds
         self.spend(owner, seconds)
+
+
+async def _until_paid(buckets: Buckets, owner: Owner) -> None:
+    wait_s = buckets.charge(owner, time.monotonic(), 0.0)
+    while wait_s:
+        await asyncio.sleep(wait_s)
+        # Other work for it may have added to its debt.
+        wait_s = buckets.charge(owner, time.monotonic(), 0.0)
 
 
 class _Steps(Awaitable[T]):

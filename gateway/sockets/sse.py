@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -26,6 +26,8 @@ from schemas.actor import Actor
 LAST_EVENT_ID = "Last-Event-ID"
 # A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone.
 HEARTBEAT_S = 15.0
+# Messages that wait are written together up to this size.
+WRITTEN_BYTES = 16 * 1024
 _LINE_ENDS = (("\x85".encode(), rb"\u0085"), ("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -136,6 +138,10 @@ class EventStream(StreamingResponse):
             reader.hub.forget(reader)
             self.slot.close()
 
+    async def stream_response(self, send: Send) -> None:
+        """Write the stream, at its reader's cost."""
+        await self.reader.gate.work.sent(self.reader.out.owner, super().stream_response(send))
+
     async def _catch_up(self, catching_up: Coroutine[Any, Any, None]) -> None:
         """Send the reader what it missed; if that fails, it is told to reconnect from its last position."""
         try:
@@ -156,7 +162,7 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
         while not stream.show.is_over:
             try:
                 async with asyncio.timeout(authentication.recheck_s):
-                    frame = await stream.out.take()
+                    frames = await stream.out.take_some(WRITTEN_BYTES)
             except TimeoutError:
                 await authentication.check()
                 if clock() - said_at >= HEARTBEAT_S:
@@ -164,16 +170,27 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
                     yield b": still here\n\n"
                 continue
             await authentication.check()
-            if frame is None:
+            if not frames:
                 return
-            if event := stream.show(frame):
-                yield event
+            if events := _shown(stream.show, frames):
+                yield events
                 said_at = clock()
+            await stream.gate.work.may_send(stream.out.owner)
     except RolesChanged:
         # The reader reconnects, with its present roles.
         return
     except Problem as problem:
         yield stream.show(_error(problem))
+
+
+def _shown(show: Show, frames: Sequence[bytes]) -> bytes:
+    """Return the events for messages, up to the one with which the stream is over."""
+    events = []
+    for frame in frames:
+        events.append(show(frame))
+        if show.is_over:
+            break
+    return b"".join(events)
 
 
 def sse_event(frame: bytes) -> bytes:

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
 import orjson
@@ -24,12 +25,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from gateway.identity.authentication import PROJECT_HEADER, Authentication, project_of
 from gateway.problems import Problem, message_of, not_found, response, still_starting
-from gateway.server.unauthenticated import gone, mark_request_authenticated
+from gateway.server.connections import connection_of, gone, mark_request_authenticated, uncounted
 from gateway.server.websocket import TEXTS, WRITTEN_BYTES
 from gateway.service.served import Served
+from gateway.shares.budget import UNFINISHED
 from gateway.shares.intake import taken_in
 from gateway.shares.rates import Buckets
-from gateway.shares.work import Work, owner_of, processor_s
+from gateway.shares.work import Owner, Work, owner_of, processor_s
 from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO_FAST, TRY_LATER
 from gateway.sockets.message_fields import check_fields
 from gateway.sockets.outgoing import OutgoingFrames
@@ -89,8 +91,9 @@ async def endpoint(websocket: WebSocket, dialect: Dialect = PLACET_V1) -> None:
     with suppress(WebSocketDisconnect):
         try:
             authentication = await _authenticate(websocket, gateway)
-            mark_request_authenticated(websocket.scope)
-            with gateway.socket_limit.open(authentication.claims.actor):
+            owner = owner_of(authentication.claims.actor)
+            mark_request_authenticated(websocket.scope, owner)
+            with gateway.socket_limit.open(authentication.claims.actor), _charged(websocket, gateway, owner):
                 await _serve(websocket, gateway, authentication, dialect)
         except Problem as refused:
             await _turn_away(websocket, refused)
@@ -99,6 +102,22 @@ async def endpoint(websocket: WebSocket, dialect: Dialect = PLACET_V1) -> None:
             with suppress(WebSocketDisconnect, RuntimeError):
                 await websocket.close(FAILED, "the gateway has failed: connect again")
             raise
+
+
+@contextmanager
+def _charged(websocket: WebSocket, gateway: Served, owner: Owner) -> Iterator[None]:
+    """Let the subject pay for what it sends, also before it is a message."""
+    connection = connection_of(websocket.scope)
+    if connection is None:
+        yield
+        return
+    connection.charge = partial(gateway.work.received, owner)
+    with gateway.budget.holding(owner, UNFINISHED) as held:
+        connection.keep = held.keep
+        try:
+            yield
+        finally:
+            connection.keep = uncounted
 
 
 async def nowhere(websocket: WebSocket) -> None:
@@ -165,12 +184,16 @@ async def _serve(
 ) -> None:
     """Read and write until one of them ends, the token is no longer valid or the client is gone."""
     limits, claims = gateway.settings.limits, authentication.claims
-    out = OutgoingFrames(limits, owner_of(claims.actor), gateway.budget)
-    session = Session(gateway.gate, gateway.hub, claims, limits, gateway.metrics, out, dialect.verbs)
+    owner = owner_of(claims.actor)
+    out = OutgoingFrames(limits, owner, gateway.budget)
+    session = Session(
+        gateway.gate.of(claims.actor), gateway.hub, claims, limits, gateway.metrics, out, dialect.verbs
+    )
     session.send_authenticated()
     reader = _Reader(websocket, session, gateway.work, authentication, dialect)
     reading = asyncio.create_task(reader.read())
-    writing = asyncio.create_task(_write(websocket, out, authentication))
+    sending = _write(websocket, out, authentication, gateway.work)
+    writing = asyncio.create_task(gateway.work.sent(owner, sending))
     authenticated = asyncio.create_task(authentication.until_invalid())
     overrun = asyncio.create_task(out.unread.wait())
     # A message can wait for long until it is its subject's turn: whoever is gone must not keep the place meanwhile.
@@ -250,10 +273,13 @@ class _Reader:
         return self.work.handled(owner, processor_s() - started)
 
 
-async def _write(websocket: WebSocket, out: OutgoingFrames, authentication: Authentication) -> None:
+async def _write(
+    websocket: WebSocket, out: OutgoingFrames, authentication: Authentication, work: Work
+) -> None:
     while texts := await out.take_some(WRITTEN_BYTES):
         await authentication.check()
         await websocket.send({"type": "websocket.send", TEXTS: texts})
+        await work.may_send(out.owner)
 
 
 async def _receive(websocket: WebSocket) -> Message:

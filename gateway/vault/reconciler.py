@@ -110,7 +110,7 @@ class VaultReconciler:
             if kind == "call"
             else Subject("request", *place, "", derived_id("hold", *place, *parts))
         )
-        found = await self._views.find(subject)
+        found = await self._views.lookups.find(subject)
         row = found.row or {}
         texts = (row.get("arguments"), row.get("approved_arguments"), row.get("response"))
         return any(sealed.handle in text for text in texts if text)

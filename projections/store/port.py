@@ -25,11 +25,19 @@ SETTING = "DATABASE_URL"
 
 
 class ViewError(OperatorError):
-    """A view cannot be written or read; `str()` says what to do."""
+    """A view cannot be written or read; `str()` says what to do.
+
+    Attributes:
+        public: a sentence for clients; that of `str()` can name files, hosts and users of the installation.
+    """
+
+    public = "the views cannot be read now: their operator must act"
 
 
 class ViewUnavailable(ViewError):
     """The database cannot be reached, or holds no view yet. Try again; the operator starts or repairs it."""
+
+    public = "the views' database does not answer, or the projector has not started: try again in a moment"
 
     def __str__(self) -> str:
         # libpq's messages, which most of these end with, have several lines.
@@ -39,9 +47,13 @@ class ViewUnavailable(ViewError):
 class ViewDamaged(ViewUnavailable):
     """The file does not hold what was written to it. The operator rebuilds the view from the log."""
 
+    public = "the views are damaged: their operator must rebuild them from the log"
+
 
 class DatabaseRefuses(ViewUnavailable):
     """The database refuses the connection. The operator corrects the user, the password or the name."""
+
+    public = "the views' database refuses this process: their operator must correct its settings"
 
 
 class DatabaseUnfit(ViewError):
@@ -50,6 +62,8 @@ class DatabaseUnfit(ViewError):
 
 class ViewOutdated(ViewError):
     """The view was built by another version of Placet. The operator rebuilds it."""
+
+    public = "the views are of another version of Placet: their operator must rebuild them"
 
 
 class ViewHeld(ViewError):

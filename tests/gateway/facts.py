@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from types import SimpleNamespace
+from typing import Any
 
 from gateway.live.cursor import CursorKey
 from gateway.live.live import Live
@@ -87,6 +89,13 @@ class Partition:
         events = self.events(key, command_id, bodies, digest)
         self.live.take(self.partition + 1, events, events[-1].offset + 1)
         return events
+
+
+def gate_of(**parts: Any) -> Any:
+    """The services that operations need, as far as a test needs them, at anybody's cost."""
+    gate = SimpleNamespace(**parts)
+    gate.of = lambda actor: gate
+    return gate
 
 
 def key_of(execution_id: str, tenant: str = "acme", project: str = "books") -> bytes:

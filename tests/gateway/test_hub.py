@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.pushes.hub import Hub
+from gateway.pushes.hub import FEW, Hub
 from schemas.actor import Actor
 from schemas.events import holds as h
 from schemas.events import rules as r
@@ -229,3 +229,33 @@ def test_publish_grants_token_only_to_who_may_consume_it() -> None:
     assert told == [None]
     for reader in (agent, operator, reviewer):
         assert not any("token of" in str(m) for m in reader.messages if m["type"] != "tool_call_decided")
+
+
+def test_message_to_many_receivers_of_one_subject_is_charged_to_it_and_to_nobody_else() -> None:
+    charged: list[tuple[tuple[str, str], float]] = []
+
+    def charge(owner: tuple[str, str], seconds: float) -> float:
+        charged.append((owner, seconds))
+        return 0.0
+
+    live, hub = new_live(Hub(charge=charge))
+    other = ANNA.model_copy(update={"subject": "other"})
+    readers = [Reader() for _ in range(FEW + 1)] + [Reader(other) for _ in range(FEW)]
+    for reader in readers:
+        hub.subscribe(reader, ["holds"])
+    _story(Partition(live))
+    assert [reader.types() for reader in readers] == [["tool_call_pending_review", "hold_resolved"]] * len(
+        readers
+    )
+    assert [owner for owner, _ in charged] == [("acme", "anna")] * 2
+    assert all(seconds > 0 for _, seconds in charged)
+
+
+def test_message_to_a_few_receivers_is_charged_to_nobody() -> None:
+    def charge(owner: tuple[str, str], seconds: float) -> float:
+        raise AssertionError(owner)
+
+    live, hub = new_live(Hub(charge=charge))
+    for _ in range(FEW):
+        hub.subscribe(Reader(), ["holds"])
+    _story(Partition(live))

@@ -21,8 +21,8 @@ import websockets
 from gateway.main import listen
 from gateway.rest.failed_authentications import FailedAuthenticationLimit
 from gateway.server.bounds import Bounds
+from gateway.server.connections import Connections, mark_request_authenticated
 from gateway.server.http import BoundedHttp
-from gateway.server.unauthenticated import UnauthenticatedConnections, mark_request_authenticated
 from gateway.server.websocket import BoundedWebSocket
 from gateway.shares.rates import Buckets
 
@@ -50,7 +50,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
     """Counts the body's bytes; 413 over 1 MiB, of which no more is read; an Authorization header makes known."""
     headers = dict(scope["headers"])
     if b"authorization" in headers:
-        mark_request_authenticated(scope)
+        mark_request_authenticated(scope, "anybody")
     if scope["type"] == "websocket":
         await _echo_messages(receive, send)
         return
@@ -91,14 +91,14 @@ class Running(uvicorn.Server):
 
 
 @contextmanager
-def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, UnauthenticatedConnections]]:
+def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, Connections]]:
     """The application in a thread of its own, with the production loop and protocols."""
-    unauthenticated = UnauthenticatedConnections(bounds)
+    unauthenticated = Connections(bounds)
     listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
         FailedAuthenticationLimit(app, Buckets(per_s=0.01, burst_s=2_000.0)),
         loop="none",
-        http=partial(BoundedHttp, bounds=bounds, unauthenticated=unauthenticated),  # type: ignore[arg-type]
+        http=partial(BoundedHttp, bounds=bounds, client_connections=unauthenticated),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
         ws_max_size=1024 * 1024,
         lifespan="off",
@@ -116,13 +116,13 @@ def served(bounds: Bounds, app: Any = application) -> Iterator[tuple[int, Unauth
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[tuple[int, UnauthenticatedConnections]]:
+def server() -> Iterator[tuple[int, Connections]]:
     with served(BOUNDS) as found:
         yield found
 
 
 @pytest.fixture
-def port(server: tuple[int, UnauthenticatedConnections]) -> int:
+def port(server: tuple[int, Connections]) -> int:
     return server[0]
 
 
@@ -302,7 +302,7 @@ async def test_pipelined_requests_are_answered_in_order_and_bounded(port: int) -
 
 
 async def test_case_30_strangers_push_out_their_own_and_nobody_else(
-    server: tuple[int, UnauthenticatedConnections],
+    server: tuple[int, Connections],
 ) -> None:
     port, unauthenticated = server
     async with connected(port) as (reader, writer):

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from gateway.service.gateway import Gateway
 from gateway.settings import read_settings
 from gateway.sockets.ws import FLOOD_REFUSALS_MAX
 from gateway.strictjson import parse_object
-from tests.gateway.facts import Partition, held, key_of, new_live, proposed, started, verdict
+from tests.gateway.facts import Partition, gate_of, held, key_of, new_live, proposed, started, verdict
 
 HOLDS = 600
 SILENT = 120
@@ -67,8 +66,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     for number in range(HOLDS):
         bodies = (started(), proposed(), verdict(), held(hold_id=f"h{number}"))
         Partition(live).write(key_of(f"e{number}"), f"start{number}", *bodies)
-    gate: Any = SimpleNamespace(live=live, work=gateway.work, reader=None, grants=gateway.grants)
-    gateway._gate = gate
+    gateway._gate = gate_of(live=live, work=gateway.work, reader=None, grants=gateway.grants)
     gateway.caught_up = True
     listening = listen("127.0.0.1", 0)
     gateway.port = listening.getsockname()[1]

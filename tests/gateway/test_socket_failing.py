@@ -33,13 +33,13 @@ def socket(sent: list[dict[str, Any]], gone: bool = False) -> WebSocket:
 @pytest.fixture(params=["_authenticate", "_serve"])
 def _failing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     async def admitted(*_: Any) -> Any:
-        return SimpleNamespace(claims=SimpleNamespace(actor=None))
+        return SimpleNamespace(claims=SimpleNamespace(actor=SimpleNamespace(tenant="acme", subject="anna")))
 
     async def failing(*_: Any) -> None:
         raise KeyError("a fault")
 
     monkeypatch.setattr(ws, "_unwelcome", lambda *_: None)
-    monkeypatch.setattr(ws, "mark_request_authenticated", lambda scope: None)
+    monkeypatch.setattr(ws, "mark_request_authenticated", lambda scope, owner: None)
     monkeypatch.setattr(ws, "_authenticate", admitted)
     monkeypatch.setattr(ws, request.param, failing)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,14 +38,19 @@ class ViewsAway:
         return BEGINNING
 
 
-async def test_start_that_waits_for_the_views_says_at_each_attempt_why() -> None:
+async def test_start_that_waits_for_the_views_logs_why_and_tells_no_client_of_hosts_and_users(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     waited: list[str] = []
-    views: Any = ViewsAway("The database does not answer: refused\n\tIs it running?", "There is no view yet")
+    refused = 'The database does not answer: refused\n\tby "10.0.0.5" for user "placet"'
+    views: Any = ViewsAway(refused, refused, "There is no view yet")
 
-    assert await beginning_of(views, waited.append) is BEGINNING
-    assert waited == [
-        "the views cannot be read yet: The database does not answer: refused Is it running?",
-        "the views cannot be read yet: There is no view yet",
+    with caplog.at_level("INFO", "gateway.service.live_state"):
+        assert await beginning_of(views, waited.append) is BEGINNING
+    assert waited == [ViewUnavailable.public] * 3
+    assert [record.getMessage() for record in caplog.records] == [
+        'waiting for the views: The database does not answer: refused by "10.0.0.5" for user "placet"',
+        "waiting for the views: There is no view yet",
     ]
 
 
@@ -52,9 +58,39 @@ async def test_start_that_waits_for_the_views_says_at_each_attempt_why() -> None
 async def test_gateway_that_is_not_ready_says_what_it_waits_for(waits_for: str) -> None:
     status = ProcessStatus("gateway", "gateway")
     status.reason = waits_for
-    gateway: Any = SimpleNamespace(tasks=SimpleNamespace(failure=None), caught_up=False, status=status)
+    gateway: Any = SimpleNamespace(
+        tasks=SimpleNamespace(failure=None), caught_up=False, status=status, examination=None
+    )
 
     assert await own_problems(gateway) == [waits_for or "the gateway is starting"]
+
+
+async def test_case_30_all_who_ask_at_once_whether_a_gateway_is_ready_cost_it_one_examination() -> None:
+    examined, go_on = 0, asyncio.Event()
+
+    async def read(ask: Any) -> None:
+        nonlocal examined
+        examined += 1
+        await go_on.wait()
+
+    gateway: Any = SimpleNamespace(
+        tasks=SimpleNamespace(failure=None),
+        caught_up=True,
+        commands=SimpleNamespace(time=SimpleNamespace(known=True), connected=True),
+        gate=SimpleNamespace(live=SimpleNamespace(read_through=[])),
+        tail=SimpleNamespace(lag=lambda read_through: 0),
+        views=SimpleNamespace(read=read),
+        examination=None,
+    )
+    asked = [asyncio.create_task(own_problems(gateway)) for _ in range(50)]
+    await asyncio.sleep(0)
+    asked[0].cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    assert await asyncio.gather(*asked[1:]) == [[]] * 49
+    assert examined == 1
+    assert await own_problems(gateway) == []
+    assert examined == 2
 
 
 def request_of(gateway: Any, token: str) -> Request:

@@ -20,7 +20,16 @@ from gateway.shutdown import Shutdown
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
 from projections.folds.rows import Row
-from tests.gateway.facts import HELD_CALL, Partition, key_of, new_live, new_outgoing, new_work, started
+from tests.gateway.facts import (
+    HELD_CALL,
+    Partition,
+    gate_of,
+    key_of,
+    new_live,
+    new_outgoing,
+    new_work,
+    started,
+)
 from tests.gateway.test_hub import ANNA
 
 LIMITS = Limits(sockets=2)
@@ -52,7 +61,7 @@ def context_of(socket_limit: OpenLimit, channels: str = "events") -> Any:
     )
     return SimpleNamespace(
         gateway=gateway,
-        gate=SimpleNamespace(live=live, work=new_work()),
+        gate=gate_of(live=live, work=new_work()),
         actor=ANNA,
         authentication=LET_IN,
         request=SimpleNamespace(headers={}),

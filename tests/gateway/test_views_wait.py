@@ -18,7 +18,7 @@ from gateway.shares.work import QUESTIONS_AT_ONCE, Work
 from projections.queries.paging import PageOf
 from projections.queries.views import ANSWER_S, Positions
 from schemas.refusals import Refusal
-from tests.gateway.facts import new_work
+from tests.gateway.facts import gate_of, new_work
 
 WITHIN_S = 1.0
 # The machine may be busy.
@@ -47,7 +47,7 @@ def reader(work: Work, read: Read, **query: str) -> RequestContext:
 
     live = SimpleNamespace(position=SimpleNamespace(cursor=lambda: "cursor", key=key), reached=reached)
     gateway: Any = SimpleNamespace(
-        work=work, caught_up=True, gate=SimpleNamespace(live=live), views=SimpleNamespace(read=read)
+        work=work, caught_up=True, gate=gate_of(live=live), views=SimpleNamespace(read=read)
     )
     request: Any = SimpleNamespace(query_params=query, url=SimpleNamespace(path="/v1/executions"))
     authentication: Any = SimpleNamespace(

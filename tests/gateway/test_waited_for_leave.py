@@ -18,6 +18,7 @@ from gateway.rest import calls as routes
 from gateway.rest.request_context import answer
 from gateway.shares.open_limit import OpenLimit
 from schemas.refusals import Refusal
+from tests.gateway.facts import gate_of
 
 NOW_MS = 10_000_000
 REPEATED = Outcome("digest", b"key", Refused(Refusal.DUPLICATE, "already proposed"))
@@ -65,7 +66,7 @@ def gate_over(rows: dict[str, Any], outcomes: list[Outcome | None], change: Call
     async def fetch(subject: Any) -> Any:
         return rows[subject.kind]
 
-    gate: Any = SimpleNamespace(
+    gate = gate_of(
         reader=SimpleNamespace(at_hand=lambda subject: rows[subject.kind], fetch=fetch),
         live=SimpleNamespace(
             watch=Watch(change),

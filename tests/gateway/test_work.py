@@ -25,7 +25,7 @@ from gateway.shares.work import QUESTIONS_AT_ONCE, SLICE_S, Work, processor_s
 from projections.queries.paging import PageOf
 from projections.queries.views import CONNECTIONS
 from schemas.refusals import Refusal
-from tests.gateway.facts import new_outgoing, new_work
+from tests.gateway.facts import gate_of, new_outgoing, new_work
 
 ANNA, BOT = ("acme", "anna"), ("acme", "bot")
 
@@ -195,7 +195,7 @@ async def test_planning_and_answering_over_rest_are_at_the_callers_cost() -> Non
     async def perform(make: Callable[[], Any]) -> Reply:
         return Reply(200, orjson.dumps(make()))
 
-    gateway: Any = SimpleNamespace(work=work, caught_up=True, gate=SimpleNamespace(perform=perform))
+    gateway: Any = SimpleNamespace(work=work, caught_up=True, gate=gate_of(perform=perform))
     admission: Any = SimpleNamespace(claims=claims)
     request: Any = None
     await RequestContext(request, gateway, admission).perform(lambda: [slow(row) for row in range(400)])  # type: ignore[arg-type, return-value]
@@ -215,7 +215,7 @@ async def test_case_30_two_pages_of_a_subject_are_in_memory_while_it_waits_to_ha
 
     live = SimpleNamespace(position=SimpleNamespace(cursor=lambda: "cursor"))
     gateway: Any = SimpleNamespace(
-        work=work, caught_up=True, gate=SimpleNamespace(live=live), views=SimpleNamespace(read=read_now)
+        work=work, caught_up=True, gate=gate_of(live=live), views=SimpleNamespace(read=read_now)
     )
     request: Any = SimpleNamespace(query_params={}, url=SimpleNamespace(path="/v1/executions"))
     admission: Any = SimpleNamespace(claims=claims)

@@ -12,8 +12,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from gateway.server.bounds import Bounds
+from gateway.server.connections import Connections
 from gateway.server.http import BoundedHttp
-from gateway.server.unauthenticated import UnauthenticatedConnections
 from gateway.server.websocket import BoundedWebSocket
 
 WITHIN_S = 5.0
@@ -111,7 +111,7 @@ def config_of(app: Any, bounds: Bounds) -> uvicorn.Config:
     """The server's, with the production protocols."""
     config = uvicorn.Config(
         app,
-        http=partial(BoundedHttp, bounds=bounds, unauthenticated=UnauthenticatedConnections(bounds)),  # type: ignore[arg-type]
+        http=partial(BoundedHttp, bounds=bounds, client_connections=Connections(bounds)),  # type: ignore[arg-type]
         ws=partial(BoundedWebSocket, bounds=bounds),  # type: ignore[arg-type]
         lifespan="off",
         log_config=None,

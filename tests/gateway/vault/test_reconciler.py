@@ -45,6 +45,10 @@ class Views:
             raise ViewUnavailable("not yet")
         return list(self.erasures), None
 
+    @property
+    def lookups(self) -> Views:
+        return self
+
     async def find(self, subject: Subject) -> Found:
         return Found(self.rows.get((subject.kind, subject.id)), {})
 
