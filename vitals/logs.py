@@ -15,11 +15,12 @@ FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 REPEATED_AFTER_S = 10.0
 TELEMETRY = "opentelemetry."
 VAULT = "gateway.vault."
+VIEWS = "gateway.views"
 # Of our own loggers, those that write a line for each request, or each attempt, that fails for the same reason.
-OWN = (VAULT, "gateway.identity.authentication", "gateway.rest.well_known", "log.kafka.follower")
+OWN = (VAULT, VIEWS, "gateway.identity.authentication", "gateway.rest.well_known", "log.kafka.follower")
 REPEATING = ("aiokafka", TELEMETRY, *OWN)
 # Their values differ although the message is the same: numbers, or the step at which a database was found away.
-OF_ANY_VALUES = (TELEMETRY, VAULT)
+OF_ANY_VALUES = (TELEMETRY, VAULT, VIEWS)
 MESSAGES_KNOWN = 1000
 TEXT = "text"
 JSON = "json"

@@ -147,5 +147,6 @@ class VaultAccess:
             ) from error
         if not self._is_usable:
             self._is_usable = True
-            logger.info("the vault can be used again")
+            # A warning, because it can also change at each use: then only warnings are limited.
+            logger.warning("the vault can be used again")
         return result

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from placet.loopthread import LoopThread
+from placet.loopthread import LoopThread, RequestedLoop, Step
 
 WITHIN_S = 20.0
+ROUNDS = 20
 
 
 @pytest.fixture
@@ -145,3 +148,90 @@ def test_stop_ends_the_thread_though_what_is_given_up_exits(thread: LoopThread) 
     assert not thread._thread.is_alive()
     with pytest.raises(RuntimeError, match="closed"):
         thread.run(number)
+
+
+def test_what_is_requested_while_the_thread_gives_up_is_cancelled_too(thread: LoopThread) -> None:
+    requested: list[Step[None]] = []
+    begun = threading.Event()
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    async def requests_at_its_end() -> None:
+        begun.set()
+        try:
+            await never()
+        finally:
+            # As another thread would.
+            step: Step[None] = Step(thread._loop)
+            step.start(never)
+            requested.append(step)
+
+    thread.background(requests_at_its_end)
+    assert begun.wait(WITHIN_S)
+    thread.stop()
+    with pytest.raises(concurrent.futures.CancelledError):
+        requested[0].result(WITHIN_S)
+
+
+def test_what_is_requested_too_late_to_be_started_is_cancelled() -> None:
+    async def never() -> None:
+        raise AssertionError
+
+    loop = RequestedLoop()
+    loop.is_over = True
+    early, late = Step[None](loop), Step[None](loop)
+    early.start(never)
+    loop.close()
+    with pytest.raises(concurrent.futures.CancelledError):
+        early.result(None)
+    with pytest.raises(RuntimeError, match="closed"):
+        late.start(never)
+
+
+def test_threads_that_request_while_another_stops_all_go_on() -> None:
+    ended: list[BaseException] = []
+
+    def requesting(loop_thread: LoopThread) -> None:
+        try:
+            while True:
+                loop_thread.run(lambda: asyncio.sleep(0))
+        except (concurrent.futures.CancelledError, RuntimeError) as error:
+            ended.append(error)
+
+    for number in range(ROUNDS):
+        loop_thread = LoopThread()
+        threads = [threading.Thread(target=requesting, args=(loop_thread,)) for _ in range(4)]
+        for one in threads:
+            one.start()
+        time.sleep(0.001 * (number % 5))
+        loop_thread.stop()
+        for one in threads:
+            one.join(WITHIN_S)
+    assert len(ended) == 4 * ROUNDS
+    gc.collect()
+
+
+async def test_another_loop_awaits_gets_the_result_cancels_and_hears_of_the_end(thread: LoopThread) -> None:
+    cancelled = threading.Event()
+
+    async def never() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async def fails() -> None:
+        raise KeyError("a fault")
+
+    assert await asyncio.wrap_future(thread.future(number)) == 7
+    with pytest.raises(KeyError, match="a fault"):
+        await asyncio.wrap_future(thread.future(fails))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await asyncio.wrap_future(thread.future(never))
+    assert await asyncio.to_thread(cancelled.wait, WITHIN_S)
+    left = asyncio.wrap_future(thread.future(never))
+    await asyncio.to_thread(thread.stop)
+    with pytest.raises(asyncio.CancelledError):
+        await left

@@ -77,6 +77,8 @@ import logging, sys
 from placet import Placet
 
 logging.basicConfig()
+# A step that takes longer than a tenth of a second says nothing about the stream.
+logging.getLogger("asyncio").addFilter(lambda record: not record.getMessage().startswith("Executing"))
 {program}
 print("left")
 """

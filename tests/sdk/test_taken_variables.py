@@ -4,8 +4,11 @@ import asyncio
 
 import pytest
 
+import placet
 from placet import taken_variables
 from placet.taken_variables import KEPT_S, TakenVariables
+from tests.sdk.desk import Desk
+from tests.sdk.runs import running
 
 
 async def test_values_are_those_of_one_request_of_one_run_until_it_is_forgotten() -> None:
@@ -65,3 +68,22 @@ async def test_runs_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> No
     for run in ("a", "b", "a", "c"):
         taken.keep(run, "first", {"KEY": run})
     assert [taken.of(run, "first") for run in "abc"] == [{"KEY": "a"}, None, {"KEY": "c"}]
+
+
+async def test_run_whose_end_did_not_reach_the_gateway_still_has_its_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def unreachable(*_: object) -> None:
+        raise placet.Unreachable("no gateway")
+
+    desk = Desk()
+    async with running(desk) as run:
+        taken = run.channel.taken
+        taken.keep(run.id, "first", {"KEY": "1"})
+        with monkeypatch.context() as away:
+            away.setattr("placet.execution.AsyncExecutions.complete", unreachable)
+            with pytest.raises(placet.Unreachable):
+                await run.complete()
+        assert taken.of(run.id, "first") == {"KEY": "1"}
+        await run.complete()
+        assert taken.of(run.id, "first") is None

@@ -175,22 +175,22 @@ class AsyncExecution:
             ResultNotJson: the result is not JSON; nothing was ended.
         """
         _check_result(result, "the result")
-        self._end()
-        return await self._executions.complete(self.id, result)
+        return await self._end(self._executions.complete(self.id, result))
 
     async def fail(self, reason: str) -> Execution:
         """End it with an error."""
-        self._end()
-        return await self._executions.fail(self.id, reason)
+        return await self._end(self._executions.fail(self.id, reason))
 
     async def cancel(self, reason: str = "") -> Execution:
         """End it without a result."""
-        self._end()
-        return await self._executions.cancel(self.id, reason)
+        return await self._end(self._executions.cancel(self.id, reason))
 
-    def _end(self) -> None:
+    async def _end(self, ending: Awaitable[Execution]) -> Execution:
         self._finished = True
+        execution = await ending
+        # Not before: a run that could not be ended goes on with its variables.
         self.channel.taken.forget(self.id)
+        return execution
 
     async def ask(self, question: str, *, timeout_s: float | None = None, **more: Any) -> HumanRequest:
         """Ask a person within this execution and wait for the answer; see `requests.ask`.

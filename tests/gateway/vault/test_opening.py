@@ -102,7 +102,7 @@ async def test_vault_that_cannot_be_used_says_why_and_when_it_can_be_used_again(
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("ERROR", "the vault cannot be used: no answer within 0 s"),
         ("ERROR", "the vault cannot be used: its database does not answer"),
-        ("INFO", "the vault can be used again"),
+        ("WARNING", "the vault can be used again"),
     ]
     await vault_access.stop()
 
