@@ -27,6 +27,7 @@ from placet.client import AsyncPlacet
 from placet.errors import PlacetError, Refused, Unauthenticated, Unavailable, Unreachable
 from placet.ids import InvalidId
 from placet.log_lines import LOG_LEVEL, log_to_stderr
+from placet.mcp_tokens import CallersTokens
 
 INSTRUCTIONS = (
     "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
@@ -44,6 +45,8 @@ ARGUMENTS: Mapping[str, str] = {
 }
 # The gateway is tried for so long before a client is answered, which waits for it.
 START_S = 5.0
+# Over HTTP; a further one is answered 503.
+CONNECTIONS_MAX = 1_000
 NOBODY = "none"
 _log = logging.getLogger(__name__)
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
@@ -94,7 +97,14 @@ class _Server(MCPServer[Any]):
         finally:
             _token.reset(spare)
         app = self.streamable_http_app(host=host, **options)
-        config = uvicorn.Config(app, host=host, port=port, log_config=None, log_level=LOG_LEVEL.lower())
+        config = uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            log_config=None,
+            log_level=LOG_LEVEL.lower(),
+            limit_concurrency=CONNECTIONS_MAX,
+        )
         await uvicorn.Server(config).serve()
 
     async def call_tool(
@@ -157,6 +167,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         client: over HTTP one with `token=token_of_request` and `transport="rest"`.
         is_http: each request must have a token.
     """
+    tokens = CallersTokens() if is_http else None
 
     async def human_input(
         prompt: Annotated[
@@ -170,7 +181,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         context: Context[Any, Any],
     ) -> Started:
         """Ask a person a question. Returns a task id at once; fetch the answer with get_human_input."""
-        async with _as_caller(context, is_http):
+        async with _as_caller(context, tokens):
             answer = await client.channel.ask(asks.run_human_input(prompt))
         task_id: str = answer["result"]["structValue"]["fields"]["task_id"]["stringValue"]
         return {"status": "waiting_for_human", "task_id": task_id}
@@ -184,7 +195,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
         ] = 0.0,
     ) -> Answer:
         """Fetch the answer to a question that human_input asked: waiting_for_human, or how it ended."""
-        async with _as_caller(context, is_http):
+        async with _as_caller(context, tokens):
             answer = await client.channel.ask(asks.get_human_input(task_id, wait_seconds))
         return {
             "status": answer.get("status", "answered"),
@@ -216,18 +227,26 @@ def token_of_request() -> str:
 
 
 @asynccontextmanager
-async def _as_caller(context: Context[Any, Any], is_http: bool) -> AsyncIterator[None]:
+async def _as_caller(context: Context[Any, Any], tokens: CallersTokens | None) -> AsyncIterator[None]:
     """Within this context the client has the caller's token, and its errors are those of the tool."""
-    if is_http:
-        headers = context.headers or {}
-        # A proxy could use one of two, and the gateway the other.
-        if sum(name.lower() == "authorization" for name, _ in headers.items()) > 1:
-            raise ToolError("malformed: the header Authorization is given twice: give it once")
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            raise ToolError("unauthenticated: send a token of Placet in the header Authorization: Bearer …")
-        _token.set(token)
     try:
-        yield
+        if tokens is None:
+            yield
+            return
+        token = _bearer_token(context)
+        with tokens.passing(token):
+            _token.set(token)
+            yield
     except (PlacetError, InvalidId) as error:
         raise ToolError(str(error)) from error
+
+
+def _bearer_token(context: Context[Any, Any]) -> str:
+    headers = context.headers or {}
+    # A proxy could use one of two, and the gateway the other.
+    if sum(name.lower() == "authorization" for name, _ in headers.items()) > 1:
+        raise ToolError("malformed: the header Authorization is given twice: give it once")
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise ToolError("unauthenticated: send a token of Placet in the header Authorization: Bearer …")
+    return token

@@ -1,0 +1,54 @@
+"""The tokens that come over HTTP to an MCP server: how many invalid ones it passes on.
+
+All calls reach the gateway from this process, which the gateway refuses for a while if too many tokens fail: those of
+one client would be the failures of all. So this process passes on fewer than the gateway permits to one address, and
+then only tokens that were valid before.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from placet.errors import QuotaExceeded, Unauthenticated
+
+# Half of what the gateway permits to one address (docs/doors.md).
+FAILURES_PER_S = 25.0
+BURST = 100
+KNOWN_MAX = 4_096
+
+
+class CallersTokens:
+    """Which tokens were valid, and how many were not."""
+
+    def __init__(self) -> None:
+        """Begin without failures."""
+        self._known: OrderedDict[str, None] = OrderedDict()
+        # When all failures are made good: the generic cell rate algorithm, as for the limits of the gateway.
+        self._good_at_s = 0.0
+
+    @contextmanager
+    def passing(self, token: str) -> Iterator[None]:
+        """Pass a token on within this context, and note whether the gateway accepts it.
+
+        Raises:
+            QuotaExceeded: too many others failed, and it was not valid before.
+        """
+        over_s = self._good_at_s - time.monotonic() - BURST / FAILURES_PER_S
+        if over_s > 0 and token not in self._known:
+            wait_s = math.ceil(over_s)
+            detail = f"too many calls here had no valid token: try again in {wait_s} s"
+            raise QuotaExceeded("quota", 429, detail, {"retry_after": wait_s})
+        try:
+            yield
+        except Unauthenticated:
+            self._known.pop(token, None)
+            self._good_at_s = max(self._good_at_s, time.monotonic()) + 1 / FAILURES_PER_S
+            raise
+        self._known[token] = None
+        self._known.move_to_end(token)
+        if len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
