@@ -13,6 +13,7 @@ import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from placet import AsyncPlacet, Placet
+from placet.blocking import _Stream
 from tests.sdk.scripted import DEADLINE_S, QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
@@ -141,3 +142,19 @@ def test_stream_keeps_a_client_that_nothing_else_refers_to(kind: str) -> None:
         gc.collect()
         next(events)
         events.close()
+
+
+async def test_stream_that_its_reader_and_its_client_end_at_once_ends_once() -> None:
+    ended: list[str] = []
+
+    async def events() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            ended.append("ended")
+
+    stream = _Stream(events())
+    assert await asyncio.create_task(stream.next()) == 1
+    await asyncio.gather(stream.end(), stream.end())
+    assert ended == ["ended"]

@@ -183,14 +183,17 @@ class _Stream:
     def __init__(self, events: Any) -> None:
         self._events = events
         self._step: asyncio.Task[Any] | None = None
+        # Its reader can leave it just as its client is closed: a generator can be closed by one task at a time.
+        self._ending = asyncio.Lock()
 
     async def next(self) -> Any:
         self._step = asyncio.current_task()
         return await self._events.__anext__()
 
     async def end(self) -> None:
-        # The thread that waited for the step may have been interrupted before it could cancel the step.
-        while self._step is not None and not self._step.done():
-            self._step.cancel()
-            await asyncio.wait((self._step,), timeout=CANCEL_AGAIN_S)
-        await self._events.aclose()
+        async with self._ending:
+            # The thread that waited for the step may have been interrupted before it could cancel the step.
+            while self._step is not None and not self._step.done():
+                self._step.cancel()
+                await asyncio.wait((self._step,), timeout=CANCEL_AGAIN_S)
+            await self._events.aclose()
