@@ -74,7 +74,7 @@ class CommandIds:
     """Makes the ids of commands: the same at every gateway that has the secret, and unpredictable for everyone else.
 
     Otherwise anyone who can produce commands could use the id of a person's next command in advance, and that command
-    would be refused as another body under a used id.
+    would be refused as another body under a used id. The same holds for resources that a gateway names (`named`).
     """
 
     secret: bytes
@@ -83,6 +83,10 @@ class CommandIds:
     def of_gateways(cls, shared: bytes) -> CommandIds:
         """Derive the secret from one that the gateways share for several purposes."""
         return cls(hmac.digest(shared, b"placet:command-ids", "sha256"))
+
+    def named(self, *parts: str) -> str:
+        """Return the id of a resource that is opened for a request, from what all repeats of the request have."""
+        return secret_id(self.secret, derived_id("resource", *parts))
 
     def id_of(self, name: CommandName, digest: str, attempt: int) -> str:
         """Return the id of the command with this body digest."""
@@ -104,10 +108,13 @@ def name_of(
         key: its idempotency key or `ref`.
         subjects: the ids in its body that its client chose, or None.
     """
+    # The answer to an earlier command of the same name is given without asking the decider: so it must be the
+    # caller's own. Somebody else's repeat is another command, of which the decider says whether they may send it.
+    caller = (actor.tenant, actor.project, actor.subject, actor.agent or "")
     if key:
-        return CommandName((actor.tenant, actor.project, actor.subject, route, key), keyed=True)
+        return CommandName((*caller, route, key), keyed=True)
     if subjects is not None:
-        return CommandName((actor.tenant, actor.project, route, *subjects))
+        return CommandName((*caller, route, *subjects))
     return CommandName(None)
 
 

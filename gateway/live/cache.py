@@ -52,7 +52,7 @@ class Cache:
 
     def put_execution(self, key: bytes, row: Row) -> None:
         """Store an execution's row."""
-        self.executions.put(key, row, pin=False)
+        self.executions.put(key, row, pin=key in self._open_of)
 
     def put_call(self, key: bytes, row: Row) -> None:
         """Store a call's row."""
@@ -101,11 +101,18 @@ class Cache:
             if row is None:
                 return
             found = self._open_of[key] = OpenWork()
+            self._keep_execution(key)
         rows = found.calls if kind == "calls" else found.holds
         if row is not None:
             rows[name] = row
         elif rows.pop(name, None) is not None and not found.calls and not found.holds:
             del self._open_of[key]
+            self._keep_execution(key)
+
+    def _keep_execution(self, key: bytes) -> None:
+        """Pin the row of an execution while it has open work, of which it says who must not decide it."""
+        if (row := self.executions.get(key)) is not None:
+            self.put_execution(key, row)
 
 
 @dataclass(slots=True)

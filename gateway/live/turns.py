@@ -39,7 +39,7 @@ class Turns:
     _open: dict[bytes, dict[str, TurnRow]] = field(default_factory=dict)
     _ready: dict[Agent, dict[TurnKey, None]] = field(default_factory=dict)
     _ready_of: dict[bytes, tuple[Agent, TurnKey]] = field(default_factory=dict)
-    _attempts: dict[str, TurnKey] = field(default_factory=dict)
+    _attempts: dict[tuple[Agent, str], TurnKey] = field(default_factory=dict)
     _being_claimed: set[TurnKey] = field(default_factory=set)
 
     def get(self, place: TurnKey) -> TurnRow | None:
@@ -52,13 +52,14 @@ class Turns:
         key = execution_key(row["tenant"], row["project"], row["execution_id"])
         place = TurnKey(key, row["turn_id"])
         before = self.get(place)
+        agent = agent_of(row)
         if before is not None and before["attempt_id"] != row["attempt_id"]:
-            self._attempts.pop(before["attempt_id"] or "", None)
+            self._attempts.pop((agent, before["attempt_id"] or ""), None)
         is_open = row["ended_at_ms"] is None
         if row["status"] == "claimed" and row["attempt_id"]:
-            self._attempts[row["attempt_id"]] = place
+            self._attempts[agent, row["attempt_id"]] = place
         else:
-            self._attempts.pop(row["attempt_id"] or "", None)
+            self._attempts.pop((agent, row["attempt_id"] or ""), None)
         self.shelf.put(place, row, pin=is_open)
         waiting = self._open.setdefault(key, {})
         if is_open:
@@ -75,9 +76,7 @@ class Turns:
 
     def of_attempt(self, agent: Agent, attempt_id: str) -> TurnKey | None:
         """Return the turn on which an attempt of an agent works now."""
-        place = self._attempts.get(attempt_id)
-        row = None if place is None else self.get(place)
-        return place if row is not None and agent_of(row) == agent else None
+        return self._attempts.get((agent, attempt_id))
 
     def reserve(self, agent: Agent, is_for: Callable[[TurnKey], bool]) -> TurnKey | None:
         """Take a turn that waits for a worker, the one that has waited longest; `give_back` must follow.

@@ -67,7 +67,7 @@ def plan_propose(
     check_acts(actor, agent)
     body = read_body(bodies.ProposeToolCall, given())
     gate.policy.check(body.tool)
-    call_id = body.call_id or made_id(actor, _route(execution_id), key)
+    call_id = body.call_id or made_id(gate, actor, _route(execution_id), key)
     # The limit is on the size as given; the placeholder of a sensitive value is short.
     arguments = canonical_text(body.arguments, "arguments")
     is_known = gate.reader.at_hand(subject_of(actor, execution_id, call_id)) is not None

@@ -66,13 +66,14 @@ def plan_message(
     check_converses(actor, agent_of(gate, actor, execution_id))
     body = read_body(SendMessage, given())
     route = route or f"/v1/executions/{execution_id}/messages"
-    turn_id = body.message_id or made_id(actor, route, key)
+    turn_id = body.message_id or made_id(gate, actor, route, key)
     name = name_of(actor, route, key, (execution_id, turn_id) if body.message_id else None)
     user = permitted_scope(claims, "user", body.user)
     sender = actor.model_copy(update={"user": user}) if user else actor
     ask = gate.execution_ask(execution_id, k.SendMessage(turn_id=turn_id, text=body.text), sender, name)
 
     def render(row: TurnRow, outcome: Outcome) -> Reply:
+        check_converses(actor, row["agent"])
         return gate.json(turn_json(row), 201 if outcome.refused is None and not outcome.old else 200)
 
     return Plan(ask, subject_of(actor, execution_id, turn_id), render)

@@ -20,7 +20,6 @@ from projections.tables.executions import ExecutionRow
 from schemas import commands as k
 from schemas.actor import Actor
 from schemas.canonical import canonical
-from schemas.ids import derived_id
 from schemas.limits import REQUEST_MAX_BYTES
 from schemas.message import Message
 from schemas.refusals import Refusal
@@ -66,7 +65,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
         context=canonical_text(body.context, "context"),
         idle_ms=None if body.idle_seconds is None else int(body.idle_seconds * 1000),
     )
-    execution_id = body.execution_id or made_id(actor, "/v1/executions", key)
+    execution_id = body.execution_id or made_id(gate, actor, "/v1/executions", key)
     name = name_of(actor, "/v1/executions", key, (execution_id,) if body.execution_id else None)
     plan = _plan(gate, actor, execution_id, command, name, OPENED)
     gate.live.note_start(plan.ask.key, agent)
@@ -126,9 +125,11 @@ def agent_of(gate: Gate, actor: Actor, execution_id: str) -> str:
     return agent if agent is not None and acts_for(actor, agent) else str(gate.row(subject)["agent"])
 
 
-def made_id(actor: Actor, route: str, key: str | None) -> str:
+def made_id(gate: Gate, actor: Actor, route: str, key: str | None) -> str:
     """Return an id made by the server: the same for the same idempotency key, else a fresh one."""
-    return derived_id(actor.tenant, actor.subject, route, key) if key else fresh_id()
+    if not key:
+        return fresh_id()
+    return gate.asker.ids.named(actor.tenant, actor.project, actor.subject, actor.agent or "", route, key)
 
 
 def fresh_id() -> str:

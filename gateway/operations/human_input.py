@@ -11,6 +11,7 @@ import orjson
 
 from gateway import bodies
 from gateway.bodies import read_body
+from gateway.deciding import sees_hold
 from gateway.live.outcome import Outcome
 from gateway.operations.executions import HOW_TO_GET_ONE
 from gateway.operations.holds import plan_decision
@@ -84,10 +85,12 @@ def plan_answer_to(
             `plan_decision`.
     """
     row: HoldRow = gate.row(hold_of(claims.actor, hold_id))
-    if row["request_id"] != task_id:
-        raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
-    if row["kind"] == "env_var" and isinstance(response, dict):
-        raise Problem(Refusal.INVALID, NO_VARIABLES)
+    # Whoever may not see it is told nothing of it: the decider refuses and records their answer.
+    if sees_hold(gate.live, row, claims.actor):
+        if row["request_id"] != task_id:
+            raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
+        if row["kind"] == "env_var" and isinstance(response, dict):
+            raise Problem(Refusal.INVALID, NO_VARIABLES)
     return plan_decision(gate, claims, hold_id, lambda: answer_of(response, feedback), None)
 
 

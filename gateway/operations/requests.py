@@ -75,12 +75,13 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
             "an env_var request takes neither options nor a default: they would be written down",
         )
     actor = claims.actor
-    request_id = body.request_id or made_id(actor, ROUTE, key)
+    request_id = body.request_id or made_id(gate, actor, ROUTE, key)
     execution_id = body.execution_id
     if execution_id is None:
-        # Each agent has an execution of its own: no agent can take another's by choosing the id first.
+        # Each agent has an execution of its own, whose id nobody can know before it is opened: so no agent can take
+        # another's by choosing the id first.
         asking = body.agent or actor.agent or ""
-        execution_id = derived_id("execution", actor.tenant, actor.project, "request", request_id, asking)
+        execution_id = gate.asker.ids.named(actor.tenant, actor.project, ROUTE, request_id, asking)
         start: dict[str, Any] = {
             "execution_id": execution_id,
             # A description of the run, shown with the hold: the question itself is kept whole.
@@ -163,6 +164,7 @@ def _plan(
         gate.quotas.take(actor.tenant, actor.project, agent)
 
     def render(row: HoldRow, outcome: Outcome) -> Reply:
+        check_acts(actor, row["agent"] or "")
         return gate.json(request_json(row), 201 if outcome.refused is None else 200)
 
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)

@@ -47,9 +47,8 @@ class Receiver(Protocol):
 FEW = 16
 
 
-def no_charge(owner: Owner, seconds: float) -> float:
+def no_charge(owner: Owner, seconds: float) -> None:
     """Charge nothing."""
-    return 0.0
 
 
 def no_token(row: CallRow) -> str | None:
@@ -66,7 +65,7 @@ class Hub:
     """
 
     token_of: Callable[[CallRow], str | None] = no_token
-    charge: Callable[[Owner, float], float] = no_charge
+    charge: Callable[[Owner, float], None] = no_charge
     _by_project: dict[Project, dict[str, set[Receiver]]] = field(default_factory=dict)
     _proposers: dict[CallSubject, set[Receiver]] = field(default_factory=dict)
     _expected: dict[Receiver, set[CallSubject]] = field(default_factory=dict)

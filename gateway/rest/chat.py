@@ -18,7 +18,7 @@ from gateway.live.cache import key_of
 from gateway.live.cursor import Vector
 from gateway.live.live import lane_of
 from gateway.live.reader import Subject
-from gateway.operations.conversations import plan_message, subject_of
+from gateway.operations.conversations import check_converses, plan_message, subject_of
 from gateway.operations.executions import made_id, plan_start
 from gateway.operations.executions import subject_of as execution_of
 from gateway.operations.holds import plan_decision
@@ -180,7 +180,7 @@ def _check_message(context: RequestContext, body: Chat) -> None:
     Raises:
         Problem: 422 invalid, the idempotency key, `Last-Event-ID` or the text; 413 too_large, the text.
     """
-    message_id = body.message_id or made_id(context.actor, ROUTE, context.key)
+    message_id = body.message_id or made_id(context.gate, context.actor, ROUTE, context.key)
     if (fault := unfit(SendMessage(turn_id=message_id, text=body.message))) is not None:
         raise Problem(*fault)
     if (cursor := _last_event_id(context)) is not None:
@@ -209,7 +209,7 @@ async def _conversation(context: RequestContext, body: Chat) -> str:
         Problem: the token does not permit it; 422 invalid, it is a conversation with another agent.
     """
     gate, actor = context.gate, context.actor
-    conversation_id = body.conversation_id or made_id(actor, ROUTE, context.key)
+    conversation_id = body.conversation_id or made_id(gate, actor, ROUTE, context.key)
     if body.conversation_id is not None and await _exists(context, conversation_id, body.agent):
         return conversation_id
     start: dict[str, Any] = {
@@ -237,6 +237,7 @@ async def _exists(context: RequestContext, conversation_id: str, agent: str | No
         if problem.code is Refusal.NOT_FOUND:
             return False
         raise
+    check_converses(context.actor, row["agent"])
     if agent not in (None, row["agent"]):
         raise Problem(Refusal.INVALID, "agent: this is a conversation with another agent: leave it out")
     return True

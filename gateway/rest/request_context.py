@@ -357,12 +357,12 @@ async def context_for(request: Request, headers: Mapping[str, str]) -> RequestCo
     """Authenticate by the token in `headers`, which stand for the request's headers; errors as `context_of`."""
     gateway: Served = request.app.state.gateway
     authentication = await gateway.authenticator.of_headers(headers)
-    if not gateway.caught_up:
-        # Principals that were not read yet may have removed the roles that the token claims.
-        raise still_starting()
     actor = authentication.claims.actor
     owner = owner_of(actor)
     mark_request_authenticated(request.scope, owner)
+    if not gateway.caught_up:
+        # Principals that were not read yet may have removed the roles that the token claims.
+        raise still_starting()
     note_caller(actor, request.path_params)
     if wait_s := gateway.requests.wait_s(owner, time.monotonic()):
         most = gateway.settings.limits.requests_per_s

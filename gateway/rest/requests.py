@@ -64,4 +64,7 @@ async def read_request(context: RequestContext, request_id: str) -> HoldRow:
         return hold is not None and hold["status"] != "open"
 
     await wait_until(context, hold_id, is_answered, wait_s)
-    return gate.live.cache.holds.get(hold_id) or row
+    found: HoldRow = gate.live.cache.holds.get(hold_id) or row
+    # It may have been handed on meanwhile, or taken from whoever handed it to the caller.
+    check_sees_hold(gate.live, found, context.actor)
+    return found

@@ -80,7 +80,7 @@ def check_known(message: Message) -> None:
     known.CopyFrom(message)
     known.DiscardUnknownFields()
     if known.ByteSize() != message.ByteSize():
-        name, number = next(_unknown_fields(message))
+        name, number = next(_unknown_fields(message), (message.DESCRIPTOR.name, 0))
         raise Problem(Refusal.INVALID, f"field {number} of {name} is unknown to this version")
 
 

@@ -92,7 +92,7 @@ class ClientConnection:
 
         A proxy sends requests of several over one connection: it counts for the first.
         """
-        if not self.is_authenticated:
+        if not self.is_authenticated and not self.gone.is_set():
             if not self._connections.admit(self, owner):
                 return False
             self._owner = owner

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, cast
@@ -71,7 +72,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._next_slice: asyncio.Handle | None = None
         self._controls = 0
         self._closing_s = 0.0
-        # Of the message that the application has, until it asks for the next one.
+        # Of the messages in the queue, and of the one that the application has until it asks for the next.
+        self._queued_bytes = deque[int]()
         self._given_bytes = 0
         if not self.client_connection.is_authenticated:
             self.client_connection.on_authenticated = self._open_wide
@@ -108,6 +110,9 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._unparsed += data
         if self._next_slice is None:
             self._parse_slice()
+        else:
+            # The library resumes the reading when the application closes: not before the slice is due.
+            self.transport.pause_reading()
 
     def handle_cont(self, event: Frame) -> None:
         """Add a fragment to a message."""
@@ -118,7 +123,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def send_receive_event_to_app(self) -> None:
         """Deliver a complete message; a text that is not UTF-8 closes the connection with 1007."""
-        self._given_bytes = sum(map(len, self.frames))
+        if not self.close_sent:
+            self._queued_bytes.append(sum(map(len, self.frames)))
         if self.curr_msg_data_type != "text" or self.close_sent:
             super().send_receive_event_to_app()
             return
@@ -168,6 +174,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self._given_bytes = 0
             self._keep()
         message = await self.queue.get()
+        if message["type"] == "websocket.receive":
+            self._given_bytes = self._queued_bytes.popleft()
         if self.read_paused and self.queue.empty():
             self.read_paused = False
             # A slice that is to come resumes the reading by itself.
@@ -187,6 +195,9 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             raise ClientDisconnected
         if (texts := message.get(TEXTS)) is None:
             await super().send(message)
+            if message["type"] == "websocket.close" and self._unparsed and self._next_slice is None:
+                # The client's own close frame may be there already.
+                self._next_slice = self.loop.call_soon(self._parse_slice)
             if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
                 # uvicorn leaves the handshake open after a refusal, and would log each of them as an error.
                 self.handshake_complete = True
@@ -256,7 +267,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             return
         if self.close_sent:
             self._closing_s += took_s
-            if self._closing_s > CLOSING_S:
+            # A close frame is short: what is longer is not kept for it.
+            if self._closing_s > CLOSING_S or self._unfinished_bytes() > KEPT_BYTES:
                 self._drain()
                 return
         if not is_done:
@@ -281,12 +293,14 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def _keep(self) -> None:
         """Count what is in memory: a message that waits to be handled, and what follows, perhaps without an end."""
-        unfinished = sum(map(len, self.frames)) + len(self.conn.reader.buffer)
-        size = self._given_bytes + unfinished + len(self._unparsed)
+        size = self._given_bytes + sum(self._queued_bytes) + self._unfinished_bytes()
         try:
             self.client_connection.keep(size if size > KEPT_BYTES else 0)
         except Problem as problem:
             self._fail(CloseCode.TRY_AGAIN_LATER, problem.detail)
+
+    def _unfinished_bytes(self) -> int:
+        return len(self._unparsed) + len(self.conn.reader.buffer) + sum(map(len, self.frames))
 
     def _parse_later(self, wait_s: float) -> None:
         self.transport.pause_reading()

@@ -68,7 +68,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         keys=keys,
         grants=grants,
         authenticator=authenticator,
-        hub=Hub(grants.token, work.spend),
+        hub=Hub(grants.token, work.handed),
         views=views,
         commands=commands,
         asked_for_time=KafkaCommandLog(config, commands.time),

@@ -174,17 +174,38 @@ class Work:
             return await self.counted(owner, work)
 
     async def counted(self, owner: Owner, work: Callable[[], T]) -> T:
-        """Run work on a thread and count its processor time, whether or not it raises."""
+        """Run work on a thread and count its processor time, whether or not it raises.
+
+        If the caller is cancelled, this still waits for the end of the work, which cannot be stopped.
+        """
         with self._counting(owner) as timed:
-            return await asyncio.to_thread(timed(work))
+            working = asyncio.ensure_future(asyncio.to_thread(timed(work)))
+            try:
+                return await asyncio.shield(working)
+            except asyncio.CancelledError:
+                await asyncio.wait((working,))
+                if not working.cancelled():
+                    # Nobody is there to be told.
+                    working.exception()
+                raise
 
     async def priced(self, owner: Owner, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop, and count each step between two of its waits that takes long."""
         return await _Steps(work, lambda step: self._stepped(owner, step))
 
-    async def sent(self, owner: Owner, sending: Coroutine[Any, Any, T]) -> T:
-        """Run the coroutine that writes to one socket or stream, and count all of its steps; see `may_send`."""
-        return await _Steps(sending, lambda step: self._sent_in(owner, step))
+    async def sent(self, owner: Owner, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Write to one socket or stream, and count all steps of the coroutine that does it; see `may_send`."""
+        return await _Steps(send(), lambda step: self._sent_in(owner, step))
+
+    def handed(self, owner: Owner, seconds: float) -> None:
+        """Count that a message was handed to many sockets and streams of a subject.
+
+        Others cause it. So what it is sent waits, and is written together; but its requests are delayed by it for no
+        longer than the patience, and never refused.
+        """
+        self._sent.charge(owner, time.monotonic(), PER_S * seconds / SENT_SHARE)
+        if self.spend(owner, 0.0) < self._patience_s / 2:
+            self.spend(owner, seconds)
 
     async def may_send(self, owner: Owner) -> None:
         """Wait until a subject has paid for what its sockets and streams were sent."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import orjson
@@ -140,7 +141,7 @@ class EventStream(StreamingResponse):
 
     async def stream_response(self, send: Send) -> None:
         """Write the stream, at its reader's cost."""
-        await self.reader.gate.work.sent(self.reader.out.owner, super().stream_response(send))
+        await self.reader.gate.work.sent(self.reader.out.owner, partial(super().stream_response, send))
 
     async def _catch_up(self, catching_up: Coroutine[Any, Any, None]) -> None:
         """Send the reader what it missed; if that fails, it is told to reconnect from its last position."""

@@ -192,8 +192,8 @@ async def _serve(
     session.send_authenticated()
     reader = _Reader(websocket, session, gateway.work, authentication, dialect)
     reading = asyncio.create_task(reader.read())
-    sending = _write(websocket, out, authentication, gateway.work)
-    writing = asyncio.create_task(gateway.work.sent(owner, sending))
+    write = partial(_write, websocket, out, authentication, gateway.work)
+    writing = asyncio.create_task(gateway.work.sent(owner, write))
     authenticated = asyncio.create_task(authentication.until_invalid())
     overrun = asyncio.create_task(out.unread.wait())
     # A message can wait for long until it is its subject's turn: whoever is gone must not keep the place meanwhile.

@@ -15,10 +15,12 @@ from schemas.limits import SENDERS_MAX
 from tests.domain.steps import TESSA, code, decided, held, started
 from tests.domain.test_authority import asking
 from tests.domain.test_senders import asked, granted
-from tests.domain.test_turns import sent
+from tests.domain.test_turns import claimed, sent
 from tests.domain.world import BOT, OLGA, PROJECT, RITA, TENANT, World, names, the, with_people
 
 FOR_RITA = BOT.model_copy(update={"user": "rita"})
+# An operator, who may work on any agent's turns, and decides as well.
+RITA_OPERATES = RITA.model_copy(update={"roles": (*RITA.roles, "operator")})
 PERMISSION = k.RequestHumanInput(request_id="r", kind="permission", question="rm -rf /prod?")
 
 
@@ -46,6 +48,39 @@ def test_call_by_a_token_for_a_user_is_that_users_own() -> None:
     assert names(said)[:2] == ["UserJoined", "ToolCallProposed"]
     hold: Any = the(said, "HoldOpened")
     assert code(decided(world, hold, "approve", RITA)) == "own_request"
+
+
+def replied(world: World, by: Actor, *, at_the_end: bool) -> list[Any]:
+    """A reply to a message by somebody who has taken the turn on in the agent's place."""
+    sent(world, by=OLGA)
+    claimed(world, by=by)
+    if at_the_end:
+        return world.ask(v.EndTurn(turn_id="m", attempt_id="a", outcome="completed", reply="Send it."), by)
+    said = world.ask(v.PostReply(turn_id="m", attempt_id="a", number=1, text="Send it."), by)
+    world.ask(v.YieldTurn(turn_id="m", attempt_id="a"), by)
+    return said
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+@pytest.mark.parametrize(("by", "person"), [(RITA_OPERATES, RITA), (FOR_RITA, RITA)])
+def test_reply_of_a_person_in_the_agents_place_is_their_own_request(
+    by: Actor, person: Actor, at_the_end: bool
+) -> None:
+    world = started()
+    assert names(replied(world, by, at_the_end=at_the_end))[:2] == ["UserJoined", "ReplyPosted"]
+    hold = the(world.ask(PERMISSION, BOT), "HoldOpened")
+    assert code(decided(world, hold, "approve", person)) == "own_request"
+    assert "HumanInputProvided" in names(decided(world, hold, "approve", TESSA))
+
+
+def test_reply_of_the_agent_itself_and_an_end_without_one_make_nobody_join() -> None:
+    world = started()
+    assert "UserJoined" not in names(replied(world, BOT, at_the_end=True))
+    sent(world, "m2", by=TESSA)
+    claimed(world, "m2", by=RITA_OPERATES)
+    assert "UserJoined" not in names(
+        world.ask(v.EndTurn(turn_id="m2", attempt_id="a", outcome="failed", error="away"), RITA_OPERATES)
+    )
 
 
 @pytest.mark.parametrize("user", ["rita", "tessa", "nobody"])

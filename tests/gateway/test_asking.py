@@ -13,6 +13,7 @@ from gateway.live.waiters import Wanted
 from gateway.operations.plan import refusal_of
 from gateway.problems import Problem
 from schemas.events.executions import CommandAbandoned
+from schemas.ids import derived_id
 from schemas.refusals import Refusal
 from schemas.topics import partition_of
 from tests.gateway.asking_bench import (
@@ -315,6 +316,27 @@ def test_name_of_keys_are_the_subjects_own() -> None:
     assert IDS.id_of(of_bot, "d", 0) != IDS.id_of(name_of(other, "/r", "k"), "d", 0)
     assert IDS.id_of(of_bot, "d", 0) == IDS.id_of(of_bot, "e", 0)
     assert IDS.id_of(of_bot, "d", 0) != IDS.id_of(name_of(BOT, "/s", "k"), "d", 0)
+
+
+@pytest.mark.parametrize("key", ["k", None])
+@pytest.mark.parametrize("change", [{"subject": "other"}, {"agent": "another"}, {"project": "books-2"}])
+def test_command_of_another_caller_is_never_answered_as_ones_own_was(
+    key: str | None, change: dict[str, str]
+) -> None:
+    other = BOT.model_copy(update=change)
+    ids = [
+        IDS.id_of(name_of(actor, "/v1/requests", key, ("e", "r")), "same body", 0) for actor in (BOT, other)
+    ]
+    assert ids[0] != ids[1]
+
+
+def test_case_29_resources_that_gateways_name_are_known_to_nobody_before() -> None:
+    parts = ("acme", "books", "/v1/requests", "task-1", "bot")
+    one, two = CommandIds.of_gateways(b"one"), CommandIds.of_gateways(b"two")
+    assert one.named(*parts) == CommandIds.of_gateways(b"one").named(*parts)
+    assert (
+        len({one.named(*parts), two.named(*parts), derived_id(*parts), derived_id("resource", *parts)}) == 4
+    )
 
 
 def test_case_29_ids_are_those_of_gateways_that_share_the_secret_and_nobody_elses() -> None:

@@ -62,6 +62,17 @@ def test_connection_counts_for_the_first_of_its_subjects_until_a_token_is_refuse
     assert len(connections) == 0
 
 
+def test_token_that_is_verified_once_its_connection_is_gone_counts_for_nobody(
+    connections: Connections,
+) -> None:
+    for _ in range(2 * MOST):
+        connection = opened(connections)
+        connection.closed()
+        mark_request_authenticated({"state": {STATE: connection}}, "anna")
+    for _ in range(MOST):
+        authenticated(connections, "anna")
+
+
 @pytest.mark.parametrize(
     ("host", "network"),
     [

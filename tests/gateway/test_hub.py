@@ -234,9 +234,8 @@ def test_publish_grants_token_only_to_who_may_consume_it() -> None:
 def test_message_to_many_receivers_of_one_subject_is_charged_to_it_and_to_nobody_else() -> None:
     charged: list[tuple[tuple[str, str], float]] = []
 
-    def charge(owner: tuple[str, str], seconds: float) -> float:
+    def charge(owner: tuple[str, str], seconds: float) -> None:
         charged.append((owner, seconds))
-        return 0.0
 
     live, hub = new_live(Hub(charge=charge))
     other = ANNA.model_copy(update={"subject": "other"})
@@ -252,7 +251,7 @@ def test_message_to_many_receivers_of_one_subject_is_charged_to_it_and_to_nobody
 
 
 def test_message_to_a_few_receivers_is_charged_to_nobody() -> None:
-    def charge(owner: tuple[str, str], seconds: float) -> float:
+    def charge(owner: tuple[str, str], seconds: float) -> None:
         raise AssertionError(owner)
 
     live, hub = new_live(Hub(charge=charge))

@@ -24,6 +24,8 @@ PONG = bytes((0x80 | Opcode.PONG, 0x80)) + bytes(4)
 FLOOD_BYTES = 24 * 1024 * 1024
 MIB = 1024 * 1024
 UNFINISHED = 60
+# The server waits for so long for a client's close frame.
+CLOSE_WITHIN_S = 10.0
 
 
 async def opened_raw(served: Served, token: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -166,3 +168,37 @@ async def test_message_counts_until_the_next_one_is_asked_for_and_pongs_do_not(
         async with asyncio.timeout(WITHIN_S):
             while budget.bytes:
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_case_30_messages_that_wait_for_their_turn_are_all_counted(served: Served, path: str) -> None:
+    budget, work = served.gateway.budget, served.gateway.work
+    owner = ("acme", f"waiting at {path[1:].replace('/', '-')}")
+    work.spend(owner, 600.0)
+    short = '{"type":"x"}'
+    async with served.socket(owner[1], path) as ws:
+        for message in (LONG, LONG, short):
+            await ws.send(message)
+        async with asyncio.timeout(WITHIN_S):
+            while budget.bytes < 2 * len(LONG):
+                await asyncio.sleep(0.01)
+        assert budget.bytes < 2 * len(LONG) + KEPT_BYTES
+    async with asyncio.timeout(WITHIN_S):
+        while budget.bytes:
+            await asyncio.sleep(0.01)
+
+
+async def test_case_30_nothing_long_is_kept_for_a_client_after_the_close(served: Served) -> None:
+    reader, writer = await opened_raw(served, "nonsense")
+    try:
+        closed = await reader.read(MIB)
+        while bytes((0x80 | Opcode.CLOSE,)) not in closed:
+            closed += await reader.read(MIB)
+        began = asyncio.get_running_loop().time()
+        # A message that is never complete.
+        writer.write(bytes((0x81, 0xFF)) + MIB.to_bytes(8, "big") + bytes(4) + bytes(MIB // 2))
+        async with asyncio.timeout(WITHIN_S):
+            await reader.read()
+        assert asyncio.get_running_loop().time() - began < CLOSE_WITHIN_S / 2
+    finally:
+        writer.transport.abort()

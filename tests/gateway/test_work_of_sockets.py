@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from gateway.live.reader import Subject
 from gateway.problems import Problem
-from gateway.shares.work import QUESTIONS_AT_ONCE, SENT_BURST_S, Work
+from gateway.shares.work import QUESTIONS_AT_ONCE, SENT_BURST_S, Work, processor_s
 from gateway.views import GatewayViews
 from projections.queries.views import Positions
 from projections.store.port import ViewUnavailable
@@ -36,16 +38,54 @@ async def test_case_30_sockets_of_one_subject_are_sent_no_more_than_its_share(
         await work.may_send(owner)
         sent.append(owner)
 
-    await work.sent(ANNA, send(ANNA, SENT_BURST_S / 2))
-    sending = [asyncio.create_task(work.sent(ANNA, send(ANNA, 1000 * SENT_BURST_S))) for _ in range(2)]
+    await work.sent(ANNA, lambda: send(ANNA, SENT_BURST_S / 2))
+    long = partial(send, ANNA, 1000 * SENT_BURST_S)
+    sending = [asyncio.create_task(work.sent(ANNA, long)) for _ in range(2)]
     await asyncio.sleep(0)
-    await work.sent(BOT, send(BOT, SENT_BURST_S / 2))
+    await work.sent(BOT, lambda: send(BOT, SENT_BURST_S / 2))
     # A step is counted at its end: the first of the two is sent, and the other waits.
     assert sent == [ANNA, ANNA, BOT]
     for task in sending:
         task.cancel()
     done, waiting = await asyncio.gather(*sending, return_exceptions=True)
     assert (done, type(waiting)) == (None, asyncio.CancelledError)
+
+
+async def test_what_others_send_a_subject_delays_its_requests_and_refuses_none() -> None:
+    work = new_work()
+    for _ in range(1000):
+        work.handed(ANNA, 0.1)
+    await work.admit(ANNA)
+    assert work.spend(BOT, 0.0) == 0.0
+
+
+async def test_case_30_work_of_a_caller_who_leaves_is_charged_and_keeps_its_turn_to_its_end() -> None:
+    work, go_on, began = (
+        Work(share=0.5, burst_s=1e-6, patience_s=PATIENCE_S),
+        threading.Event(),
+        threading.Event(),
+    )
+
+    def long() -> None:
+        began.set()
+        until = processor_s() + 0.01
+        while processor_s() < until:
+            pass
+        go_on.wait()
+
+    leaving = asyncio.create_task(work.done(ANNA, long))
+    await asyncio.to_thread(began.wait)
+    leaving.cancel()
+    waiting = asyncio.create_task(work.done(ANNA, lambda: None))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not leaving.done()
+    assert work._turns.wanted(ANNA) == 2
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert work.spend(ANNA, 0.0) > 0
+    await waiting
 
 
 class Moments:

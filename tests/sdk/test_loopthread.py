@@ -235,3 +235,26 @@ async def test_another_loop_awaits_gets_the_result_cancels_and_hears_of_the_end(
     await asyncio.to_thread(thread.stop)
     with pytest.raises(asyncio.CancelledError):
         await left
+
+
+def test_stop_while_the_loop_gives_up_is_no_other_stop(thread: LoopThread) -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    async def slow_to_end() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ends.set()
+            await asyncio.sleep(0.2)
+
+    thread.background(slow_to_end)
+    assert begun.wait(WITHIN_S)
+    stopping = threading.Thread(target=thread.stop)
+    stopping.start()
+    assert ends.wait(WITHIN_S)
+    thread.stop()
+    stopping.join(WITHIN_S)
+    assert thread.has_ended()
+    with pytest.raises(RuntimeError, match="closed"):
+        thread.run(number)

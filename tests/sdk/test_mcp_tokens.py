@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from placet.errors import QuotaExceeded, Unauthenticated
@@ -44,3 +46,15 @@ def test_other_errors_are_no_failures_of_the_token_and_it_is_remembered_among_th
         with pytest.raises(KeyError), tokens.passing("t"):
             raise KeyError
     assert len(tokens._known) == KNOWN_MAX
+
+
+def test_no_more_are_on_their_way_at_once_than_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placet.mcp_tokens.time.monotonic", lambda: 1000.0)
+    tokens = CallersTokens()
+    with ExitStack() as under_way:
+        for number in range(BURST + 1):
+            under_way.enter_context(tokens.passing(f"t{number}"))
+        with pytest.raises(QuotaExceeded):
+            under_way.enter_context(tokens.passing("one more"))
+    with tokens.passing("they were all valid"):
+        pass

@@ -71,14 +71,16 @@ class RequestedLoop:
         """Cancel what is left, as far as that is possible within a second or so, and close the loop."""
         give_up_at = self.loop.time() + GIVE_UP_S
         is_quiet = False
-        while not is_quiet and self.loop.time() < give_up_at + GIVE_UP_S:
-            with suppress(SystemExit, KeyboardInterrupt):
-                is_quiet = self.loop.run_until_complete(self._give_up(give_up_at))
-        self.loop.close()
-        # From now on nothing more can be requested: these were too late, or did not end in time.
-        with suppress(KeyError):
-            while True:
-                self._requested.pop().give_up()
+        try:
+            while not is_quiet and self.loop.time() < give_up_at + GIVE_UP_S:
+                with suppress(SystemExit, KeyboardInterrupt):
+                    is_quiet = self.loop.run_until_complete(self._give_up(give_up_at))
+        finally:
+            self.loop.close()
+            # From now on nothing more can be requested: these were too late, or did not end in time.
+            with suppress(KeyError):
+                while True:
+                    self._requested.pop().give_up()
 
     def _start(self, step: Step[Any], start: Callable[[], None]) -> None:
         # A task that is made now would not begin before the loop is closed.
@@ -350,6 +352,9 @@ class LoopThread:
             self._thread.join(STOP_S)
 
     def _stop_here(self) -> None:
+        if self._is_stopping:
+            # What is given up must not be stopped.
+            return
         # The flag is needed because the loop forgets `stop` if a SystemExit ends it in the same iteration.
         self._is_stopping = True
         self._loop.loop.stop()

@@ -45,8 +45,6 @@ ARGUMENTS: Mapping[str, str] = {
 }
 # The gateway is tried for so long before a client is answered, which waits for it.
 START_S = 5.0
-# Over HTTP; a further one is answered 503.
-CONNECTIONS_MAX = 1_000
 NOBODY = "none"
 _log = logging.getLogger(__name__)
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
@@ -97,14 +95,7 @@ class _Server(MCPServer[Any]):
         finally:
             _token.reset(spare)
         app = self.streamable_http_app(host=host, **options)
-        config = uvicorn.Config(
-            app,
-            host=host,
-            port=port,
-            log_config=None,
-            log_level=LOG_LEVEL.lower(),
-            limit_concurrency=CONNECTIONS_MAX,
-        )
+        config = uvicorn.Config(app, host=host, port=port, log_config=None, log_level=LOG_LEVEL.lower())
         await uvicorn.Server(config).serve()
 
     async def call_tool(

@@ -34,20 +34,40 @@ class CallersTokens:
     def passing(self, token: str) -> Iterator[None]:
         """Pass a token on within this context, and note whether the gateway accepts it.
 
+        One that was not valid before counts as a failure until it is known: as many can be on their way as may fail.
+
         Raises:
             QuotaExceeded: too many others failed, and it was not valid before.
         """
-        over_s = self._good_at_s - time.monotonic() - BURST / FAILURES_PER_S
-        if over_s > 0 and token not in self._known:
-            wait_s = math.ceil(over_s)
-            detail = f"too many calls here had no valid token: try again in {wait_s} s"
-            raise QuotaExceeded("quota", 429, detail, {"retry_after": wait_s})
+        if token not in self._known:
+            self._check()
+            self._fail(1)
+        was_known, has_failed = token in self._known, False
         try:
             yield
         except Unauthenticated:
-            self._known.pop(token, None)
-            self._good_at_s = max(self._good_at_s, time.monotonic()) + 1 / FAILURES_PER_S
+            has_failed = True
             raise
+        else:
+            self._remember(token)
+        finally:
+            if has_failed and was_known:
+                self._known.pop(token, None)
+                self._fail(1)
+            elif not has_failed and not was_known:
+                self._fail(-1)
+
+    def _check(self) -> None:
+        over_s = self._good_at_s - time.monotonic() - BURST / FAILURES_PER_S
+        if over_s > 0:
+            wait_s = math.ceil(over_s)
+            detail = f"too many calls here had no valid token: try again in {wait_s} s"
+            raise QuotaExceeded("quota", 429, detail, {"retry_after": wait_s})
+
+    def _fail(self, times: int) -> None:
+        self._good_at_s = max(self._good_at_s, time.monotonic()) + times / FAILURES_PER_S
+
+    def _remember(self, token: str) -> None:
         self._known[token] = None
         self._known.move_to_end(token)
         if len(self._known) > KNOWN_MAX:
