@@ -19,6 +19,8 @@ class MessageSent(Message):
 class UserJoined(Message):
     """A token that acts for this user was used to message the agent, to propose or to ask.
 
+    Or a reply was recorded with it in the agent's place; or this is the subject of a token that is no agent's, and
+    that was used for such a reply.
     From then on the user counts among those who have sent a message (docs/identity.md).
     """
 
