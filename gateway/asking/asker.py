@@ -97,6 +97,11 @@ class CommandIds:
         return secret_id(self.secret, public)
 
 
+def caller_of(actor: Actor) -> tuple[str, ...]:
+    """Return by what a caller is told from every other: two agents can have one subject."""
+    return actor.tenant, actor.project, actor.subject, actor.agent or ""
+
+
 def name_of(
     actor: Actor, route: str, key: str | None, subjects: tuple[str, ...] | None = None
 ) -> CommandName:
@@ -110,11 +115,10 @@ def name_of(
     """
     # The answer to an earlier command of the same name is given without asking the decider: so it must be the
     # caller's own. Somebody else's repeat is another command, of which the decider says whether they may send it.
-    caller = (actor.tenant, actor.project, actor.subject, actor.agent or "")
     if key:
-        return CommandName((*caller, route, key), keyed=True)
+        return CommandName((*caller_of(actor), route, key), keyed=True)
     if subjects is not None:
-        return CommandName((*caller, route, *subjects))
+        return CommandName((*caller_of(actor), route, *subjects))
     return CommandName(None)
 
 

@@ -6,7 +6,7 @@ import uuid
 
 from gateway import bodies
 from gateway.actions.executions import VERBS
-from gateway.asking.asker import CommandName, name_of
+from gateway.asking.asker import CommandName, caller_of, name_of
 from gateway.bodies import read_body
 from gateway.identity.authentication import acts_for, check_acts, check_role, permitted_scope
 from gateway.live.outcome import Outcome
@@ -129,7 +129,7 @@ def made_id(gate: Gate, actor: Actor, route: str, key: str | None) -> str:
     """Return an id made by the server: the same for the same idempotency key, else a fresh one."""
     if not key:
         return fresh_id()
-    return gate.asker.ids.named(actor.tenant, actor.project, actor.subject, actor.agent or "", route, key)
+    return gate.asker.ids.named(*caller_of(actor), route, key)
 
 
 def fresh_id() -> str:

@@ -158,11 +158,6 @@ class OutgoingFrames:
         self._answer_bytes = self._sending = 0
         self._frames.clear()
 
-    async def take(self) -> bytes | None:
-        """Return the next frame; None when the queue is closed and empty. The call implies that the last was sent."""
-        taken = await self.take_some(1)
-        return taken[0] if taken else None
-
     async def take_some(self, bytes_max: int) -> list[bytes]:
         """Return the next frames, at least one and no more than fit; none when the queue is closed and empty.
 

@@ -18,6 +18,7 @@ from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, message_of
 from gateway.pushes.hub import Hub
+from gateway.server.websocket import WRITTEN_BYTES
 from gateway.settings import Limits
 from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
@@ -27,8 +28,6 @@ from schemas.actor import Actor
 LAST_EVENT_ID = "Last-Event-ID"
 # A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone.
 HEARTBEAT_S = 15.0
-# Messages that wait are written together up to this size.
-WRITTEN_BYTES = 16 * 1024
 _LINE_ENDS = (("\x85".encode(), rb"\u0085"), ("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 

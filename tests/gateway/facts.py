@@ -42,6 +42,12 @@ def new_outgoing(limits: Limits, budget: Budget | None = None, subject: str = "a
     )
 
 
+async def taken(out: OutgoingFrames) -> bytes | None:
+    """The next frame; None when the queue is closed and empty. The call implies that the last was sent."""
+    frames = await out.take_some(1)
+    return frames[0] if frames else None
+
+
 def new_live(hub: Hub | None = None) -> tuple[Live, Hub]:
     """A live state of a log with three partitions, at its beginning."""
     hub = hub or Hub()

@@ -25,7 +25,7 @@ from gateway.shares.work import QUESTIONS_AT_ONCE, SLICE_S, Work, processor_s
 from projections.queries.paging import PageOf
 from projections.queries.views import CONNECTIONS
 from schemas.refusals import Refusal
-from tests.gateway.facts import gate_of, new_outgoing, new_work
+from tests.gateway.facts import gate_of, new_outgoing, new_work, taken
 
 ANNA, BOT = ("acme", "anna"), ("acme", "bot")
 
@@ -265,10 +265,10 @@ async def test_sockets_of_one_subject_share_what_may_wait_until_it_was_sent() ->
     assert first.push(b"x" * 8)
     assert not second.push(b"x" * 8)
     assert new_outgoing(Limits(), budget, "bot").push(b"x" * 8)
-    assert await first.take() == b"x" * 8
+    assert await taken(first) == b"x" * 8
     assert not second.push(b"x" * 8), "it is being sent still"
     first.answer(b"y")
-    assert await first.take() == b"y"
+    assert await taken(first) == b"y"
     assert second.push(b"x" * 8)
     first.discard()
     second.discard()
@@ -282,7 +282,7 @@ async def test_pushes_during_a_snapshot_come_behind_it() -> None:
     out.push(b"after")
     out.answer(b"answer")
     assert out.show([b"part 1", b"part 2"])
-    frames = [await out.take() for _ in range(5)]
+    frames = [await taken(out) for _ in range(5)]
     assert frames == [b"before", b"answer", b"part 1", b"part 2", b"after"]
     out.discard()
     assert out.budget.bytes == 0

@@ -63,10 +63,6 @@ class RequestedLoop:
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(act)
 
-    def create_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a coroutine; to be called on the loop."""
-        return self.loop.create_task(coroutine)
-
     def close(self) -> None:
         """Cancel what is left, as far as that is possible within a second or so, and close the loop."""
         give_up_at = self.loop.time() + GIVE_UP_S
@@ -162,7 +158,7 @@ class Step(Generic[T]):
         self._tell(partial(_raise, concurrent.futures.CancelledError()))
 
     def _start(self, make: Make[T]) -> None:
-        self._task = self._loop.create_task(_awaited(make))
+        self._task = self._loop.loop.create_task(_awaited(make))
         self._task.add_done_callback(self._end)
 
     def _end(self, task: asyncio.Task[T]) -> None:
@@ -312,7 +308,7 @@ class LoopThread:
         if self._loop.is_over:
             return
         # The loop itself keeps only weak references to its tasks.
-        task = self._loop.create_task(_awaited(make))
+        task = self._loop.loop.create_task(_awaited(make))
         self._behind.add(task)
         task.add_done_callback(self._behind.discard)
 

@@ -39,10 +39,10 @@ class CallersTokens:
         Raises:
             QuotaExceeded: too many others failed, and it was not valid before.
         """
-        if token not in self._known:
+        was_known, has_failed = token in self._known, False
+        if not was_known:
             self._check()
             self._fail(1)
-        was_known, has_failed = token in self._known, False
         try:
             yield
         except Unauthenticated:
