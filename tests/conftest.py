@@ -40,8 +40,23 @@ def pytest_report_header() -> str:
     return f"PLACET_SEED={SEED}"
 
 
-def pytest_configure() -> None:
+class FailuresAtOnce:
+    """Prints a failure when it happens, so that a run that is cut, or crashes, has told it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.write_line(f"\nFAILED NOW {report.nodeid} ({report.when})\n{report.longreprtext}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Let hypothesis fail by assertion, not by this machine being busy."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(FailuresAtOnce(config))
     # Nothing of a collection becomes garbage, and going through it again and again takes a fifth of its time.
     gc.disable()
     hypothesis.settings.register_profile("placet", deadline=None, print_blob=True)
