@@ -24,7 +24,6 @@ PROGRAMS = Path(__file__).parent / "programs"
 # The tools are started one after the other on a machine that may be busy.
 # The shortest that a tool may have.
 LEASE_S = 5
-pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

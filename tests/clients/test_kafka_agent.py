@@ -23,7 +23,7 @@ from tests.servers.stack import running_stack
 EXAMPLE = ROOT / "examples" / "node-kafka"
 PROGRAMS = Path(__file__).parent / "programs"
 CLAIM = "placet.events.WriterClaimed"
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture(scope="module")

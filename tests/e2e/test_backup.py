@@ -17,7 +17,7 @@ from gateway.identity.issuer import issue
 from placet import Placet, Refused
 from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 OPTIONS = ("--partitions", "3", "--audit-head-seconds", "0.5")
 READS = ("/executions", "/holds", "/audit", "/executions/march/events", "/executions/april/events")

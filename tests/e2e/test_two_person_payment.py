@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 WALK = Path(__file__).parents[2] / "examples" / "two-person-payment" / "walk.sh"
 

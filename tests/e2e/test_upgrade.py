@@ -26,7 +26,7 @@ COMMITS = sorted(path.name.removesuffix(".tar.xz") for path in INSTALLATIONS.glo
 # Handed out only with the view, since one who must read it must have fetched it.
 WITHHELD = {"view_digest"}
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture(scope="module", params=COMMITS)

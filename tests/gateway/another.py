@@ -15,7 +15,7 @@ from gateway.settings import GatewaySettings, Limits, read_settings
 from ops.config import DataDir, load_config
 from tests.gateway.conftest import Doors
 
-READY_WITHIN_S = 30.0
+READY_WITHIN_S = 120.0
 
 
 def settings_beside(

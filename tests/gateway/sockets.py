@@ -16,7 +16,7 @@ from websockets.typing import Origin, Subprotocol
 
 from gateway.sockets.protocol import SERVER_MESSAGES, type_of
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 MODELS: dict[str, type[BaseModel]] = {type_of(model): model for model in SERVER_MESSAGES}
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic eA==", "Bearer a.b.c"])

@@ -16,7 +16,7 @@ from placet.cli.app import run
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_proofs_live import an_entry, proof_of
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture

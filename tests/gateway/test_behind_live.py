@@ -15,7 +15,7 @@ from gateway.kafka.tail import KafkaTail
 from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 BEHIND_S = 1.0
 
 

@@ -12,7 +12,7 @@ from schemas.refusals import Refusal
 from tests.gateway.conftest import Caller
 from tests.gateway.test_human_bridge_live import bridge_of, fresh
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 QUESTIONS: dict[str, tuple[dict[str, Any], Any]] = {
     "permission": ({"kind": "permission", "tool": "shell"}, True),

@@ -20,7 +20,7 @@ from tests.gateway.conftest import PARTITIONS, Caller, Doors
 from tests.gateway.people import answer_next, decide, open_hold
 from tests.gateway.test_chat_live import answered, fresh, raw, reading, serving
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 Told = tuple[str, str, dict[str, Any]]
 

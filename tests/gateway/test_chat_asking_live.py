@@ -15,7 +15,7 @@ from tests.gateway.test_chat_command_live import PLACET, at_terminal, environmen
 from tests.sdk.terminal import plain
 from tests.typing_person import END, INTERRUPT, typing
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.gateway.people import answer_next
 from tests.gateway.test_openai_agent_live import endpoint
 from tests.typing_person import Typing, typing
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 PLACET = [str(Path(sys.executable).with_name("placet"))]
 MODULE = """

@@ -17,7 +17,7 @@ from placet.canonical import canonical, sha256_hex
 from placet.ids import call_id
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 Function = Callable[[AsyncTurn], Any]
 

@@ -16,7 +16,7 @@ from placet import AsyncTurn
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_chat_live import fresh, serving
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 PLACET = str(Path(sys.executable).with_name("placet"))
 

@@ -10,7 +10,7 @@ from placet import NotFound, Placet
 from placet.ids import segment
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def _code(answer: Any) -> tuple[int, str]:

@@ -137,7 +137,6 @@ def _parts(caller: Caller) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.stack
 @pytest.mark.broker
-@pytest.mark.timeout(180)
 def test_components_for_who_owns_the_installation_say_where_each_part_is(doors: Doors) -> None:
     # The installation's owner is an admin of its own tenant as a whole, not of one of its projects.
     token = issue(doors.stack.data_dir / "keys", "root", ["admin"], "default", "*")
@@ -151,7 +150,6 @@ def test_components_for_who_owns_the_installation_say_where_each_part_is(doors: 
 
 @pytest.mark.stack
 @pytest.mark.broker
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("role", "tenant"),
     [
@@ -173,7 +171,6 @@ def test_components_for_others_are_names_and_states_and_no_addresses(
 
 @pytest.mark.stack
 @pytest.mark.broker
-@pytest.mark.timeout(180)
 def test_components_asked_often_are_one_answer_and_never_an_old_one(doors: Doors) -> None:
     caller = doors.caller("ann", "reviewer")
     seen = [_parts(caller)["kafka"]["at"] for _ in range(20)]

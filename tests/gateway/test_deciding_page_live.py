@@ -10,7 +10,7 @@ import pytest
 from placet import AlreadyDecided, Placet
 from tests.gateway.conftest import Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sdk.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

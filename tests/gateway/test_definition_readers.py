@@ -187,7 +187,6 @@ def test_reader_whose_gateway_was_killed_ends_without_a_word(asked: str) -> None
 
 @pytest.mark.stack
 @pytest.mark.broker
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_case_31_schema_that_is_much_work_is_4xx_and_others_are_served(
     doors: Doors, ping: Callable[[], float], attack: str
@@ -207,7 +206,6 @@ def test_case_31_schema_that_is_much_work_is_4xx_and_others_are_served(
 
 @pytest.mark.stack
 @pytest.mark.broker
-@pytest.mark.timeout(180)
 def test_case_31_large_policy_takes_nobody_elses_time(doors: Doors, ping: Callable[[], float]) -> None:
     olga = doors.caller("olga", "operator", tenant="large-policies")
     usual = max(ping() for _ in range(5))

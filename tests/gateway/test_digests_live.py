@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.conftest import Caller
 from tests.gateway.sockets import open_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def check_is_told_what_to_send(status: int, problem: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from tests.gateway.conftest import TOOLS, Caller, Doors
 from tests.gateway.sockets import open_socket
 from tests.servers.stack import run_placet
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 JWKS = "/.well-known/jwks.json"
 ALLOWED = {"policy": "lenient", "rules": [{"id": "all", "match": {"tools": ["send_money"]}, "then": "allow"}]}
 

@@ -17,7 +17,7 @@ from schemas.human_input.v1 import human_input_pb2 as pb
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_grpc_live import PROMPT, Code, Stubs, by, refused, stubs_on
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 VALUES: dict[str, tuple[dict[str, Any], Any]] = {
     "permission": ({"kind": "permission", "tool": "shell"}, True),

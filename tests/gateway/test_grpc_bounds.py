@@ -27,8 +27,6 @@ from ops.options import Limits, UpOptions, settle
 from schemas.human_input.v1 import human_input_pb2 as pb
 from tests.gateway.rpc_gateway import Client, Code, Metadata, client_of, ended, rpc_site
 
-pytestmark = pytest.mark.timeout(120)
-
 # More than gRPC could serve at once for all callers together.
 MANY = 2_100
 # The setting of HTTP/2.

@@ -16,8 +16,6 @@ from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
 from tests.gateway.rpc_gateway import Code, Site, client_of, ended, rpc_site
 
-pytestmark = pytest.mark.timeout(60)
-
 WATCH = pb.WatchHumanInputRequest(task_id="t")
 PINGING = (
     ("grpc.use_local_subchannel_pool", 1),

@@ -13,8 +13,6 @@ from gateway.settings import Limits
 from schemas.human_input.v1 import human_input_pb2 as pb
 from tests.gateway.rpc_gateway import Code, client_of, ended, rpc_site
 
-pytestmark = pytest.mark.timeout(120)
-
 RUN = pb.RunRequest(prompt="?")
 TOOL = "human_input"
 

@@ -13,7 +13,7 @@ from tests.servers.stack import wait_for
 
 STREAM = "/v1/events/stream?channels=holds"
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def open_streams(doors: Doors) -> float:

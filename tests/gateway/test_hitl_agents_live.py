@@ -22,7 +22,7 @@ from tests.gateway.test_openai_agent_live import calls, endpoint
 from tests.pages import Block
 from tests.servers.stack import PLACET
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def fresh(word: str) -> str:

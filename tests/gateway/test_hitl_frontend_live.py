@@ -21,7 +21,7 @@ from tests.gateway.test_chat_anew_live import of_another_log
 from tests.gateway.test_chat_live import serving
 from tests.pages import PAGES, Block
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 (GUIDE,) = (page.read_text("utf-8") for page in PAGES if page.stem == "frontend-guide")
 EMPTY = b"<!doctype html><title>A page of another origin</title>"

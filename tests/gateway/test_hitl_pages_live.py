@@ -20,7 +20,7 @@ from tests.gateway.test_chat_live import serving
 from tests.pages import ADDRESS, Block
 from tests.servers.stack import PLACET, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def fresh(word: str) -> str:

@@ -19,7 +19,7 @@ from tests.gateway.test_hitl_pages_live import run_shell
 from tests.pages import Block
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def fresh(word: str) -> str:

@@ -21,9 +21,9 @@ from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 
 def assert_documented(message: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from schemas.limits import TEXT_MAX_CHARS
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 # As `curl -d` sends it: with the media type of a form.
 RUN = """{

@@ -21,7 +21,7 @@ from projections.queries.paging import Mark, cursor_at
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 # A hold shows the arguments of its call; so many of them are more than a page, and a call is not over any limit.
 TEXT = "x" * 200_000
 CALLS = 1 + PAGE_BYTES // len(TEXT)

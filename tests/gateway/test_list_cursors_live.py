@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateway.conftest import Caller
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def test_cursor_of_another_list_is_refused(bot: Caller) -> None:

@@ -12,7 +12,7 @@ from placet.canonical import MAX_DEPTH
 from placet.recording import UNRECORDED
 from tests.gateway.conftest import Caller
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def test_first_message_that_no_stranger_may_send_is_taken_once_the_token_is_believed(bot: Caller) -> None:

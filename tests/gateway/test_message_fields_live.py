@@ -11,7 +11,7 @@ from gateway.sockets.protocol import CLIENT_MESSAGES, type_of
 from tests.gateway.conftest import Caller
 from tests.gateway.sockets import open_socket, raw_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 KINDS = sorted({type_of(model) for model in CLIENT_MESSAGES})
 ENOUGH: dict[str, Any] = {

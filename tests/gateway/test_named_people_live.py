@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 POLICY: dict[str, Any] = {
     "policy": "named",

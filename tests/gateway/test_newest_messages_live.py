@@ -10,7 +10,7 @@ from placet import AsyncPlacet
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_chat_live import fresh
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 TEXTS = [f"message {number}" for number in range(7)]
 

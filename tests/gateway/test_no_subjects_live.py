@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 NO_SUBJECTS = {
     "zero-width space": "anna\u200b",

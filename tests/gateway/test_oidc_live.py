@@ -20,7 +20,7 @@ from tests.gateway.provider import AUDIENCE, PRIVATE, Provider, part
 from tests.gateway.sockets import open_socket
 from tests.sdk.scripted import serving
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 class Site:

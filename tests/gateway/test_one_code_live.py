@@ -25,7 +25,7 @@ from tests.gateway.sockets import open_socket
 from tests.gateway.test_human_bridge_live import bridge_of
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 ACCEPTED = ""
 # The refusals of the decider, each of which is in the log; the others are the gateway's.

@@ -21,7 +21,7 @@ from placet import AsyncPlacet, ChatEvent, gated
 from placet.openai_agent import OpenAIAgent
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def calls(name: str, **arguments: Any) -> dict[str, Any]:

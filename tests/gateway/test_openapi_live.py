@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from gateway.rest.parameters import PROPOSAL_WAIT_S
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def test_options_that_are_taken_are_those_of_the_openapi_document(doors: Doors, bot: Caller) -> None:

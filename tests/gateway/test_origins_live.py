@@ -14,7 +14,7 @@ from tests.gateway.another import another_gateway, settings_beside
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import raw_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 DESK, SHOP, FOREIGN = "https://desk.example.com", "http://127.0.0.1:3000", "https://evil.example"
 HEADERS = (

@@ -11,7 +11,7 @@ import pytest
 
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 EVIL = "<script>fetch('https://evil.example')</script>"
 

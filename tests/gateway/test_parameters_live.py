@@ -14,7 +14,7 @@ from placet.cli.app import run
 from tests.clients.documents import document
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 DOCUMENT = document()
 # Waiting would be waited for.
 LONG = frozenset({"wait"})

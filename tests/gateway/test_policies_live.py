@@ -13,7 +13,7 @@ import pytest
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 YAML = {"Content-Type": "application/yaml"}
 INTERNS = """

@@ -15,7 +15,7 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 POLICY = """
 policy: people

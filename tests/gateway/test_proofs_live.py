@@ -20,7 +20,7 @@ from schemas.record import RawRecord
 from tests.gateway.conftest import Caller, Doors
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture

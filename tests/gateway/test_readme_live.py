@@ -15,7 +15,7 @@ from tests.gateway.test_hitl_agents_live import Bank, shell
 from tests.gateway.test_hitl_pages_live import run_shell
 from tests.pages import ROOT, Block
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 TENANT, AGENT = "readers", "billing-bot"
 

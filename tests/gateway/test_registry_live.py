@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateway.conftest import Caller
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 REGISTRY = "application/vnd.schemaregistry.v1+json"
 

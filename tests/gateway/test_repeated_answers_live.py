@@ -13,7 +13,7 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_chat_live import answered, fresh, serving
 from tests.gateway.test_outage_live import stopped
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.mark.parametrize("value", ["staging", {"KEY": "s3cret"}], ids=["text", "variables"])

@@ -18,7 +18,7 @@ from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sealed import answered, refused, taken, values_of
 from tests.gateway.sockets import open_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 REGIONS = [{"id": "eu", "label": "Europe", "recommended": True}, "us"]
 ASKS = {"allow_custom": False, "multiple": False, "tool": "", "action": "", "risk": "", "remember": False}

@@ -11,7 +11,7 @@ from placet import Placet, Refused
 from schemas.limits import REQUEST_MAX_BYTES, TEXT_MAX_CHARS
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def fresh() -> str:

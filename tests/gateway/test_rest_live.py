@@ -25,7 +25,7 @@ OF_EVERY_ROLE = {
     "python_gc_collections",
 }
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def _code(answer: Any) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from tests.gateway.conftest import Caller
 from tests.gateway.sockets import PATIENCE_S, Socket, open_socket
 from tests.gateway.test_stream_live import messages_of, open_stream
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 CHANNELS = ("events", "holds")
 ANSWERS = {

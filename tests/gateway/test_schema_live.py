@@ -21,7 +21,7 @@ from gateway.rest.parameters import WAIT_MAX_S
 from tests.clients.documents import document
 from tests.gateway.conftest import Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 CHECKS = (
     not_a_server_error,
     status_code_conformance,

@@ -30,7 +30,7 @@ from tests.gateway.sockets import open_socket
 from tests.gateway.test_proofs_live import proof_of, raw_of
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -35,7 +35,7 @@ BOUNDS = Bounds(
     unauthenticated_s=0,
     stall_s=0.5,
 )
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 OTHERS_WITHIN_S = 1.0
 # Of the server's loop: so much later than its cut a connection is gone.
 LATER_TURNS = 50

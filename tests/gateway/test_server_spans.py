@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc
 import pytest
 from aiohttp import web
-from fastapi import FastAPI
+from fastapi import FastAPI, WebSocket
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -26,7 +27,7 @@ from schemas.human_input.v1 import human_input_pb2_grpc as rpc
 from tests.gateway.test_server_bounds import BOUNDS, WITHIN_S, served
 from tests.servers.stack import wait_for
 from vitals import tracing
-from vitals.spans import Spans
+from vitals.spans import Spans, current_trace, ids_in_hand
 
 PROMPT = "must-not-be-told"
 RUN = "placet.human_input.v1.HumanInputTool/Run"
@@ -137,16 +138,30 @@ async def test_message_that_cannot_be_read_has_the_span_of_a_refusal(
     assert span.status.status_code is not StatusCode.ERROR
 
 
-@pytest.fixture
-def connection(exported: InMemorySpanExporter) -> Iterator[http.client.HTTPConnection]:
+def traced_app(ids: list[dict[str, Any]] | None = None) -> FastAPI:
+    """An application that notes the ids that its log lines would have before it adds those of each request."""
     assert tracing.spans is not None
     app = FastAPI(middleware=[Middleware(RequestSpans, spans=tracing.spans), Middleware(HeadAsGet)])
 
     @app.get("/v1/holds/{hold_id}")
-    async def hold() -> str:
+    async def hold(hold_id: str) -> str:
+        if ids is not None and tracing.spans is not None:
+            ids.append(dict(ids_in_hand()))
+            tracing.spans.note({"placet.hold_id": hold_id})
         return "well"
 
-    with served(BOUNDS, app) as (port, _):
+    @app.websocket("/v1/ws")
+    async def socket(websocket: WebSocket) -> None:
+        await websocket.accept()
+        await websocket.send_json([current_trace(), dict(ids_in_hand())])
+        await websocket.close()
+
+    return app
+
+
+@pytest.fixture
+def connection(exported: InMemorySpanExporter) -> Iterator[http.client.HTTPConnection]:
+    with served(BOUNDS, traced_app()) as (port, _):
         opened = http.client.HTTPConnection("127.0.0.1", port, timeout=WITHIN_S)
         yield opened
         opened.close()
@@ -190,3 +205,47 @@ def test_long_path_is_cut(connection: http.client.HTTPConnection, exported: InMe
     connection.getresponse().read()
 
     assert len(str((the_span(exported).attributes or {})["url.path"])) == PATH_MAX_CHARS
+
+
+FIRST_TRACE, FIRST_SPAN = "a" * 32, "b" * 16
+FIRST = f"GET /v1/holds/first HTTP/1.1\r\nHost: a\r\ntraceparent: 00-{FIRST_TRACE}-{FIRST_SPAN}-01\r\n\r\n"
+
+
+def test_pipelined_request_has_neither_the_trace_nor_the_ids_of_the_one_before_it(
+    exported: InMemorySpanExporter,
+) -> None:
+    """A proxy sends the requests of many subjects over one connection."""
+    ids: list[dict[str, Any]] = []
+    with (
+        served(BOUNDS, traced_app(ids)) as (port, _),
+        socket.create_connection(("127.0.0.1", port), WITHIN_S) as client,
+    ):
+        client.sendall((FIRST + "GET /v1/holds/second HTTP/1.1\r\nHost: a\r\n\r\n").encode())
+        wait_for(exported.get_finished_spans, lambda found: len(found) == 2, WITHIN_S)
+    first, second = exported.get_finished_spans()
+    assert first.parent is not None and first.context is not None and second.context is not None
+    assert f"{first.context.trace_id:032x}-{first.parent.span_id:016x}" == f"{FIRST_TRACE}-{FIRST_SPAN}"
+    assert second.parent is None
+    assert second.context.trace_id != first.context.trace_id
+    assert ids == [{}, {}]
+
+
+def test_websocket_has_neither_the_trace_nor_the_ids_of_the_requests_before_it(
+    exported: InMemorySpanExporter,
+) -> None:
+    upgrade = (
+        "GET /v1/ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    received = b""
+    with (
+        served(BOUNDS, traced_app([])) as (port, _),
+        socket.create_connection(("127.0.0.1", port), WITHIN_S) as client,
+    ):
+        client.sendall(FIRST.encode())
+        while b'"well"' not in received:
+            received += client.recv(4096)
+        client.sendall(upgrade.encode())
+        while chunk := client.recv(4096):
+            received += chunk
+    assert b'["",{}]' in received

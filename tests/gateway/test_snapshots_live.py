@@ -17,7 +17,7 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import PATIENCE_S, open_socket, raw_socket
 from tests.gateway.test_stream_live import messages_of, open_stream
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 HOLDS = 12
 PADDING = "x" * 200_000

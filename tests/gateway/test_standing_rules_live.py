@@ -19,7 +19,7 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
 from tests.servers.stack import QUOTAS, running_stack, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 PARTITIONS = 12
 TOOL = {

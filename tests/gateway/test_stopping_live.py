@@ -21,7 +21,7 @@ from tests.gateway.sockets import open_socket
 from tests.gateway.test_outage_live import stopped
 from tests.integration.second_gateway import GatewayProcess, gateway_process
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 # Long polls are answered at once; the rest is what a busy machine needs for it.
 AT_ONCE_S = 3.0

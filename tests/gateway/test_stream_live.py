@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import check_named
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def messages_of(lines: Iterator[str]) -> Iterator[dict[str, Any]]:

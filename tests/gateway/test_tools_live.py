@@ -10,7 +10,7 @@ import pytest
 from tests.gateway.conftest import Caller, Doors
 from tests.schemas.test_tool_definition import MCP_TOOLS
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def _code(answer: Any) -> tuple[int, str]:

@@ -18,9 +18,9 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.test_human_bridge_live import Bridge, bridge_of
 from tests.servers.external_tool import StartedTool, started_tool, write_tool
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 
 @pytest.fixture

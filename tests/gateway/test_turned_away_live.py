@@ -14,7 +14,7 @@ from placet.errors import NotAuthorised
 from tests.gateway.conftest import Caller
 from tests.gateway.sockets import raw_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 async def test_token_of_another_project_is_closed_with_a_code_of_its_own(bot: Caller) -> None:

@@ -11,7 +11,7 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import decide, open_hold
 from tests.gateway.test_chat_live import answered, fresh, raw, serving
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 async def test_held_call_frees_its_worker_and_the_turn_goes_on_once_it_is_approved(

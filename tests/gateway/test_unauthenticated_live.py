@@ -9,7 +9,7 @@ import pytest
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import raw_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 async def test_case_30_nothing_that_a_stranger_says_first_writes_a_traceback(

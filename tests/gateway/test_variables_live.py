@@ -29,7 +29,7 @@ from tests.gateway.sealed import (
 from tests.gateway.test_chat_live import serving
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from gateway.settings import DEFAULT_REQUESTS_PER_S
 from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 # Slower than the rate of requests, which has a limit of its own.
 PAUSE_S = 0.004

@@ -17,7 +17,7 @@ from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import Socket, check_named, open_socket, raw_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def fresh(prefix: str = "w") -> str:

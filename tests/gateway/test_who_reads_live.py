@@ -15,7 +15,7 @@ from schemas.token import ALGORITHM
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import open_socket
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 # In every name and text of what is there to be read.
 MARK = "mark-of-what-is-hidden"

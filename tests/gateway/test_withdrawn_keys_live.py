@@ -19,8 +19,8 @@ from tests.gateway.conftest import Caller, Doors
 from tests.gateway.sockets import Socket, open_socket
 from tests.gateway.test_stream_live import messages_of, open_stream
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
-WITHIN_S = 15.0
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
+WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pytest
 from tests.gateway.another import another_gateway
 from tests.gateway.conftest import Caller, Doors
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 # Longer than the lease of a tool that says nothing of it.
 OFF_S = 90
 LEASE_S = 5

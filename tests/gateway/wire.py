@@ -16,7 +16,7 @@ from gateway.server.connections import Connections
 from gateway.server.http import BoundedHttp
 from gateway.server.websocket import BoundedWebSocket
 
-WITHIN_S = 5.0
+WITHIN_S = 30.0
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([0-9]{3}) [A-Z]")
 Handled = tuple[str, str, bytes]
 

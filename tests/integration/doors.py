@@ -35,7 +35,7 @@ rules:
   - {id: payments, match: {tools: [send_money]}, then: hold}
   - {id: reads, match: {annotations: {readOnlyHint: true}}, then: allow}
 """
-ANSWER_WITHIN_S = 30.0
+ANSWER_WITHIN_S = 90.0
 # What a writer says of itself, whoever asks for something or not.
 OF_THE_LOG = frozenset({"WriterClaimed", "WriterAlive", "DefinitionsAdopted"})
 

@@ -13,7 +13,7 @@ from websockets.typing import Origin
 from tests.integration.doors import Caller, Tenant, new_tenant, refused
 from tests.integration.site import PAY, READ, Site
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 WIRE = {**PAY, "name": "wire_money"}
 POLICY = """

@@ -26,7 +26,7 @@ from tests.integration.site import Site
 from tests.schemas.token_commands import with_token
 from tests.servers.stack import PLACET, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 # Cases 17 and 18: bodies.

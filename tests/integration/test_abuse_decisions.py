@@ -14,7 +14,7 @@ from tests.integration.doors import Caller, Tenant, fresh, new_tenant, refused
 from tests.integration.site import PAY, READ, Site
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 BRIEF = {"name": "send_brief", "annotations": {"destructiveHint": True}}
 WIPE = {"name": "wipe_disk", "annotations": {"destructiveHint": True}}

@@ -13,7 +13,7 @@ from tests.integration.doors import Tenant, new_tenant, refused
 from tests.integration.site import PAY, Site
 from tests.integration.test_abuse_bodies import terminal
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 POLICY = """
 policy: own

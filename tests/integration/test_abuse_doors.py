@@ -37,7 +37,7 @@ from tests.integration.doors import (
 from tests.integration.site import Site
 from tests.schemas.token_commands import with_token
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 SECRET = b"a shared secret that nobody of the installation knows"
 

@@ -13,7 +13,7 @@ import websockets
 from tests.integration.doors import Tenant, received, refused, socket
 from tests.integration.site import Site
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 NAMES = ("token", "access_token", "Authorization", "auth", "key", "apikey", "api_key", "bearer_token", "x")
 UNAUTHENTICATED = (401, "unauthenticated")

@@ -36,7 +36,7 @@ from tests.integration.site import Site
 from tests.schemas.token_commands import with_token
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 UNKNOWN_SCHEMA = b"\x00" + (2**31 - 1).to_bytes(4, "big") + b"\x02\x04"
 

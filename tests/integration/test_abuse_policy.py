@@ -11,7 +11,7 @@ import pytest
 from tests.integration.doors import Tenant, new_tenant, refused
 from tests.integration.site import PAY, READ, Site
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 SHELL = {
     "name": "run",

@@ -31,7 +31,7 @@ from tests.integration.site import PAY, READ, Site
 from tests.integration.verbs import BY_NAME, VERBS, Things, Verb
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 OTHER = "p2"
 EVERY_ROLE = ("admin", "operator", "reviewer", "analyst", "treasurer")

@@ -32,7 +32,7 @@ from tests.integration.site import Site
 from tests.integration.tight_gateway import LIMITS
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 POLICY = """
 policy: own

@@ -21,7 +21,7 @@ from schemas.limits import OPEN_MAX
 from tests.integration.doors import ANSWER_WITHIN_S, Tenant, fresh, new_tenant, socket
 from tests.integration.site import Site
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.alone, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.alone]
 
 POLICY = """
 policy: own

@@ -19,7 +19,7 @@ from tests.integration.second_gateway import second_gateway
 from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 PAIRS = 6
 REUSED = (409, "idempotency_key_reused")

@@ -24,7 +24,7 @@ from tests.integration.full_disk import private_mounts
 from tests.integration.site import Site
 from tests.servers.stack import COMMAND_TIMEOUT_S, PLACET, run_placet
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 NOWHERE = "127.0.0.1:1"
 
 

@@ -10,7 +10,7 @@ from schemas.limits import OPEN_MAX
 from tests.integration.doors import Tenant, fresh, new_tenant, refused
 from tests.integration.site import Site
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 PAY = {
     "name": "send_money",
     "inputSchema": {

@@ -39,7 +39,7 @@ from tests.integration.doors import (
 from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 LOGIN: dict[str, Any] = {
     "name": "login",

@@ -19,7 +19,7 @@ from tests.gateway.sealed import DEFINITION, PLAIN, TOOL, consumed, decided, pat
 from tests.servers.postgres import frozen_postgres
 from tests.servers.stack import running_stack, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.postgres, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.stack, pytest.mark.postgres]
 
 # The gateway's own limits are 5 s and, for the views, 10 s; the rest is for a busy machine.
 REFUSED_WITHIN_S = 8.0

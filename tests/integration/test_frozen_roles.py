@@ -23,7 +23,7 @@ from tests.integration.frozen import (
 from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.mark.parametrize("name", ["decider", "projector"])

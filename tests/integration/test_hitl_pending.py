@@ -12,7 +12,7 @@ from placet.execution import AsyncExecution
 from tests.integration.doors import Tenant, new_tenant
 from tests.integration.site import Site
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture(scope="module")

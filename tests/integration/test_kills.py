@@ -18,7 +18,7 @@ from placet import Placet, Refused
 from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 # Shorter than any session: whoever is frozen for longer is taken for dead, as the decider in a test below.
 FROZEN_FOR_S = 3.0

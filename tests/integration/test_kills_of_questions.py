@@ -22,7 +22,7 @@ from schemas.human_input.v1 import human_input_pb2_grpc as services
 from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 # Each function writes what it was answered into a file of its own, once: a second line would be a second run.
 MODULE = """

@@ -20,7 +20,7 @@ from tests.integration.doors import Tenant, new_tenant
 from tests.integration.site import Site
 from tests.servers.stack import PLACET, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 @pytest.fixture(scope="module")

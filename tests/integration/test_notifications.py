@@ -19,7 +19,7 @@ from tests.integration.site import Site
 from tests.processors.notifications.receiver import SECRET, Receiver, receiving
 from tests.servers.stack import running_stack, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 # What mail programs, chat programs and browsers do with a link before, or without, anybody opening it.
 PREFETCHES: tuple[tuple[str, dict[str, str]], ...] = (
     ("GET", {}),

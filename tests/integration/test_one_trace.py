@@ -29,7 +29,7 @@ from tests.processors.notifications.receiver import Receiver, receiving
 from tests.servers.otlp import Collector, Told, collecting
 from tests.servers.stack import running_stack, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 SECRET_PAYEE = "GB29-must-not-be-told"
 # The span of a question that was asked by gRPC.
 BY_GRPC = "placet.human_input.v1.HumanInputTool/Run"

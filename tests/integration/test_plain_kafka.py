@@ -14,7 +14,7 @@ from gateway.identity.issuer import issue
 from tests.house.sources import ROOT
 from tests.integration.site import Site
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 EXAMPLE = ROOT / "examples" / "plain-kafka"
 PAGE = ROOT / "docs" / "log-contract.md"

@@ -14,7 +14,7 @@ from tests.integration.doors import Tenant, new_tenant
 from tests.integration.site import Site
 from tests.servers.stack import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 POLICY = """
 policy: own

@@ -22,7 +22,7 @@ from tests.servers.stack import wait_for
 from vitals.heartbeat import READY
 from vitals.heartbeat_file import read_heartbeat
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def ready(site: Site, name: str, process: subprocess.Popen[bytes]) -> bool:

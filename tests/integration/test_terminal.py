@@ -12,7 +12,7 @@ import pytest
 from tests.integration.site import Site
 from tests.servers.stack import PLACET
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 def reviewer(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,7 +14,7 @@ from tests.integration.site import Site
 
 # What test_case_32 forged is told, and is all that is wrong with the log.
 FORGED = "no decider signed"
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
 
 async def test_checker_finds_no_violation_after_kills_and_abuse(site: Site) -> None:

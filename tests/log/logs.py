@@ -25,7 +25,7 @@ from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 
 PARTITIONS = 3
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 def installation(world: KafkaWorld, directory: Path) -> StackConfig:

@@ -100,7 +100,6 @@ def apicurio(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_import_into_a_real_empty_registry_gives_the_shipped_ids(apicurio: str) -> None:
     entries = builtin().by_id
     assert import_schemas(apicurio) == len(entries)
@@ -111,7 +110,6 @@ def test_import_into_a_real_empty_registry_gives_the_shipped_ids(apicurio: str) 
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 def test_import_into_a_real_registry_of_somebody_else_is_refused(apicurio: str) -> None:
     theirs = {"schema": entry(1, "Theirs").text}
     assert httpx.post(f"{apicurio}/subjects/theirs/versions", json=theirs).json() == {"id": 1}

@@ -24,7 +24,7 @@ from ops.role import ALWAYS
 from ops.status import read_stack
 from tests.servers.stack import PLACET, RunningStack, running_stack, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
 PARTS = {"kafka", *ALWAYS}
 SECRET = "canary-in-an-address"
 # Words of the file formats that a path comes into: .properties, log4j's, URIs, lists at commas, faust's braces.

@@ -121,7 +121,6 @@ def test_file_that_is_not_there_is_wrong_usage(tmp_path: Path, capsys: pytest.Ca
     assert "cannot be read: No such file or directory" in capsys.readouterr().err
 
 
-@pytest.mark.timeout(30)
 def test_file_that_is_no_regular_one_is_wrong_usage_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,7 +180,6 @@ async def test_trust_partitions_shared_with_another_worker_that_dies_stay_exact(
         assert other.stop() == 0
 
 
-@pytest.mark.timeout(300)
 async def test_trust_records_dropped_after_the_seek_of_a_recovery_are_read_again(
     role: Role, tmp_path: Path, seed: int
 ) -> None:

@@ -38,7 +38,7 @@ TENANT, PROJECT = "acme", "main"
 AGENT = Actor(subject="bot", tenant=TENANT, project=PROJECT, roles=("agent",), agent="bot")
 OLGA = Actor(subject="olga", tenant=TENANT, project=PROJECT, roles=("operator", "reviewer"))
 RITA = Actor(subject="rita", tenant=TENANT, project=PROJECT, roles=("reviewer",))
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 PAYMENT_SCHEMA: dict[str, Any] = {
     "type": "object",

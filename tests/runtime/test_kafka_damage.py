@@ -20,7 +20,7 @@ from ops.kafka.broker import Broker
 from services.runtime.worker import FATAL
 from tests.log.logs import KafkaWorld, kafka_world, read_all, records
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 
 def spoil(data_dir: Path, tp: TopicPartition) -> None:

@@ -23,7 +23,7 @@ from tests.log.logs import PARTITIONS, KafkaWorld
 from tests.runtime.deadly import POISON
 from tests.runtime.lab import Lab, body_of, types
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.broker]
 
 # One that ends like the second before it is known by then.
 KILLED_MAX = 2

@@ -25,7 +25,7 @@ from tests.runtime.lab import PAYMENT_SCHEMA, PROJECT, TENANT, Lab, body_of, sai
 from tests.schemas.test_trace_context import TRACE
 
 PARTITIONS = 12
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 MILD = {"name": "send_money", "inputSchema": PAYMENT_SCHEMA, "annotations": {"destructiveHint": False}}
 
 

@@ -27,7 +27,7 @@ QUICK = Patience(
     poll_s=0.3,
     outage_s=5.0,
 )
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True)

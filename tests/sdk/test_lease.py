@@ -16,7 +16,7 @@ from tests.sdk.runs import running
 from tests.sdk.scripted import QUICK, serving
 
 ENOUGH = 3
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 async def until_heard(desk: Desk, count: int = ENOUGH) -> None:

@@ -10,8 +10,6 @@ import subprocess
 import unicodedata
 from pathlib import Path
 
-import pytest
-
 from ops.ports import free_port
 from placet.log_lines import FORM, EscapingFormatter
 from tests.servers.stack import PLACET, wait_for
@@ -51,7 +49,6 @@ def test_traceback_keeps_its_lines_alone_and_none_of_them_can_look_like_a_record
     assert [line[0] == " " for line in text.split("\n")] == [False] + [True] * text.count("\n")
 
 
-@pytest.mark.timeout(60)
 def test_headers_of_a_caller_without_a_token_are_shown_escaped(tmp_path: Path) -> None:
     port, said = free_port(), tmp_path / "stderr"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PLACET_")}

@@ -25,8 +25,6 @@ from tests.sdk.scripted import Asked, Peer, Scripted
 from tests.sdk.terminal import DIGEST, HOLD, VIEW, gateway
 from tests.sdk.threaded import serving_thread
 
-pytestmark = pytest.mark.timeout(240)
-
 PLACET = Path(sys.executable).with_name("placet")
 GOLDEN = Path(__file__).parents[1] / "golden" / "views" / "plain.2.txt"
 ROWS, COLUMNS = 24, 80

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet import AsyncPlacet, AsyncTurn, NotAuthorised, Placet
+from placet import AsyncPlacet, AsyncTurn, NotAuthorised, Placet, attempt, places
 from placet import worker as workers
 from placet.lease import Lease
 from tests.sdk.claimed import TURN
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 
 LEASE_S = 1.0
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 ENDS = ("2026-11-27T12:00:00Z", "2026-11-27T12:00:01Z")
 
 
@@ -114,7 +114,7 @@ async def test_claim_that_comes_too_late_is_made_anew_under_another_id(code: str
 async def test_turn_that_cannot_be_given_back_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(workers, "GIVE_BACK_S", 0.1)
+    monkeypatch.setattr(attempt, "GIVE_BACK_S", 0.1)
     agency = Agency(ends=[ENDS[0]])
 
     async def agent(turn: AsyncTurn) -> str:
@@ -203,7 +203,7 @@ async def test_gateway_that_does_not_answer_a_claim_is_told_soon_and_once(
             await asyncio.Event().wait()
         return JSONResponse({"turn": None})
 
-    monkeypatch.setattr(workers, "CLAIM_WAIT_S", 0.2)
+    monkeypatch.setattr(places, "LONG_S", 0.2)
     with caplog.at_level(logging.WARNING, "placet"):
         async with (
             serving(Scripted(on_http=silent, refuse_sockets=404)) as script,

@@ -15,7 +15,6 @@ from tests.simulation.world import run_world
 WORLDS = 60
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bug = BUGS[name]

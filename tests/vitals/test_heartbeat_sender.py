@@ -13,8 +13,6 @@ from log.kafka.heartbeat_producer import HeartbeatProducer
 from vitals.heartbeat_sender import JOIN_WITHIN_S, HeartbeatSender
 from vitals.process_status import ProcessStatus
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture
 def silent_broker() -> Iterator[socket.socket]:

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-WITHIN_S = 30
+WITHIN_S = 90
 LITERAL, PREFIXED = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
 
 

@@ -54,7 +54,6 @@ def test_what_was_measured_is_kept_while_the_rest_is_missing(
 
 @pytest.mark.stack
 @pytest.mark.broker
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("name", ["gate", "questions", "chats", "tracing"])
 def test_quick_bench_prints_and_leaves_its_figures(tmp_path: Path, name: str) -> None:
     done = _bench(tmp_path, name, "--quick", "--json")
