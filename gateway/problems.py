@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -17,7 +17,11 @@ from schemas.refusals import HTTP_STATUS, Refusal
 
 MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 100
-# The codes of HTTP's own refusals.
+# Of the name of a field, which a client can choose, and of what is said of it, which can quote a value: far more than
+# any of ours needs.
+PATH_MAX_BYTES = 256
+MESSAGE_MAX_BYTES = 1_024
+ELLIPSIS = "…"
 # The refusals of HTTP itself whose codes no other answer has.
 HTTP_CODES: Mapping[HTTPStatus, str] = {
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
@@ -113,7 +117,7 @@ def invalid(error: ValidationError) -> Problem:
     """Return the refusal of a body that does not fit its model, with every error and its path."""
     places = by_place(error.errors(include_url=False, include_input=False))
     errors = [
-        {"path": ".".join(map(str, place)), "code": items[0]["type"], "message": _message(items)}
+        {"path": quoted_path(place), "code": items[0]["type"], "message": _message(items)}
         for place, items in islice(places.items(), ERRORS_MAX)
     ]
     first = errors[0]
@@ -124,7 +128,23 @@ def _message(errors: list[Mapping[str, Any]]) -> str:
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
         return "this field is unknown; remove it"
-    return "this field is missing; add it" if kind == "missing" else sentence(errors)
+    return (
+        "this field is missing; add it"
+        if kind == "missing"
+        else shortened(sentence(errors), MESSAGE_MAX_BYTES)
+    )
+
+
+def quoted_path(place: Iterable[int | str]) -> str:
+    """Return the path of a fault in a body, cut if it is long."""
+    return shortened(".".join(map(str, place)), PATH_MAX_BYTES)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text; of one over `most` bytes of UTF-8 (at least 3) the beginning, with an ellipsis within them."""
+    if len(text) <= most // 4 or len(written := text.encode(errors="surrogatepass")) <= most:
+        return text
+    return written[: most - len(ELLIPSIS.encode())].decode(errors="ignore") + ELLIPSIS
 
 
 def _bare_code(status: int) -> str:

@@ -11,7 +11,6 @@ from schemas.refusals import Refusal
 
 # A body consists of its arguments and a few fields; JSON escapes can double the arguments' length.
 BODY_MAX_BYTES = 1024 * 1024
-ELLIPSIS = "…"
 
 
 def parse(raw: bytes) -> Any:
@@ -51,13 +50,6 @@ def canonical_text(value: Any, name: str) -> str:
     if value == {}:
         return "{}"
     return within(canonical(value), name, ARGUMENTS_MAX_BYTES, " of canonical JSON")
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text; of one over `most` bytes of UTF-8 (at least 3) the beginning, with an ellipsis within them."""
-    if len(text) <= most // 4 or len(written := text.encode()) <= most:
-        return text
-    return written[: most - len(ELLIPSIS.encode())].decode(errors="ignore") + ELLIPSIS
 
 
 def within(text: str, name: str, most: int, form: str = "") -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
+from host.log_text import shown
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
@@ -44,5 +46,5 @@ def on_one_line(text: str) -> str:
 
 def end_process(error: BaseException, code: int) -> NoReturn:
     """End a process with the error's sentence and an exit code; further lines of it are indented, as in a log."""
-    sys.stderr.write(indented(str(error)) + "\n")
+    sys.stderr.write(indented(shown(str(error))) + "\n")
     raise SystemExit(code) from error

@@ -26,6 +26,7 @@ def spawn(
     environ: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
     cwd: Path | None = None,
+    tell_pid: int | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start a child in a session of its own, killed with its parent; its output is appended to `log`.
 
@@ -38,6 +39,7 @@ def spawn(
         environ: The child's environment; the parent's by default, without what is the gateway's alone.
         pass_fds: File descriptors that stay open in the child.
         cwd: Its working directory; the parent's by default.
+        tell_pid: A descriptor that gets the child's id before its program runs.
     """
     parent = os.getpid()
     with _opened(log) as output:
@@ -50,7 +52,7 @@ def spawn(
             pass_fds=tuple(pass_fds),
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=lambda: _die_with(parent),
+            preexec_fn=lambda: _before_program(parent, tell_pid),
         )
 
 
@@ -117,6 +119,12 @@ def _stat(pid: int) -> list[str]:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def _before_program(parent: int, tell_pid: int | None) -> None:
+    _die_with(parent)
+    if tell_pid is not None:
+        os.write(tell_pid, str(os.getpid()).encode())
 
 
 def _die_with(parent: int) -> None:

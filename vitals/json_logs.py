@@ -6,6 +6,7 @@ tenant, project, execution, call and hold; with an error `exception`; with suppr
 
 from __future__ import annotations
 
+import json
 import logging
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ import structlog
 from opentelemetry.trace import get_current_span
 from structlog.types import EventDict
 
+from host.log_text import shown_in_json, shown_surrogates
 from schemas.token_text import without_tokens
 from vitals.spans import ids_in_hand
 
@@ -59,7 +61,15 @@ def _ids(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 def _json(event: EventDict, **_: Any) -> str:
-    return orjson.dumps(event, default=_by_type).decode()
+    try:
+        line = orjson.dumps(event, default=_by_type).decode()
+    except orjson.JSONEncodeError:
+        # For a lone surrogate, which strict readers refuse also where it is escaped.
+        found = {
+            key: shown_surrogates(value) if isinstance(value, str) else value for key, value in event.items()
+        }
+        line = json.dumps(found, default=_by_type, ensure_ascii=False, separators=(",", ":"))
+    return shown_in_json(line)
 
 
 def _by_type(value: object) -> str:

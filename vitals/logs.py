@@ -6,9 +6,12 @@ import logging
 import sys
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TextIO
 
 from host.errors import indented
+from host.log_text import shown
 from schemas.token_text import without_tokens
 
 FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -25,23 +28,43 @@ MESSAGES_KNOWN = 1000
 TEXT = "text"
 JSON = "json"
 FORMATS = (TEXT, JSON)
+UNWRITTEN = "a log record of %s, line %d, could not be written: %s"
 
 
 class TokenlessFormatter(logging.Formatter):
-    """Formats every record without the tokens in its message, arguments or traceback.
+    """Formats every record without the tokens and control characters in its message, arguments or traceback.
 
     Only the first line of a record begins in the first column: `ops.last_words` looks there for messages.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record; further lines, as of a traceback, are indented."""
-        return indented(without_tokens(super().format(record)))
+        return indented(shown(without_tokens(super().format(record))))
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """The line, with the number of suppressed repetitions (`RepeatedMessageFilter`)."""
         times = getattr(record, "suppressed", 0)
         line = super().formatMessage(record)
         return f"{line} (and {times} times more since it was last logged)" if times else line
+
+
+class TokenlessHandler(logging.StreamHandler[TextIO]):
+    """Writes records to a stream; of one that cannot be formatted it tells where it was made, and nothing in it.
+
+    The standard library would print its message and its arguments as they are.
+    """
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Tell of a record for which `emit` has just caught an error."""
+        error = sys.exc_info()[1]
+        values = (record.filename, record.lineno, type(error).__name__)
+        told = logging.LogRecord(
+            record.name, logging.ERROR, record.pathname, record.lineno, UNWRITTEN, values, None
+        )
+        # The stream itself may be broken, there is no other, and a logging program must not fail by its log.
+        with suppress(Exception):
+            self.stream.write(self.format(told) + self.terminator)
+            self.flush()
 
 
 @dataclass(slots=True)
@@ -95,7 +118,7 @@ class RepeatedMessageFilter(logging.Filter):
 
 def log_to_stderr(level: str, form: str = TEXT) -> None:
     """Write every logger's records of a level and above to standard error, as text or as JSON."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = TokenlessHandler(sys.stderr)
     handler.addFilter(RepeatedMessageFilter())
     handler.setFormatter(_formatter(form))
     logging.basicConfig(level=level, handlers=[handler])

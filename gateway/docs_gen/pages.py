@@ -66,6 +66,8 @@ command over Kafka passes the decision only; there the execution of another agen
 
 Requests that HTTP itself excludes never reach a route. Their answers are problem documents too, with codes that no
 other answer has. The limits are in [doors.md](doors.md).
+
+Of a field's name that is longer than 256 bytes, `errors` and `detail` quote the beginning, with an ellipsis.
 """
 HTTP_MEANINGS = {
     "method_not_allowed": "The route has no such method: use one of the header `Allow`.",

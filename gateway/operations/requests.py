@@ -14,8 +14,8 @@ from gateway.live.reader import REQUESTS_MAX, Named, Subject
 from gateway.live.waiters import reused
 from gateway.operations.executions import agent_of, made_id, plan_start
 from gateway.operations.plan import Gate, Given, Plan, Reply, planned
-from gateway.problems import Problem, not_found
-from gateway.strictjson import canonical_text, shortened
+from gateway.problems import Problem, not_found, shortened
+from gateway.strictjson import canonical_text
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
 from schemas import commands as k

@@ -15,6 +15,7 @@ from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.pushes.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
 from gateway.shares.work import Owner, owner_of, processor_s
 from projections.tables.calls import CallRow
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.ids import LOG_KEYS, split_rule_uses_key
 
@@ -36,6 +37,10 @@ class Receiver(Protocol):
 
     def push(self, message: bytes) -> None:
         """Queue a message; never blocks, and never raises if the reader is slow."""
+        ...
+
+    def hide(self, hold: HoldRow) -> None:
+        """Note that a hold was handed on: a reader who has seen it before no longer sees it."""
         ...
 
     def resync(self) -> None:
@@ -176,7 +181,12 @@ class Hub:
             receivers |= wanted.get(channel, set())
         if push.hold is not None and self._asked:
             hold, asked = push.hold, receivers & self._asked
-            receivers -= {receiver for receiver in asked if not sees_hold(live, hold, receiver.actor)}
+            blind = {receiver for receiver in asked if not sees_hold(live, hold, receiver.actor)}
+            receivers -= blind
+            # Only a delegation takes a hold from somebody: from the delegate before.
+            if push.type == "hold_changed" and hold["delegations"] is not None:
+                for receiver in blind:
+                    receiver.hide(hold)
         if push.call is not None and push.row is not None:
             for receiver in self._proposers.pop(push.call, set()):
                 self._expected[receiver].discard(push.call)

@@ -21,7 +21,7 @@ from gateway.rpc.admission import Admission
 from gateway.rpc.callers import Caller
 from gateway.rpc.decoding import checked, messages, only_message
 from gateway.rpc.metadata import Context
-from gateway.rpc.statuses import CODE, refuse
+from gateway.rpc.statuses import CODE, end, refuse
 from gateway.rpc.tracing import call_span
 from gateway.rpc.upstream import Refused
 
@@ -139,8 +139,10 @@ async def _answering(method: str, context: Context) -> AsyncIterator[None]:
     except Problem as problem:
         await refuse(context, problem)
     except Refused as error:
-        context.set_trailing_metadata(error.metadata)
-        await context.abort(error.code, str(error))
+        await end(context, error.code, str(error), error.metadata)
+    except NotImplementedError:
+        # Its service has the method, and this server does not: what anybody may ask for is not logged each time.
+        await end(context, grpc.StatusCode.UNIMPLEMENTED, f"{method} is not served here", ())
     except grpc.aio.InternalError:
         # It could not be sent, because the caller is gone: grpc cancels this task once it has heard of that, too.
         await asyncio.sleep(GONE_WITHIN_S)
@@ -150,6 +152,5 @@ async def _answering(method: str, context: Context) -> AsyncIterator[None]:
             # Nobody is there to be told.
             raise
         logger.exception("%s failed", method)
-        context.set_trailing_metadata(((CODE, INTERNAL),))
         detail = f"{INTERNAL}: something unexpected went wrong; it was logged"
-        await context.abort(grpc.StatusCode.INTERNAL, detail)
+        await end(context, grpc.StatusCode.INTERNAL, detail, ((CODE, INTERNAL),))

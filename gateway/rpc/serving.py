@@ -9,13 +9,14 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from gateway.identity.authenticators import authenticator_of
 from gateway.rpc.admission import Admission
 from gateway.rpc.callers import Callers
 from gateway.rpc.decoding import RECEIVED_MAX_BYTES
 from gateway.rpc.guard import Guard
+from gateway.rpc.health import Health
 from gateway.rpc.keepalive import options as keepalive_options
 from gateway.rpc.long_messages import LongMessages
 from gateway.rpc.reflecting import add_reflection
@@ -30,6 +31,7 @@ from schemas.human_input.v1 import human_input_pb2_grpc as rpc
 logger = logging.getLogger(__name__)
 
 SERVICES = tuple(service.full_name for service in pb.DESCRIPTOR.services_by_name.values())
+HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 # Far above what admission permits to calls without a token, and to many subjects together.
 CALLS_MAX = 10_000
 HEALTH_INTERVAL_S = 1.0
@@ -54,18 +56,17 @@ async def serving(settings: RpcSettings) -> AsyncIterator[str]:
         SettingsRefused: the certificate or its key cannot be used.
     """
     async with aclosing(Upstream(settings.gateway_url)) as upstream, aclosing(_callers(settings)) as callers:
-        checks = health.aio.HealthServicer()
+        checks = Health(SERVICES)
         guard = Guard(SERVICES, Admission(callers, settings.calls_at_once), waits)
         server = _server(upstream, checks, guard, _options(settings), LongMessages(Limits()))
         port = _bind(server, settings)
-        await _tell(checks, is_ready=False)
         await server.start()
         watching = asyncio.create_task(_watch(upstream, checks))
         try:
             yield settings.address(port)
         finally:
             watching.cancel()
-            await checks.enter_graceful_shutdown()
+            checks.tell(is_ready=False)
             await server.stop(STOP_WITHIN_S)
 
 
@@ -92,7 +93,7 @@ def _options(settings: RpcSettings) -> Options:
 
 def _server(
     upstream: Upstream,
-    checks: health.aio.HealthServicer,
+    checks: Health,
     guard: Guard,
     options: Options,
     long_messages: LongMessages,
@@ -101,22 +102,15 @@ def _server(
     rpc.add_HumanInputToolServicer_to_server(HumanInputTool(upstream, long_messages), server)
     rpc.add_HumanInputServicer_to_server(HumanInput(upstream, long_messages), server)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
-    add_reflection((*SERVICES, health.SERVICE_NAME), server)
+    add_reflection((*SERVICES, HEALTH_SERVICE), server)
     return server
 
 
-async def _watch(upstream: Upstream, checks: health.aio.HealthServicer) -> None:
+async def _watch(upstream: Upstream, checks: Health) -> None:
     """Tell clients that the services serve as long as the installation can decide."""
     while True:
-        await _tell(checks, is_ready=await upstream.is_ready())
+        checks.tell(is_ready=await upstream.is_ready())
         await asyncio.sleep(HEALTH_INTERVAL_S)
-
-
-async def _tell(checks: health.aio.HealthServicer, *, is_ready: bool) -> None:
-    states = health_pb2.HealthCheckResponse
-    status = states.SERVING if is_ready else states.NOT_SERVING
-    for service in ("", *SERVICES):
-        await checks.set(service, status)
 
 
 def _bind(server: grpc.aio.Server, settings: RpcSettings) -> int:

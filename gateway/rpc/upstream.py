@@ -5,6 +5,9 @@ So every check, limit and record is the gateway's, and a call is refused as the 
 
 from __future__ import annotations
 
+import logging
+import ssl
+import time
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -18,11 +21,17 @@ from gateway.problems import renamed
 from gateway.rpc.metadata import Context, passed_on
 from gateway.rpc.statuses import CODE, status_of, trailing
 from gateway.rpc.tracing import trace_to_continue
+from host.errors import SettingsRefused, on_one_line
+from host.outgoing_tls import TlsRefused, outgoing_tls
 from schemas.trace_context import TRACEPARENT
+
+logger = logging.getLogger(__name__)
 
 # Without a deadline of its own, a call waits this long for the gateway, beside the time that it asks to wait.
 DEFAULT_S = 15.0
 CONNECTIONS_MAX = 2_000
+# The roles of an installation start in any order, and need so long at most to be ready.
+TOLD_AFTER_S = 3.0
 
 
 class Refused(Exception):
@@ -42,12 +51,23 @@ class Refused(Exception):
 class Upstream:
     """Sends requests to a gateway. Close it at the end, also if nothing was served (`contextlib.aclosing`)."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, told_after_s: float = TOLD_AFTER_S) -> None:
+        """Send requests to a gateway.
+
+        Args:
+            url: its address, also with a slash at the end.
+            told_after_s: how long it must not have been ready before the log says why.
+
+        Raises:
+            SettingsRefused: the address is one of TLS, and a file of certificate authorities cannot be used.
+        """
+        self._url = url.rstrip("/")
+        tls = _tls_for(self._url)
         # By default no proxy of the environment is used: the gateway belongs to the same installation.
-        self._session = _session(CONNECTIONS_MAX)
+        self._session = _session(CONNECTIONS_MAX, tls)
         # Whatever callers do, the gateway is asked whether it is ready.
-        self._readiness = _session(1)
+        self._readiness = _session(1, tls)
+        self._reasons = _Reasons(told_after_s)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -58,9 +78,9 @@ class Upstream:
         """Return True if the installation can decide: Kafka answers, and every role that it needs works."""
         try:
             async with self._readiness.get(f"{self._url}/readyz", timeout=_within(DEFAULT_S)) as answer:
-                return bool(answer.ok)
-        except (aiohttp.ClientError, TimeoutError):
-            return False
+                return self._reasons.is_ready(None if answer.ok else f"HTTP status {answer.status}")
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return self._reasons.is_ready(f"{type(error).__name__}: {on_one_line(str(error))}")
 
     async def ask(
         self,
@@ -105,8 +125,41 @@ class Upstream:
         return self._session.request(method, url, timeout=_within(within_s), allow_redirects=False, **more)
 
 
-def _session(connections: int) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(limit=connections)
+class _Reasons:
+    """Writes to the log why the gateway is not ready: the first reason, and each other one that replaces it."""
+
+    def __init__(self, told_after_s: float) -> None:
+        self._told_after_s = told_after_s
+        self._since: float | None = None
+        self._told = ""
+
+    def is_ready(self, reason: str | None) -> bool:
+        """Take the result of asking once; None for a gateway that is ready. Returns True if it is."""
+        if reason is None:
+            if self._told:
+                logger.info("the gateway is ready")
+            self._since, self._told = None, ""
+            return True
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if reason != self._told and now - self._since >= self._told_after_s:
+            logger.warning("the gateway is not ready, so no health check says SERVING: %s", reason)
+            self._told = reason
+        return False
+
+
+def _tls_for(url: str) -> ssl.SSLContext | bool:
+    """What checks the certificate of the server at an address; authorities are read only if it uses TLS."""
+    if not url.lower().startswith("https:"):
+        return True
+    try:
+        return outgoing_tls()
+    except TlsRefused as error:
+        raise SettingsRefused(f"{error}.") from error
+
+
+def _session(connections: int, tls: ssl.SSLContext | bool) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(limit=connections, ssl=tls)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
 

@@ -12,6 +12,7 @@ ends and the next begins: a request that two parsers could read differently is r
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from typing import Any, cast
 
 import httptools
@@ -131,7 +132,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._refuse(431, f"a line of a handshake may have at most {UPGRADE_LINE_BYTES} bytes")
             return
         self._is_upgraded = True
-        super().handle_websocket_upgrade()
+        Context().run(super().handle_websocket_upgrade)
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that cannot be parsed, or exceeds a limit."""
@@ -212,7 +213,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
-        super()._start_asgi_task(cycle, app)
+        # A pipelined request is begun by the end of the one before it, whose trace and ids are not its own.
+        Context().run(super()._start_asgi_task, cycle, app)
 
     def _is_answering(self) -> bool:
         return self._running is not None and not self._running.response_complete
@@ -266,7 +268,6 @@ class BoundedHttp(HttpToolsProtocol):
                     return
                 if str(error) in UNKNOWN_VERSION:
                     self._refusal = OTHER_VERSION
-                self.logger.warning("Invalid HTTP request received.")
                 self.send_400_response("")
                 return
             except httptools.HttpParserUpgrade as ended:

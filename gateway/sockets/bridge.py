@@ -74,7 +74,8 @@ class _Bridge:
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
         self._messages = BridgeMessages()
-        self.dialect = ws.Dialect(_parsed, self._messages.from_client, OWN)
+        messages = self._messages
+        self.dialect = ws.Dialect(_parsed, messages.from_client, OWN, messages.view, tells_hidden=True)
         self._woken = asyncio.Event()
         self._reading: asyncio.Future[Message] | None = None
 

@@ -9,6 +9,7 @@
 | the client gets | |
 |---|---|
 | `{type: publish, task_id, prompt, kind, options, hold_id}` | an open question that it may see |
+| `{type: more, shown}` | more are open than it is sent at once |
 | `{type: published, task_id, status}`, `{type: answered, task_id}` | what it sent was accepted |
 | `{type: answer, task_id, response}` | a question was answered |
 | `{type: closed, task_id, status, feedback}` | it ended without an answer |
@@ -29,6 +30,8 @@ from pydantic import Field
 from gateway.bodies import Body, ClientId, Prompt, Text, read_body
 from gateway.problems import Problem, renamed
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
+from gateway.sockets.session import HIDDEN
+from gateway.sockets.snapshots import ITEMS_MAX, Shown
 from gateway.sockets.subscriptions import CHANNELS_MAX
 from gateway.sockets.verbs import Frame, UnreadFrame
 from schemas.refusals import Refusal
@@ -42,7 +45,13 @@ AGENT_ROLES = ["agent"]
 Json = dict[str, Any]
 # The execution of each question is followed by a channel of its own.
 FOLLOWED_MAX = CHANNELS_MAX
+# The open questions that a person has been sent are kept in memory. When there is room for so many again, the next
+# ones are looked for among all that are open.
+SHOWN_MAX = 5_000
+LOOK_FOR = ITEMS_MAX
 RETRY_AFTER_S = 60
+# How a question ends for somebody who may no longer see it.
+WITHDRAWN = "withdrawn"
 
 
 class Publish(Body):
@@ -81,7 +90,7 @@ class Pending(NamedTuple):
 
 
 @dataclass(slots=True)
-class Shown:
+class Namesakes:
     """The open questions of one task id that were shown to a client.
 
     Attributes:
@@ -109,7 +118,11 @@ class BridgeMessages:
 
     def __init__(self) -> None:
         self.own: deque[Json] = deque()
-        self._open: dict[str, Shown] = {}
+        self._open: dict[str, Namesakes] = {}
+        self._shown = 0
+        # The items of a snapshot that have come so far, and whether questions are open that were not sent.
+        self._items = 0
+        self._left_out = self._told_more = False
         self._sent: dict[str, Pending] = {}
         self._is_agent = False
 
@@ -151,6 +164,15 @@ class BridgeMessages:
         """The number of questions that were sent, and not answered yet by what became of them."""
         return sum(pending.kind == "publish" for pending in self._sent.values())
 
+    def view(self, shown: Shown) -> Shown:
+        """Of the open holds the questions that the client was not sent yet, so that a snapshot is cut after these."""
+        if shown.channel != HOLDS:
+            return shown
+        sees = shown.sees
+        return shown._replace(
+            sees=lambda row: _is_question(row) and not self._knows(row) and (sees is None or sees(row))
+        )
+
     def to_client(self, message: Json) -> Iterator[Json]:
         """The messages for the client that a message of `placet.v1` leads to."""
         match message["type"]:
@@ -163,31 +185,73 @@ class BridgeMessages:
                 if self._is_agent:
                     yield message
             case "snapshot" if message["channel"] == HOLDS:
-                for hold in message["items"]:
-                    yield from self._published(hold)
-            case "hitl_requested":
-                yield from self._published(message)
+                yield from self._snapshot(message)
             case "hold_resolved":
                 yield from self._closed(message)
             case "hold_changed" if message["change"] == "expired":
                 yield from self._closed(message)
+            case "hitl_requested" | "hold_changed":
+                # A change may have delegated it to this person, or escalated it to a role of theirs.
+                yield from self._published(message)
+            case kind if kind == HIDDEN:
+                yield from self._withdrawn(message)
             case "reply":
                 yield from self._replied(message)
             case "error":
+                # It may be the snapshot that was refused.
+                self._left_out = not self._is_agent
                 yield {"task_id": None, **message}
             case "pong":
                 yield message
 
     def _follow_people(self) -> None:
         self._open.clear()
+        self._shown = self._items = 0
         if not self._is_agent:
-            self.own.append({"type": "subscribe", "channels": [HOLDS]})
+            self._look_for_more()
+
+    def _look_for_more(self) -> None:
+        self._left_out = False
+        self.own.append({"type": "subscribe", "channels": [HOLDS]})
+
+    def _snapshot(self, part: Json) -> Iterator[Json]:
+        """Publish the questions of a part of a snapshot; behind the last ask for those that had no room in it."""
+        if not self._items:
+            self._left_out = False
+        for hold in part["items"]:
+            yield from self._published(hold)
+        self._items += len(part["items"])
+        if part["more"]:
+            return
+        came, self._items = self._items, 0
+        if came < part["total"]:
+            self._left_out = True
+            if self._shown >= SHOWN_MAX:
+                yield from self._more()
+            elif came:
+                self._look_for_more()
+        elif not self._left_out:
+            self._told_more = False
+
+    def _more(self) -> Iterator[Json]:
+        """Say once that there are more questions than are sent."""
+        if not self._told_more:
+            self._told_more = True
+            yield {"type": "more", "shown": self._shown}
+
+    def _note(self, hold: Json) -> None:
+        self._shown += not self._knows(hold)
+        self._open.setdefault(hold["request_id"], Namesakes()).add(hold["hold_id"])
+
+    def _knows(self, hold: Mapping[str, Any]) -> bool:
+        namesakes = self._open.get(hold["request_id"])
+        return namesakes is not None and hold["hold_id"] in namesakes.holds
 
     def _answer(self, answer: Answer) -> Json:
         """The answer with its hold, if that is known here; without one the endpoint finds it by the task id."""
         hold_id = answer.hold_id
         if hold_id is None:
-            shown = self._open.get(answer.task_id, Shown())
+            shown = self._open.get(answer.task_id, Namesakes())
             if shown.shared:
                 raise Problem(Refusal.ID_REUSED, "several questions have this task_id: give the hold_id, too")
             hold_id = next(iter(shown.holds), None)
@@ -195,26 +259,40 @@ class BridgeMessages:
         return {"type": ANSWER, "task_id": answer.task_id, "hold_id": hold_id, **said}
 
     def _published(self, hold: Json) -> Iterator[Json]:
-        task_id = hold.get("request_id")
-        # The values of variables are typed where nobody else sees them, not in a chat.
-        if self._is_agent or not task_id or hold["status"] != "open" or hold["kind"] == "env_var":
+        if self._is_agent or not _is_question(hold) or self._knows(hold):
             return
-        self._open.setdefault(task_id, Shown()).add(hold["hold_id"])
+        if self._shown >= SHOWN_MAX:
+            self._left_out = True
+            yield from self._more()
+            return
+        self._note(hold)
         told = {"prompt": hold["question"], "kind": hold["kind"], "options": hold["options"]}
         told["hold_id"] = hold["hold_id"]
-        yield {"type": "publish", "task_id": task_id, **told}
+        yield {"type": "publish", "task_id": hold["request_id"], **told}
 
     def _closed(self, hold: Json) -> Iterator[Json]:
-        task_id = hold.get("request_id")
-        shown = self._open.get(task_id or "")
-        if not task_id or shown is None or hold["hold_id"] not in shown.holds:
+        if not self._forgotten(hold):
             return
-        shown.holds.discard(hold["hold_id"])
-        if not shown.holds:
-            del self._open[task_id]
         if self._is_agent:
             self.own.append({"type": "unsubscribe", "channels": [f"executions:{hold['execution_id']}"]})
         yield _ended({**hold, **(hold["decision"] or {"decision": None, "feedback": None})})
+
+    def _withdrawn(self, hold: Json) -> Iterator[Json]:
+        if self._forgotten(hold):
+            yield {"type": "closed", "task_id": hold["request_id"], "status": WITHDRAWN, "feedback": None}
+
+    def _forgotten(self, hold: Json) -> bool:
+        """Forget a question that this client was sent; False if it was not."""
+        if not self._knows(hold):
+            return False
+        namesakes = self._open[hold["request_id"]]
+        namesakes.holds.discard(hold["hold_id"])
+        if not namesakes.holds:
+            del self._open[hold["request_id"]]
+        self._shown -= 1
+        if self._left_out and self._shown <= max(SHOWN_MAX - LOOK_FOR, 0):
+            self._look_for_more()
+        return True
 
     def _replied(self, reply: Json) -> Iterator[Json]:
         sent = self._sent.pop(reply["ref"] or "", None)
@@ -237,9 +315,14 @@ class BridgeMessages:
             # Asked before, and answered since: nothing more would come.
             yield _ended(request)
             return
-        self._open.setdefault(task_id, Shown()).add(request["hold_id"])
+        self._note(request)
         channel, cursor = f"executions:{request['execution_id']}", request["cursor"]
         self.own.append({"type": "subscribe", "channels": [channel], "cursor": cursor})
+
+
+def _is_question(hold: Mapping[str, Any]) -> bool:
+    """Whether people are asked it here: the values of variables are typed where nobody else sees them."""
+    return bool(hold["request_id"]) and hold["status"] == "open" and hold["kind"] != "env_var"
 
 
 def _request(publish: Publish) -> Json:

@@ -37,6 +37,15 @@ class Question(BridgeMessage):
     hold_id: Annotated[str, Field(description="Names the question if two agents have chosen one task id.")]
 
 
+class More(BaseModel):
+    """More questions are open than a client is sent at once: the next ones come as those that it was sent end."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: Literal["more"]
+    shown: Annotated[int, Field(description="How many open questions this client was sent.")]
+
+
 class Published(BridgeMessage):
     """The question that this client published is asked."""
 
@@ -58,10 +67,10 @@ class Response(BridgeMessage):
 
 
 class Closed(BridgeMessage):
-    """A question has ended without an answer."""
+    """A question has ended without an answer, or was handed to another person."""
 
     type: Literal["closed"]
-    status: Literal["rejected", "expired", "cancelled"]
+    status: Literal["rejected", "expired", "cancelled", "withdrawn"]
     feedback: Annotated[str | None, Field(description="Why it was rejected.")]
 
 
@@ -85,6 +94,7 @@ CLIENT: dict[str, type[BaseModel]] = {
 SERVER: dict[str, type[BaseModel]] = {
     "authenticated": Authenticated,
     "bridge_question": Question,
+    "bridge_more": More,
     "bridge_published": Published,
     "bridge_answer_taken": AnswerTaken,
     "bridge_response": Response,

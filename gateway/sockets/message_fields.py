@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from gateway.problems import ERRORS_MAX, Problem
+from gateway.problems import ERRORS_MAX, Problem, quoted_path
 from gateway.sockets.protocol import CLIENT_MESSAGES, type_of
 from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
@@ -41,9 +41,10 @@ def check_fields(frame: Mapping[str, Any], kind: str) -> None:
     unknown = sorted(frame.keys() - _FIELDS[kind])[:ERRORS_MAX]
     if unknown:
         errors = [
-            {"path": name, "code": "extra_forbidden", "message": _advice(kind, name)} for name in unknown
+            {"path": quoted_path((name,)), "code": "extra_forbidden", "message": _advice(kind, name)}
+            for name in unknown
         ]
-        raise Problem(Refusal.INVALID, f"{unknown[0]}: {errors[0]['message']}", errors=errors)
+        raise Problem(Refusal.INVALID, f"{errors[0]['path']}: {errors[0]['message']}", errors=errors)
 
 
 def _advice(kind: str, name: str) -> str:

@@ -35,11 +35,12 @@ from gateway.settings import Limits
 from gateway.shares.work import owner_of
 from gateway.sockets.message_fields import check_fields, type_of_message
 from gateway.sockets.outgoing import OutgoingFrames, resync_frame
-from gateway.sockets.snapshots import begin_anew
+from gateway.sockets.snapshots import View, begin_anew, unchanged
 from gateway.sockets.subscriptions import subscribe
 from gateway.sockets.tracing import message_span
 from gateway.sockets.verbs import VERBS, Frame, UnreadFrame, Verb, ref_of
 from projections.folds.rows import Row
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
@@ -47,13 +48,17 @@ from vitals import tracing
 
 logger = logging.getLogger(__name__)
 
+# A message to the endpoint, which never passes it on: its client may not know of the hold.
+HIDDEN = "hold_hidden"
+
 
 @dataclass(slots=True, eq=False)
 class Session:
     """The state of a socket. It is a receiver of the hub.
 
     `own` are messages of its endpoint beside those of `placet.v1`: the endpoint itself writes them, so their fields
-    are not checked here.
+    are not checked here. `view` is what its snapshots show, and `tells_hidden` whether it says which holds its client
+    may no longer see.
     """
 
     gate: Gate
@@ -63,6 +68,8 @@ class Session:
     metrics: Metrics
     out: OutgoingFrames
     own: Mapping[str, Verb] = field(default_factory=dict)
+    view: View = unchanged
+    tells_hidden: bool = False
     channels: set[str] = field(default_factory=set)
     behind: str | None = None
     catching: set[str] = field(default_factory=set)
@@ -130,6 +137,12 @@ class Session:
         """Queue a pushed message; a reader that is too slow for its messages must subscribe anew."""
         if not self.out.closed and not self.out.push(message):
             self.resync()
+
+    def hide(self, hold: HoldRow) -> None:
+        """Tell an endpoint that keeps account of what its client was shown; behind what was pushed before."""
+        if self.tells_hidden:
+            hidden = {"type": HIDDEN, "hold_id": hold["hold_id"], "request_id": hold["request_id"]}
+            self.push(orjson.dumps(hidden))
 
     def resync(self) -> None:
         """Drop the waiting pushes and every subscription, and notify the client."""
@@ -245,7 +258,7 @@ class Session:
             raise Problem(Refusal.INVALID, "cursor must be a text")
         # One at a time: while past messages are sent, no live message may be inserted between them.
         async with self._subscribing:
-            asked = subscribe(self.hub, self.gate, self, _channels(frame), cursor)
+            asked = subscribe(self.hub, self.gate, self, _channels(frame), cursor, (), self.view)
             catching_up = await self.gate.work.priced(owner_of(self.actor), asked)
             if catching_up is not None:
                 await catching_up

@@ -37,6 +37,14 @@ class Shown(NamedTuple):
     sees: Callable[[Row], bool] | None = None
 
 
+View = Callable[[Shown], Shown]
+
+
+def unchanged(shown: Shown) -> Shown:
+    """Show a channel as it is."""
+    return shown
+
+
 async def snapshot_frames(
     shown: Sequence[Shown],
     position: Position,

@@ -22,6 +22,7 @@ from gateway.server.websocket import WRITTEN_BYTES
 from gateway.settings import Limits
 from gateway.sockets.outgoing import OutgoingFrames, resync_frame
 from gateway.sockets.snapshots import begin_anew
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 
 # The header with the cursor from which a stream continues.
@@ -94,6 +95,9 @@ class Stream:
         """Queue a message; a reader that is too slow must begin anew, and its stream ends."""
         if not self.out.closed and not self.out.push(message):
             self.resync()
+
+    def hide(self, hold: HoldRow) -> None:
+        """Say nothing: its reader is not told which holds it may no longer see."""
 
     def resync(self) -> None:
         """Drop the waiting pushes, notify the reader, and end."""

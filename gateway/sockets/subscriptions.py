@@ -22,9 +22,11 @@ from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.snapshots import (
     Shown,
     SnapshotsTooLarge,
+    View,
     begin_anew,
     is_unfinished,
     snapshot_frames,
+    unchanged,
 )
 from gateway.sockets.sse import LAST_EVENT_ID
 from projections.folds.executions import execution_json
@@ -69,6 +71,7 @@ async def subscribe(
     channels: Sequence[str],
     cursor: str | None,
     also: Sequence[Look] = (),
+    view: View = unchanged,
 ) -> Coroutine[Any, Any, None] | None:
     """Subscribe a reader to channels: first a snapshot of each, or with a cursor what it missed; then new messages.
 
@@ -83,6 +86,7 @@ async def subscribe(
         cursor: of the last message that the reader has.
         also: what the snapshots show of the same moment after the channels, each under a name of its own. The caller
             has checked that this reader may see it.
+        view: what this reader's snapshots show of a channel.
 
     Returns:
         With a cursor, the rest of the work: it takes as long as the reader takes to catch up.
@@ -94,7 +98,7 @@ async def subscribe(
     wanted = list(dict.fromkeys(channels))
     if not 1 <= len(wanted) <= CHANNELS_MAX or len(receiver.channels) + len(wanted) > CHANNELS_MAX:
         raise Problem(Refusal.INVALID, f"subscribe to 1 to {CHANNELS_MAX} channels")
-    looks = [await _look(gate, receiver.actor, channel) for channel in wanted]
+    looks = [_viewed(view, await _look(gate, receiver.actor, channel)) for channel in wanted]
     vector = None if cursor is None else read_cursor(gate, cursor, receiver.cursor_name)
     if cursor is None or vector is None:
         async with gate.work.turn(owner_of(receiver.actor)):
@@ -104,6 +108,10 @@ async def subscribe(
         shown = dict(zip(wanted, looks, strict=True))
         return await _begin_again(hub, gate, receiver, shown, also, cursor)
     return gate.catch_ups.run(receiver, set(wanted), cursor, vector)
+
+
+def _viewed(view: View, look: Look) -> Look:
+    return lambda: view(look())
 
 
 def read_cursor(gate: Gate, cursor: str, name: str = LAST_EVENT_ID) -> Vector:

@@ -36,6 +36,7 @@ from gateway.sockets.close import FAILED, NOT_AUTHENTICATED, NOT_AUTHORISED, TOO
 from gateway.sockets.message_fields import check_fields
 from gateway.sockets.outgoing import OutgoingFrames
 from gateway.sockets.session import Session
+from gateway.sockets.snapshots import View, unchanged
 from gateway.sockets.verbs import Frame, Verb, frame_of
 from gateway.strictjson import parse_object
 from schemas.refusals import Refusal
@@ -69,11 +70,15 @@ class Dialect:
         parse: reads a message, on a thread if it is long; raises `Problem`.
         translate: returns the message of `placet.v1` for it; raises `Problem`.
         verbs: those that there are beside `placet.v1`.
+        view: what snapshots show.
+        tells_hidden: whether it wants to be told of holds that its client may no longer see.
     """
 
     parse: Callable[[bytes], Frame] = frame_of
     translate: Callable[[Frame], Frame] = _unchanged
     verbs: Mapping[str, Verb] = field(default_factory=dict)
+    view: View = unchanged
+    tells_hidden: bool = False
 
 
 PLACET_V1 = Dialect()
@@ -186,9 +191,8 @@ async def _serve(
     limits, claims = gateway.settings.limits, authentication.claims
     owner = owner_of(claims.actor)
     out = OutgoingFrames(limits, owner, gateway.budget)
-    session = Session(
-        gateway.gate.of(claims.actor), gateway.hub, claims, limits, gateway.metrics, out, dialect.verbs
-    )
+    own = (dialect.verbs, dialect.view, dialect.tells_hidden)
+    session = Session(gateway.gate.of(claims.actor), gateway.hub, claims, limits, gateway.metrics, out, *own)
     session.send_authenticated()
     reader = _Reader(websocket, session, gateway.work, authentication, dialect)
     reading = asyncio.create_task(reader.read())

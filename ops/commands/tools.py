@@ -8,20 +8,24 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ops import process
-from ops.commands.common import JsonOption, errors_as_exit_codes, print_line
+from ops.commands.common import JsonOption, errors_as_exit_codes
 from ops.errors import UsageError
 from ops.ports import EVERY_ADDRESS, is_free
 from ops.tools.file import ToolFile, read_tool_file
-from ops.tools.gateway import require_gateway
+from ops.tools.gateway import check_authorities, require_gateway
+from ops.tools.lines import Lines
+from placet.cli.safe import escaped
 from placet.cli.session import Settings
+from placet.config import SettingRefused, checked_address
+
+if TYPE_CHECKING:
+    from ops.tools.supervision import Happened
 
 URL, TOKEN = "PLACET_URL", "PLACET_TOKEN"
 # Of our own variables a tool gets those of a client. All others configure the roles: passwords, keys, and addresses
@@ -29,6 +33,7 @@ URL, TOKEN = "PLACET_URL", "PLACET_TOKEN"
 OURS, OF_CLIENTS = "PLACET_", frozenset({URL, TOKEN, "PLACET_PROJECT", "PLACET_CA_FILE"})
 # The variables of roles that have names of their own: with passwords of databases, and of the telemetry's collector.
 OF_ROLES = re.compile(r"DATABASE_URL|SCHEMA_REGISTRY_URL|OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS")
+STANDARD_OUTPUT = 1
 OWN_COMMAND = (sys.executable, "-m", "ops.tools.own")
 
 ConfigFile = Annotated[Path, typer.Argument(help="The tool's config.json.", dir_okay=False)]
@@ -57,7 +62,8 @@ def environment(file: ToolFile, environ: Mapping[str, str], settings: Settings) 
         settings: the options before the command.
 
     Raises:
-        UsageError: There is no command, and neither PLACET_URL nor the broker's address is a gateway.
+        UsageError: There is no command, and neither PLACET_URL nor the broker's address is a gateway, or the file of
+            PLACET_CA_FILE cannot be used.
         GatewayUnreachableError: There is no command, and nothing answers at the broker's address.
     """
     given = {URL: settings.url, TOKEN: settings.token}
@@ -82,15 +88,11 @@ def _gateway(file: ToolFile, url: str) -> str:
         require_gateway(file.broker.http_url, file.broker.address)
         return file.broker.http_url
     try:
-        parts = urlsplit(url)
-        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_web = False
-    if not is_web:
-        raise UsageError(
-            f"{URL} (or --url) is not a gateway's address: write one like http://127.0.0.1:8000."
-        )
-    return url
+        address = checked_address(f"{URL} (or --url)", url)
+    except SettingRefused as error:
+        raise UsageError(str(error)) from error
+    check_authorities(address)
+    return address
 
 
 def _check_port(port: int, file: Path) -> None:
@@ -102,19 +104,29 @@ def _check_port(port: int, file: Path) -> None:
 
 def _run(file: ToolFile, directory: Path, environ: Mapping[str, str], *, json: bool) -> None:
     from ops.tools.child import Launch
-    from ops.tools.supervision import Happened, Supervision  # grpc, which a wrong file does not need
-
-    def tell(happened: Happened) -> None:
-        # Standard output may be closed, or a file on a full disk: the tool runs on.
-        with suppress(OSError):
-            if json:
-                typer.echo(json_text.dumps({"event": happened.event, **happened.fields}))
-            else:
-                print_line(happened.text)
+    from ops.tools.supervision import Supervision  # grpc, which a wrong file does not need
 
     async def supervise() -> None:
-        await Supervision(launch, tell).run()
+        await Supervision(launch, lambda happened: lines.print(_line(happened, json=json))).run()
 
     command, place = (file.command, directory) if file.command else (OWN_COMMAND, process.PACKAGE_ROOT)
     launch = Launch(command, place, environ, file.port)
-    asyncio.run(supervise())
+    with Lines(_standard_output(), lambda count: _line_of_missing(count, json=json)) as lines:
+        asyncio.run(supervise())
+
+
+def _standard_output() -> int:
+    # Where it was closed from the start, another file can have its number.
+    return os.open(os.devnull, os.O_WRONLY) if sys.stdout is None else STANDARD_OUTPUT
+
+
+def _line(happened: Happened, *, json: bool) -> str:
+    if json:
+        return json_text.dumps({"event": happened.event, **happened.fields})
+    return escaped(happened.text, lines=True)
+
+
+def _line_of_missing(count: int, *, json: bool) -> str:
+    if json:
+        return json_text.dumps({"event": "missing", "lines": count})
+    return f"Lines are missing here, as they could not be written: {count}."

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ops import process
+from ops.tools.guard import Guard
 
 STANDARD_ERROR = 2
 LOOK_EVERY_S = 0.05
@@ -34,7 +35,10 @@ class Launch:
 
 
 class ToolProcess:
-    """A started command with its process group; what it prints goes to standard error."""
+    """A started command with its process group; what it prints goes to standard error.
+
+    The group does not outlive this process, however it ends.
+    """
 
     def __init__(self, launch: Launch) -> None:
         """Start it.
@@ -42,7 +46,19 @@ class ToolProcess:
         Raises:
             OSError: The program does not exist or cannot be run.
         """
-        self._process = process.spawn(launch.command, STANDARD_ERROR, launch.environ, cwd=launch.directory)
+        self._guard = Guard(launch.environ)
+        try:
+            self._process = process.spawn(
+                launch.command,
+                STANDARD_ERROR,
+                launch.environ,
+                cwd=launch.directory,
+                # By the child itself: this process can end before it knows the id.
+                tell_pid=self._guard.descriptor,
+            )
+        except BaseException:
+            self._guard.release()
+            raise
         self.pid = self._process.pid
 
     async def wait_ended(self) -> None:
@@ -76,6 +92,7 @@ class ToolProcess:
         # Before the command's own exit code is read, no other process can get the group's id.
         if self._process.returncode is None:
             self._signal(signal.SIGKILL)
+            self._guard.release()
         return self._process.wait()
 
     def _signal(self, number: int) -> None:

@@ -15,6 +15,7 @@ from gateway.pushes.catching_up import CatchUps
 from gateway.pushes.hub import Hub
 from log.places import Bounds
 from projections.queries.history import ExecutionState, WantedRows, fold_all
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.events.log import WriterClaimed
 from schemas.headers import event_record
@@ -50,6 +51,8 @@ class Returner:
     def give_up(self, problem: Problem) -> None:
         self.problems.append(problem)
         self.catching.clear()
+
+    def hide(self, hold: HoldRow) -> None: ...
 
     def resync(self) -> None:
         self.resyncs += 1

@@ -34,12 +34,14 @@ class StubGateway:
         waiting: requests that wait now.
         hold: what is answered for any hold.
         waits: False: a request that waits is answered at once.
+        refuses: the problem with which a question is refused; without one it is asked.
     """
 
     asked: Counter[str] = field(default_factory=Counter)
     waiting: int = 0
     hold: dict[str, Any] = field(default_factory=dict)
     waits: bool = True
+    refuses: dict[str, Any] = field(default_factory=dict)
 
     async def answer(self, request: web.Request) -> web.Response:
         """Answer any request."""
@@ -49,6 +51,8 @@ class StubGateway:
             self.asked["invalid"] += 1
             return web.json_response({"code": "unauthenticated", "detail": "no"}, status=401)
         self.asked[request.path] += 1
+        if request.path == "/v1/tools:run" and self.refuses:
+            return web.json_response(self.refuses, status=422)
         if request.path == "/v1/tools:run":
             fields = {"status": {"stringValue": "waiting_for_human"}, "task_id": {"stringValue": "t"}}
             return web.json_response({"result": {"structValue": {"fields": fields}}})

@@ -332,3 +332,19 @@ async def test_connections_beyond_the_most_are_closed(monkeypatch: pytest.Monkey
     settings = RpcSettings("http://127.0.0.1:9", "127.0.0.1", 0)
     async with serving(settings) as address, connected(address, 5) as found:
         assert [one is None for one in found] == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("name", ["x" * 20_000, "Ж" * 4_000], ids=["Latin", "Cyrillic"])
+async def test_case_30_refusal_that_quotes_a_long_name_keeps_its_status_and_code(
+    tmp_path: Path, name: str
+) -> None:
+    """More metadata than a client takes: it would tell RESOURCE_EXHAUSTED, and nothing of what was said."""
+    async with rpc_site(tmp_path) as site, client_of(site) as client:
+        request = pb.RunToolRequest(name=name)
+        site.gateway.refuses = {
+            "code": "invalid",
+            "detail": f"arguments.{name}: this field is unknown; remove it",
+        }
+        code, detail, own = await ended(client.tasks.RunTool(request, metadata=site.by("bot"), timeout=10))
+    assert (code, own) == (Code.INVALID_ARGUMENT, "invalid")
+    assert detail.startswith(f"invalid: arguments.{name[0]}")

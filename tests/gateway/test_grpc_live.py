@@ -374,7 +374,7 @@ async def test_case_30_invalid_tokens_over_grpc_refuse_nobody_of_this_machine_ov
                 for token in tokens
             ]
             seen |= {each[::2] for each in await asyncio.gather(*calls)}
-        # A slow machine does not reach the limit of this role (test_rpc_callers.py), nor need it.
+        # A slow machine does not reach the limit of this role (test_grpc_bounds.py), nor need it.
         assert {(Code.UNAUTHENTICATED, "unauthenticated")} <= seen
         assert seen <= {(Code.UNAUTHENTICATED, "unauthenticated"), (Code.RESOURCE_EXHAUSTED, "quota")}
         task = pb.GetHumanInputRequest(task_id=known.task_id)

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from gateway.pushes.hub import FEW, Hub
+from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.events import holds as h
 from schemas.events import rules as r
@@ -39,11 +40,15 @@ class Reader:
     actor: Actor = ANNA
     channels: set[str] = field(default_factory=set)
     messages: list[dict[str, Any]] = field(default_factory=list)
+    hidden: list[str] = field(default_factory=list)
     resyncs: int = 0
     behind: str | None = None
 
     def push(self, message: bytes) -> None:
         self.messages.append(orjson.loads(message))
+
+    def hide(self, hold: HoldRow) -> None:
+        self.hidden.append(hold["hold_id"])
 
     def resync(self) -> None:
         self.resyncs += 1
@@ -89,6 +94,26 @@ def test_publish_channels_of_an_execution_and_a_call() -> None:
         "hold_resolved",
         "tool_call_decided",
     ]
+
+
+def test_publish_whoever_a_hold_is_taken_from_by_a_delegation_is_told_that_it_is_hidden() -> None:
+    live, hub = new_live()
+    ben, carl = (
+        Reader(ANNA.model_copy(update={"subject": name, "roles": ("treasurer",)})) for name in ("ben", "carl")
+    )
+    anna = Reader()
+    for reader in (anna, ben, carl):
+        hub.subscribe(reader, ["holds"])
+    partition = Partition(live)
+    partition.write(KEY, "propose", started(), *HELD_CALL)
+    for to in ("ben", "carl"):
+        handed = h.HoldDelegated(hold_id="h1", to=to, by="anna", roles=("reviewer",))
+        partition.write(KEY, f"delegate to {to}", handed)
+    partition.write(KEY, "decide", decided(), released())
+    assert ben.types() == ["hold_changed"]
+    assert ben.hidden == ["h1"]
+    assert carl.types() == ["hold_changed", "hold_resolved"]
+    assert anna.hidden == []
 
 
 @pytest.mark.parametrize(("tenant", "project"), [("other", "books"), ("acme", "other")])

@@ -314,6 +314,22 @@ async def test_variables_are_not_published_to_a_chat(bot: Caller, anna: Caller) 
                 assert message.get("task_id") != sealed
 
 
+async def test_question_is_published_to_whom_it_is_delegated_and_withdrawn_when_it_is_handed_on(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    """Neither may read the project: they see what they are asked."""
+    task_id, (ben, carl) = fresh(), [doors.caller(name, "treasurer") for name in ("ben", "carl")]
+    hold_id = bot.post("/v1/requests", {"request_id": task_id, "question": "Go on?"}).json()["hold_id"]
+    async with bridge_of(ben) as first, bridge_of(carl) as second:
+        for delegate, bridge in (("ben", first), ("carl", second)):
+            handed = await asyncio.to_thread(anna.post, f"/v1/holds/{hold_id}/delegate", {"to": delegate})
+            assert handed.status_code == 200, handed.text
+            assert (await bridge.next("publish", task_id=task_id))["prompt"] == "Go on?"
+        assert (await first.next("closed", task_id=task_id))["status"] == "withdrawn"
+        await second.send(type="answer", task_id=task_id, response="yes")
+        assert (await second.next("answer", task_id=task_id))["response"] == "yes"
+
+
 async def test_connection_that_follows_as_many_questions_as_it_can_asks_no_more(
     bot: Caller, anna: Caller, monkeypatch: pytest.MonkeyPatch, doors: Doors
 ) -> None:

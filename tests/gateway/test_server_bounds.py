@@ -177,13 +177,15 @@ async def is_served(port: int) -> None:
     ],
     ids=["target", "value", "name", "count", "no HTTP"],
 )
-async def test_case_30_head_over_its_bounds_is_answered_and_ended(
-    port: int, head: bytes, status: int
+async def test_case_30_head_over_its_bounds_is_answered_ended_and_not_logged(
+    port: int, head: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = await asked(port, head)
+    with caplog.at_level(logging.WARNING):
+        answer = await asked(port, head)
     assert status_of(answer) == status
     assert b"application/problem+json" in answer
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["status"] == status
+    assert caplog.records == []
     await is_served(port)
 
 

@@ -223,7 +223,9 @@ def test_pipelined_request_has_neither_the_trace_nor_the_ids_of_the_one_before_i
         client.sendall((FIRST + "GET /v1/holds/second HTTP/1.1\r\nHost: a\r\n\r\n").encode())
         wait_for(exported.get_finished_spans, lambda found: len(found) == 2, WITHIN_S)
     first, second = exported.get_finished_spans()
-    assert first.parent is not None and first.context is not None and second.context is not None
+    assert first.parent is not None
+    assert first.context is not None
+    assert second.context is not None
     assert f"{first.context.trace_id:032x}-{first.parent.span_id:016x}" == f"{FIRST_TRACE}-{FIRST_SPAN}"
     assert second.parent is None
     assert second.context.trace_id != first.context.trace_id

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.problems import Problem
-from gateway.strictjson import BODY_MAX_BYTES, canonical_text, parse, parse_object, shortened
+from gateway.problems import Problem, shortened
+from gateway.strictjson import BODY_MAX_BYTES, canonical_text, parse, parse_object
 from schemas.limits import ARGUMENTS_MAX_BYTES
 
 

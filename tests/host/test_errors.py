@@ -46,6 +46,12 @@ def test_end_process_indents_the_further_lines_of_a_list(capsys: pytest.CaptureF
     assert capsys.readouterr().err == "mend these:\n    a\n    b\n"
 
 
+def test_end_process_shows_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        end_process(SettingsRefused("mend \x1b[2Jit\r"), EXIT_USAGE)
+    assert capsys.readouterr().err == "mend \\u{1b}[2Jit\\u{d}\n"
+
+
 def test_what_a_database_says_on_several_lines_is_told_on_one() -> None:
     said = "it is closed\n\tThis probably means the server ended\n\tbefore or while processing the request.\n"
     told = "it is closed This probably means the server ended before or while processing the request."

@@ -6,7 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import httpx
@@ -15,6 +15,8 @@ from aiosmtpd.controller import Controller
 
 from gateway.identity.errors import IssuerUnavailable
 from gateway.identity.jwks import IssuerKeys
+from gateway.rpc.upstream import Upstream
+from host.errors import SettingsRefused
 from host.key_files import load_published
 from host.outgoing_tls import CA_FILE, TlsRefused, outgoing_tls, trust_for_libraries
 from log.kafka.settings import client_settings
@@ -22,6 +24,7 @@ from ops.errors import UsageError
 from ops.ports import free_port
 from ops.roles import check_tls
 from ops.schema_registry import SchemaRegistryError, import_schemas
+from ops.tools.gateway import GatewayUnreachableError, check_authorities, require_gateway
 from placet.config import NotConfigured
 from placet.grants.keys import RemoteKeys
 from placet.grants.refusals import GrantKeysUnavailable
@@ -131,9 +134,21 @@ async def kafka(server: TlsServer, directory: Path) -> None:
         await writer.wait_closed()
 
 
+async def gateway_of_grpc(server: TlsServer, _: Path) -> None:
+    async with aclosing(Upstream(f"{server.url}/")) as upstream:
+        assert await upstream.is_ready() == bool(server.reached)
+
+
+async def gateway_of_a_tool(server: TlsServer, _: Path) -> None:
+    # It is another server, or it is not believed.
+    with suppress(UsageError, GatewayUnreachableError):
+        await asyncio.to_thread(require_gateway, server.url, server.url)
+
+
 ATTEMPTS: tuple[Attempt, ...] = (
     *(issuer_keys, webhook, service_of_apprise, audit_heads, schema_registry),
     *(client_by_rest, client_by_socket, client_by_stream, keys_of_grants, kafka),
+    *(gateway_of_grpc, gateway_of_a_tool),
 )
 
 
@@ -225,6 +240,10 @@ def test_file_of_authorities_that_is_not_there_is_told_at_the_start(
         check_tls()
     with pytest.raises(NotConfigured, match=sentence):
         outgoing_tls_of_clients()
+    with pytest.raises(UsageError, match=sentence):
+        check_authorities("https://localhost:1")
+    with pytest.raises(SettingsRefused, match=sentence):
+        Upstream("https://localhost:1")
 
 
 def test_file_without_a_certificate_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +262,17 @@ async def test_webhook_says_that_the_certificate_is_not_trusted(authority: Autho
     ):
         await WebhookChannel(f"{server.url}/s3cret", read_secret(SECRET), 5.0).send(MESSAGE)
     assert "s3cret" not in str(refused.value)
+
+
+def test_tool_whose_gateways_certificate_is_not_trusted_is_told_the_variable(authority: Authority) -> None:
+    with (
+        serving_tls(authority) as server,
+        pytest.raises(
+            GatewayUnreachableError,
+            match=r"certificate verify failed.*: name its authority in PLACET_CA_FILE",
+        ),
+    ):
+        require_gateway(server.url, "wss://broker")
 
 
 def test_own_authority_stands_beside_those_of_the_system(

@@ -157,6 +157,35 @@ def test_environment_of_a_tool_has_the_files_values_and_nothing_of_the_roles(tmp
     assert "PLACET_TOKEN" not in environment(read_tool_file(file), {}, Settings())
 
 
+@pytest.mark.parametrize("given", ["http://a:1/", "http://a:1", " https://a/placet/ "])
+def test_gateway_of_a_file_without_a_command_has_no_slash_at_its_end(given: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"port": 1, "broker": {"type": "websocket", "address": "h:1"}}', "utf-8")
+    assert environment(read_tool_file(file), {}, Settings(url=given))["PLACET_URL"] == given.strip().rstrip(
+        "/"
+    )
+
+
+@pytest.mark.parametrize("given", ["ftp://a", "http://", "http://user:pw@a", "http://a?token=b", "a:1"])
+def test_what_is_no_gateways_address_is_wrong_usage_without_being_quoted(given: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"port": 1, "broker": {"type": "websocket", "address": "h:1"}}', "utf-8")
+    with pytest.raises(UsageError, match=r"^PLACET_URL \(or --url\) ") as refused:
+        environment(read_tool_file(file), {}, Settings(url=given))
+    assert given not in str(refused.value)
+
+
+def test_authorities_that_cannot_be_used_are_told_before_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACET_CA_FILE", str(tmp_path / "none.pem"))
+    file = tmp_path / "config.json"
+    file.write_text('{"port": 1, "broker": {"type": "websocket", "address": "wss://h"}}', "utf-8")
+    for url in ("https://a", ""):
+        with pytest.raises(UsageError, match=r"^PLACET_CA_FILE names .*none\.pem, which cannot be used"):
+            environment(read_tool_file(file), {}, Settings(url=url))
+
+
 def test_file_of_the_documentation_is_the_seeds(page_blocks: list[Block]) -> None:
     (shown,) = page_blocks
     assert json.loads(shown.text) == VALUE

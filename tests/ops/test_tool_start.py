@@ -20,7 +20,7 @@ from ops.tools.child import Launch
 from ops.tools.supervision import FAILURES_MAX, Happened, Supervision
 from placet.cli import run
 from tests.servers.external_tool import COMMAND, started_tool, write_tool
-from tests.servers.stack import PLACET
+from tests.servers.stack import PLACET, wait_for
 
 BROKER = "localhost:8080"
 
@@ -73,6 +73,34 @@ def test_program_that_a_command_started_ends_before_the_command_is_started_again
         tool.running.send_signal(signal.SIGTERM)
         assert tool.ended() == 0
         assert process.living_in_group(again) == []
+
+
+def test_killed_supervisor_leaves_no_process_behind_and_the_tool_can_be_started_again(tmp_path: Path) -> None:
+    """The tool is a grandchild, as the server of `go run` is."""
+    file = write_tool(tmp_path, BROKER, ("sh", "-c", f"{sys.executable} tool.py; exit 1"))
+    with started_tool(file) as tool:
+        shell = tool.next("started")["pid"]
+        tool.next("ready")
+        started_by_it = _children(tool.running.pid)
+        assert shell in started_by_it
+        tool.running.kill()
+        wait_for(lambda: process.living_in_group(shell), _none)
+        wait_for(lambda: [pid for pid in started_by_it if process.is_alive(pid)], _none)
+    with started_tool(file) as tool:
+        tool.next("ready")
+        started_by_it = _children(tool.running.pid)
+        tool.running.terminate()
+        assert tool.ended() == 0
+        assert [pid for pid in started_by_it if process.is_alive(pid)] == [], "the guard ends with the tool"
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text("utf-8").split()]
+
+
+def _none(found: list[int]) -> bool:
+    return not found
 
 
 def test_command_that_always_fails_is_given_up(tmp_path: Path) -> None:
@@ -152,4 +180,4 @@ def test_file_without_a_command_needs_a_gateway(
     told = capsys.readouterr().err
     assert "is not a gateway of Placet: set PLACET_URL to the gateway's address, or add `command`." in told
     assert run(["--url", "ftp://x", "tools", "start", str(file)]) == 2
-    assert "PLACET_URL (or --url) is not a gateway's address" in capsys.readouterr().err
+    assert "PLACET_URL (or --url) is not the address of a gateway" in capsys.readouterr().err

@@ -79,3 +79,29 @@ async def test_response_is_a_frozen_dataclass_with_the_turn() -> None:
         told = await client.conversations.respond("r1", "yes")
     assert told == Responded("resolved", "d1")
     assert told.raw["hold"] == {"x": 1}
+
+
+@pytest.mark.parametrize("message_id", ["m1", None])
+async def test_turn_is_followed_to_its_end_and_a_conversation_through_all_turns(
+    message_id: str | None,
+) -> None:
+    failed: Told = ("7", "error", {"code": "agent_failed", "turn_id": "m2"})
+    events = [SAID, OVER, failed, ("8", "complete", {"text": "third"})]
+
+    async def http(asked: Asked) -> Response:
+        if "last-event-id" in asked.headers:
+            # The conversation has ended.
+            return Response(status_code=204)
+        text = "".join(
+            f"id: {key}\nevent: {kind}\ndata: {json.dumps(body)}\n\n" for key, kind, body in events
+        )
+        return Response(text, media_type="text/event-stream")
+
+    async with (
+        serving(Scripted(on_http=http)) as script,
+        AsyncPlacet(script.url, token="t", patience=QUICK) as client,
+    ):
+        followed = client.conversations.follow("c1", message_id=message_id)
+        found = [event.type async for event in followed]
+    whole = ["message", "complete", "error", "complete"]
+    assert found == (whole[:2] if message_id else whole)

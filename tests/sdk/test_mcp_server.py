@@ -108,3 +108,21 @@ async def test_role_that_may_not_list_is_no_wrong_token() -> None:
     async with serving(Scripted(on_http=forbid)) as script, AsyncPlacet(script.url, token="t") as gateway:
         await mcp_server.check_gateway(gateway)
         assert [asked.path for asked in script.asked] == ["/v1/executions"]
+
+
+async def test_wait_that_is_cut_off_again_and_again_is_an_error_before_the_client_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mcp_server, "ANSWER_MAX_S", 0.3)
+
+    async def cut(asked: Asked) -> Response:
+        return Response(status_code=502)
+
+    async with (
+        serving(Scripted(on_http=cut)) as script,
+        AsyncPlacet(script.url, token="t", transport="rest") as gateway,
+        Client(server_of(gateway)) as client,
+    ):
+        result = await client.call_tool("get_human_input", {"task_id": "t1", "wait_seconds": 50})
+    assert result.is_error
+    assert "call get_human_input again" in result.content[0].text  # type: ignore[union-attr]

@@ -143,3 +143,15 @@ async def test_requests_that_wait_for_people_do_not_hold_up_others() -> None:
         end.set()
         assert {reply.status for reply in await asyncio.gather(*long)} == {200}
         await transport.close()
+
+
+async def test_cookie_that_a_proxy_sets_is_not_sent_with_another_callers_token() -> None:
+    script = scripted(JSONResponse({}, headers={"Set-Cookie": "session=of-a; Path=/"}), JSONResponse({}))
+    tokens = iter(("a", "b"))
+    async with serving(script):
+        transport = RestTransport(script.url, lambda: next(tokens), QUICK)
+        await transport.send(asks.put_tool("pay", {}))
+        await transport.send(asks.put_tool("pay", {}))
+        await transport.close()
+    assert [asked.headers["authorization"] for asked in script.asked] == ["Bearer a", "Bearer b"]
+    assert [asked.headers.get("cookie") for asked in script.asked] == [None, None]

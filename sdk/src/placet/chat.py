@@ -61,7 +61,7 @@ class AsyncConversations:
             "user": user,
         }
         sent = {name: value for name, value in body.items() if value is not None}
-        return self._events("POST", {"json": sent}, None)
+        return self._events("POST", {"json": sent}, None, is_one_turn=True)
 
     async def respond(
         self, request_id: str, response: Any, *, conversation_id: str | None = None, feedback: str = ""
@@ -112,7 +112,7 @@ class AsyncConversations:
         params = {"conversation_id": check_id(conversation_id, "conversation id")}
         if message_id is not None:
             params["message_id"] = check_id(message_id, "message id")
-        return self._events("GET", {"params": params}, cursor)
+        return self._events("GET", {"params": params}, cursor, is_one_turn=message_id is not None)
 
     async def messages(
         self, conversation_id: str, *, cursor: str | None = None, newest_first: bool = False
@@ -141,7 +141,7 @@ class AsyncConversations:
                 return found[::-1]
 
     async def _events(
-        self, method: str, request: Mapping[str, Any], cursor: str | None
+        self, method: str, request: Mapping[str, Any], cursor: str | None, is_one_turn: bool
     ) -> AsyncGenerator[ChatEvent, None]:
         outage = Outage(self.patience)
         while True:
@@ -159,13 +159,17 @@ class AsyncConversations:
                         outage.heard()
                         cursor = event.cursor or cursor
                         yield event
-                        if event.type in _ENDS and event.body.get("code") != "unavailable":
+                        if is_one_turn and _is_end(event):
                             return
             except StreamOver:
                 return
             except ConnectionLost as lost:
                 outage.tolerate(lost)
             await outage.pause()
+
+
+def _is_end(event: ChatEvent) -> bool:
+    return event.type in _ENDS and event.body.get("code") != "unavailable"
 
 
 def _event(kind: str, body: Mapping[str, Any], cursor: str) -> ChatEvent:

@@ -43,6 +43,7 @@ T = TypeVar("T")
 # A variable that a person is asked for: its name, or more about it.
 Variable: TypeAlias = str | Mapping[str, Any]
 _log = logging.getLogger(__name__)
+_TIMES = frozenset({"timeout_seconds", "remind_after_seconds"})
 
 
 def _call_id(one: Try, options: Options, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -223,7 +224,9 @@ class AsyncExecution:
     async def _opened(self, one: Try, question: str, more: Mapping[str, Any]) -> HumanRequest:
         request_id = more.get("request_id")
         if request_id is None:
-            said = json.dumps([question, more], sort_keys=True, default=repr)
+            # What is asked, not for how long: a time that is computed anew would make it another question.
+            what = {name: value for name, value in more.items() if name not in _TIMES}
+            said = json.dumps([question, what], sort_keys=True, default=repr)
             request_id = one.number("request", sha256_hex(said.encode()))
         named = {**more, "request_id": request_id}
         asked = await AsyncRequests(self.channel).ask(question, execution_id=self.id, **named)

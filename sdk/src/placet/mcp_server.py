@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from importlib.metadata import version as installed_version
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -33,8 +33,9 @@ INSTRUCTIONS = (
     "human_input asks a person and returns a task id at once. Fetch the answer with get_human_input. "
     "Do nothing that depends on the answer before it is there."
 )
+T = TypeVar("T")
 # Clients give up after 60 s unless they are told otherwise, and the answer needs time for its way.
-WAIT_MAX_S = 50.0
+WAIT_MAX_S, ANSWER_MAX_S = 50.0, 55.0
 # The gateway's limit of a question (docs/hitl/api-reference.md).
 PROMPT_MAX_CHARS = 16_384
 # What each argument is, for a caller that gave something else.
@@ -95,7 +96,15 @@ class _Server(MCPServer[Any]):
         finally:
             _token.reset(spare)
         app = self.streamable_http_app(host=host, **options)
-        config = uvicorn.Config(app, host=host, port=port, log_config=None, log_level=LOG_LEVEL.lower())
+        config = uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            log_config=None,
+            log_level=LOG_LEVEL.lower(),
+            # Otherwise a request that is sent before the answer to another one begins with that one's token.
+            reset_contextvars=True,
+        )
         await uvicorn.Server(config).serve()
 
     async def call_tool(
@@ -187,7 +196,7 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
     ) -> Answer:
         """Fetch the answer to a question that human_input asked: waiting_for_human, or how it ended."""
         async with _as_caller(context, tokens):
-            answer = await client.channel.ask(asks.get_human_input(task_id, wait_seconds))
+            answer = await _in_time(client.channel.ask(asks.get_human_input(task_id, wait_seconds)))
         return {
             "status": answer.get("status", "answered"),
             "response": answer.get("response"),
@@ -210,6 +219,21 @@ def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
     )
     server.gateway = client
     return server
+
+
+async def _in_time(asking: Awaitable[T]) -> T:
+    """An answer before the MCP client gives up: a wait that was cut off is waited for anew.
+
+    Raises:
+        Unreachable: there was none.
+    """
+    try:
+        async with asyncio.timeout(ANSWER_MAX_S):
+            return await asking
+    except TimeoutError as error:
+        raise Unreachable(
+            f"the gateway has not answered within {ANSWER_MAX_S:g} s: call get_human_input again"
+        ) from error
 
 
 def token_of_request() -> str:

@@ -21,6 +21,7 @@ from placet.turn import AsyncTurn
 Message = dict[str, Any]
 MESSAGES = "openai_messages"
 STEPS_MAX = 25
+_NO_RESULT = "error: the turn ended before this call's result was recorded; what it did is not known here"
 ASK = "ask_human"
 ASK_TOOL: Message = {
     "type": "function",
@@ -102,18 +103,21 @@ class OpenAIAgent:
         """The conversation up to this turn's message, and the model's answers in this turn that are recorded."""
         messages: list[Message] = [{"role": "system", "content": self._system}] if self._system else []
         recorded: list[list[Message]] = []
-        is_over = False
+        # By turn: a message that came while an earlier one was answered is after that answer.
+        turns: dict[str, list[Message]] = {}
         for one in await turn.history():
-            is_ours = one.turn_id == turn.turn_id
             if one.role == "user":
-                # Messages that came later are answered in turns of their own.
-                if not is_over:
-                    messages.append({"role": "user", "content": one.text})
-                is_over = is_over or is_ours
-            elif is_ours:
+                turns.setdefault(one.turn_id, []).append({"role": "user", "content": one.text})
+            elif one.turn_id == turn.turn_id:
                 recorded.append(_recorded(one))
             else:
-                messages += _recorded(one)
+                turns.setdefault(one.turn_id, []).extend(_recorded(one))
+        for turn_id, found in turns.items():
+            messages += found
+            if turn_id == turn.turn_id:
+                # Messages that came later are answered in turns of their own.
+                break
+            messages += _unanswered(messages)
         return messages, recorded
 
     async def _asked(self, messages: list[Message]) -> Message:
@@ -169,6 +173,15 @@ async def _asked_person(turn: AsyncTurn, given: Mapping[str, Any]) -> str:
 def _recorded(one: ChatMessage) -> list[Message]:
     found = one.details.get(MESSAGES)
     return found if isinstance(found, list) else [{"role": "assistant", "content": one.text}]
+
+
+def _unanswered(messages: list[Message]) -> list[Message]:
+    """Results for the tools that the last answer called and that have none: endpoints refuse a call without one.
+
+    Its turn failed before the model's next answer, with which results are recorded.
+    """
+    calls = messages[-1].get("tool_calls") if messages else None
+    return [{"role": "tool", "tool_call_id": call["id"], "content": _NO_RESULT} for call in calls or ()]
 
 
 def _described(tool: Callable[..., Any]) -> Message:

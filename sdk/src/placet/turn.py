@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from placet import asks, clock
 from placet.channel import Channel
 from placet.chat_models import ChatMessage, ClaimedTurn
+from placet.errors import Refused
 from placet.execution import AsyncExecution
 from placet.hitl import HITLHandler
 from placet.lease import Lease
@@ -46,6 +48,9 @@ class AsyncTurn:
         self._wait_s = wait_s
         self._channel = channel
         self._said = 0
+        self._saying = asyncio.Lock()
+        # A reply that may have been posted or not: its number is taken until that is known.
+        self._undecided: dict[str, Any] | None = None
         # From now on, since how long the claim waited for a turn does not count.
         self.lease = Lease(claimed.lease_seconds, claimed.raw.get("lease_until"), clock.now())
 
@@ -61,11 +66,29 @@ class AsyncTurn:
             TypeError: it is no text, or one with a coroutine that was never awaited.
         """
         checked_reply(text)
-        self._said += 1
-        if self._said > self.claimed.replies:
-            asked_at = self.lease.asked()
-            answer = await self._channel.ask(asks.post_reply(self.claimed, self._said, text, details))
-            self.lease.answered(answer, asked_at)
+        # One after the other: a reply is refused before the one with the number before its own.
+        async with self._saying:
+            if self._undecided is not None:
+                await self._post(self._undecided)
+            number = self._said + 1
+            if number <= self.claimed.replies:
+                self._said = number
+                return
+            await self._post({"number": number, "text": text, "details": details})
+
+    async def _post(self, reply: dict[str, Any]) -> None:
+        self._undecided = reply
+        asked_at = self.lease.asked()
+        try:
+            answer = await self._channel.ask(asks.post_reply(self.claimed, **reply))
+        except Refused as refused:
+            if refused.acts != "retry":
+                # Nothing has this number: the next reply takes it.
+                self._undecided = None
+            raise
+        self._undecided = None
+        self._said = reply["number"]
+        self.lease.answered(answer, asked_at)
 
     async def history(self) -> list[ChatMessage]:
         """All messages of the conversation so far, in order; the last one of role `user` may be a later turn's."""

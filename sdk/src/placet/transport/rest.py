@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx
@@ -40,6 +41,9 @@ UNUSABLE_PROXY = (
 )
 
 
+_NO_COOKIES = DefaultCookiePolicy(allowed_domains=[])
+
+
 def http_client(url: str, **settings: Any) -> httpx.AsyncClient:
     """An HTTP client for requests to an address, with httpx's own settings.
 
@@ -47,7 +51,8 @@ def http_client(url: str, **settings: Any) -> httpx.AsyncClient:
         NotConfigured: a certificate authority, or the environment's proxy, cannot be used.
     """
     try:
-        return httpx.AsyncClient(verify=tls_for(url), **settings)
+        # Without cookies: a client serves several callers, and a proxy's cookie of one is not another's.
+        return httpx.AsyncClient(verify=tls_for(url), cookies=CookieJar(_NO_COOKIES), **settings)
     except (ValueError, httpx.InvalidURL):
         # Not chained: the reason can quote the proxy's password.
         raise NotConfigured(UNUSABLE_PROXY) from None
