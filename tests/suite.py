@@ -1,8 +1,9 @@
 """Runs the whole suite: `python -m tests.suite`, which `make test` calls.
 
-1. Tests that need a server (Kafka, PostgreSQL, a whole stack) wait more than they work. They run in four processes,
-   each with servers of its own. Beside them, at a lower priority, run those that need none.
-2. Then, with nothing beside them, those that measure what others are left.
+1. Tests that need no server, in as many processes as there are processors.
+2. Tests that need one (Kafka, PostgreSQL, a whole stack) wait more than they work. They run in four processes, each
+   with servers of its own. Nothing runs beside them: on a slow machine they would not be served in time.
+3. Those that measure what others are left, in one process.
 
 Each line is printed with the name of its part as it comes. The exit code is the first one of a part that is not 0.
 """
@@ -12,9 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 SERVERS = "broker or stack or postgres"
@@ -32,13 +31,11 @@ class Part:
         name: what its lines begin with.
         marks: which tests, as `pytest -m` takes it.
         options: more of pytest's.
-        niceness: of its processes.
     """
 
     name: str
     marks: str
     options: tuple[str, ...] = ()
-    niceness: int = 0
 
     def command(self) -> list[str]:
         """The program that runs it."""
@@ -57,61 +54,23 @@ PLAIN = Part(
     "plain",
     f"not long and not alone and not ({SERVERS})",
     ("--numprocesses", "logical", "--dist", "worksteal", f"--ignore={ALL_ON_SERVERS}"),
-    niceness=5,
 )
 # Nothing runs beside them, so they collect no other room; tests/house/test_servers.py keeps them in this one.
 ALONE = Part("alone", "not long and alone", (ALL_ON_SERVERS,))
-# What pytest-xdist prints when every process has its tests.
-COLLECTED = " workers ["
-# Parts that run beside each other, one group after the other.
-GROUPS: Sequence[Sequence[Part]] = ((SERVED, PLAIN), (ALONE,))
+PARTS = (PLAIN, SERVED, ALONE)
 
 
-def run(part: Part, collected: threading.Event) -> tuple[int, float]:
-    """Run a part to its end: its exit code, and the seconds that it took.
-
-    Args:
-        part: what to run.
-        collected: set once it has its tests.
-    """
+def run(part: Part) -> tuple[int, float]:
+    """Run a part to its end: its exit code, and the seconds that it took."""
     began = time.monotonic()
-    # Line by line also where nobody looks: the parts take turns.
+    # Line by line also where nobody looks.
     environ = os.environ | {"PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        ("nice", "-n", str(part.niceness), *part.command()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=environ,
+        part.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ
     ) as running:
         for line in running.stdout or ():
             print(f"{part.name:8}| {line}", end="", flush=True)
-            if COLLECTED in line:
-                collected.set()
-    # Also if it ended before that.
-    collected.set()
     return running.returncode, time.monotonic() - began
-
-
-def run_beside_each_other(parts: Sequence[Part]) -> dict[str, tuple[int, float]]:
-    """Run parts at the same time; the outcome of each by its name.
-
-    The next one begins once the one before has its tests: it finds them rewritten by pytest then.
-    """
-    found: dict[str, tuple[int, float]] = {}
-
-    def keep(part: Part, collected: threading.Event) -> None:
-        found[part.name] = run(part, collected)
-
-    threads: list[threading.Thread] = []
-    for part in parts:
-        collected = threading.Event()
-        threads.append(threading.Thread(target=keep, args=(part, collected)))
-        threads[-1].start()
-        collected.wait()
-    for thread in threads:
-        thread.join()
-    return found
 
 
 def main() -> int:
@@ -121,9 +80,7 @@ def main() -> int:
         The exit code.
     """
     began = time.monotonic()
-    found: dict[str, tuple[int, float]] = {}
-    for parts in GROUPS:
-        found |= run_beside_each_other(parts)
+    found = {part.name: run(part) for part in PARTS}
     for name, (code, seconds) in found.items():
         print(f"{name:8}| {'passed' if code == 0 else f'failed with {code}'} in {_minutes(seconds)}")
     print(f"all     | {_minutes(time.monotonic() - began)}", flush=True)
