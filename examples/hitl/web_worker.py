@@ -7,6 +7,7 @@ No request waits, and no process keeps anything: any worker answers the next req
 that comes after the end is answered with the recorded result.
 """
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -21,6 +22,7 @@ from placet import (
     ExecutionClosed,
     HITLHandler,
     HITLPending,
+    OutcomeUnknown,
     StillHeld,
     Unanswered,
     gated,
@@ -37,6 +39,8 @@ async def deploy(release: str, to: str) -> str:
 async def release(request: Request) -> JSONResponse:
     """Take a release as far as people have decided."""
     name = request.path_params["name"]
+    if not re.fullmatch(r"[\w.-]{1,100}", name, re.ASCII):
+        return JSONResponse({"detail": "a release is named by letters, digits and . _ -"}, 404)
     # The id is the release's: the same request continues the same execution.
     execution_id = f"release-{name}"
     placet: AsyncPlacet = request.app.state.placet
@@ -53,6 +57,9 @@ async def release(request: Request) -> JSONResponse:
         return JSONResponse(body, 202)
     except StillHeld as held:
         return JSONResponse({"waits_for": held.call.hold_id}, 202)
+    except OutcomeUnknown as unknown:
+        # Another request runs it at this moment; or the process of one was lost, and a person must settle the call.
+        return JSONResponse({"detail": str(unknown)}, 409)
     except (Denied, Unanswered) as refused:
         return JSONResponse({"detail": str(refused)}, 409)
     except ExecutionClosed:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from pathlib import Path
@@ -100,7 +101,8 @@ def read_tool_file(path: Path) -> ToolFile:
             f"{path} is larger than {FILE_MAX_BYTES // 1024} KiB: it is not a tool's config.json."
         )
     try:
-        value = parse_new(raw)
+        # Editors of Windows begin a file with this mark.
+        value = parse_new(raw.removeprefix(codecs.BOM_UTF8))
     except MalformedJson as error:
         raise UsageError(f"{path} cannot be used: {error}.") from error
     if not isinstance(value, dict):

@@ -189,3 +189,9 @@ def test_authorities_that_cannot_be_used_are_told_before_the_start(
 def test_file_of_the_documentation_is_the_seeds(page_blocks: list[Block]) -> None:
     (shown,) = page_blocks
     assert json.loads(shown.text) == VALUE
+
+
+def test_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(b"\xef\xbb\xbf" + SEED.encode())
+    assert read_tool_file(path).port == 50056

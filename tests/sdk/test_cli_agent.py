@@ -47,6 +47,14 @@ def test_path_in_place_of_a_module_is_answered_with_its_name(
     assert told in said(capsys, "agent", "run", given)
 
 
+@pytest.mark.parametrize("module", ["nope", "payer_tools.py"])
+def test_tools_that_cannot_be_imported_name_their_option(
+    capsys: pytest.CaptureFixture[str], module: str
+) -> None:
+    told = said(capsys, *OPENAI, "--base-url", "http://127.0.0.1:9/v1", "--tools", module)
+    assert "Invalid value for --tools" in told
+
+
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:18130", "localhost:1/v1", "http://", "ftp://host/v1", "http://h:x/v1"]
 )

@@ -1,5 +1,6 @@
 """`placet answer`: what was typed as the value that is meant, and questions that are closed."""
 
+import io
 import re
 from typing import Any
 
@@ -239,3 +240,11 @@ def test_label_that_several_options_have_names_none_of_them(text: str) -> None:
         typer.BadParameter, match=r"several options are called Keep: give the id \(keep, delete\)"
     ):
         answer_value(Hold("h", options=options, raw=raw), text)
+
+
+def test_answer_can_come_from_the_standard_input(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    monkeypatch.setitem(HOLD, "kind", "clarification")
+    monkeypatch.setattr("sys.stdin", io.StringIO("two lines\nof text\n"))
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", "-") == 0
+    assert terminal.sent()[0].json()["value"] == "two lines\nof text"

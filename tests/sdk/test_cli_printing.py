@@ -366,3 +366,9 @@ from placet.cli import main
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_name_that_two_holds_have_is_told_with_the_ids_of_the_holds() -> None:
+    holds = [("hold-1", "dup1"), ("hold-2", "dup1"), ("hold-3", "dup12")]
+    with pytest.raises(Ambiguous, match=re.escape("(hold-1, hold-2): give one of these")):
+        by_prefix(holds, "dup1", lambda one: one, "hold")

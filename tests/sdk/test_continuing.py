@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet import AsyncPlacet, Responded
+from placet import AsyncPlacet, Refused, Responded
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 
 Told = tuple[str, str, Mapping[str, Any]]
@@ -105,3 +105,13 @@ async def test_turn_is_followed_to_its_end_and_a_conversation_through_all_turns(
         found = [event.type async for event in followed]
     whole = ["message", "complete", "error", "complete"]
     assert found == (whole[:2] if message_id else whole)
+
+
+async def test_message_that_is_no_unicode_text_is_refused_and_not_sent() -> None:
+    async with (
+        serving(Scripted()) as script,
+        AsyncPlacet(script.url, token="t", agent="bot", patience=QUICK) as client,
+    ):
+        with pytest.raises(Refused, match="a lone surrogate is not Unicode text: the request was not sent"):
+            await anext(client.conversations.chat("a\udcff"))
+    assert script.asked == []

@@ -44,6 +44,10 @@ Asks = Callable[[Any], Any]
 WRONG: dict[str, tuple[Asks, str]] = {
     "variables": (lambda handler: handler.request_env_var("KEY"), r"give \['KEY'\] instead of 'KEY'"),
     "one variable": (lambda handler: handler.request_env_var({"name": "KEY"}), "fields is a list"),
+    "variable without a name": (
+        lambda handler: handler.request_env_var([{"description": "A"}]),
+        "a variable that is a dict has a name",
+    ),
     "decision": (lambda handler: handler.request_decision("q", "ab"), r"options is a list: give \['ab'\]"),
     "suggestions": (lambda handler: handler.request_clarification("q", options="ab"), "options is a list"),
 }
@@ -105,3 +109,11 @@ def test_question_without_an_answer_says_that_it_waits() -> None:
     pending = HITLPending(HumanRequest("r-1"))
     assert str(pending) == "the question r-1 waits for an answer"
     assert pending.code == "not_released"
+
+
+@pytest.mark.parametrize("wait_s", ["1", True])
+async def test_wait_that_is_no_number_is_told(blocking: Placet, wait_s: Any) -> None:
+    with pytest.raises(TypeError, match="wait_s is a number of seconds or None"):
+        HITLHandler(AsyncPlacet(URL, token="t", agent="a"), wait_s=wait_s)
+    with pytest.raises(TypeError, match="wait_s is a number of seconds or None"):
+        BlockingHITLHandler(blocking, wait_s=wait_s)

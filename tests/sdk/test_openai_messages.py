@@ -9,23 +9,12 @@ from typing import Any
 
 import pytest
 from openai import OpenAIError
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from openai.types.chat.chat_completion import Choice
 
+import placet
 from placet.chat_models import ChatMessage
 from placet.openai_agent import MESSAGES, ModelFailed, OpenAIAgent
-
-
-class Called:
-    """A tool call as the endpoint's client gives it."""
-
-    def __init__(self, number: str) -> None:
-        self._call = {
-            "id": number,
-            "type": "function",
-            "function": {"name": "unknown_tool", "arguments": "{}"},
-        }
-
-    def model_dump(self, mode: str) -> dict[str, Any]:
-        return self._call
 
 
 @dataclass
@@ -48,7 +37,10 @@ class Endpoint:
         assert not waiting, f"400: no results of {waiting}"
         if isinstance(answer := self.script.pop(0), OpenAIError):
             raise answer
-        return SimpleNamespace(choices=[SimpleNamespace(message=answer)])
+        if isinstance(answer, ChatCompletionMessage):
+            choices = [Choice(finish_reason="stop", index=0, message=answer)]
+            return ChatCompletion.construct(choices=choices)
+        return answer
 
 
 @dataclass
@@ -70,17 +62,19 @@ class Turn:
             self.conversation.append(ChatMessage("next", "user", "and another thing"))
 
 
-def calls(number: str) -> SimpleNamespace:
-    return SimpleNamespace(content=None, tool_calls=[Called(number)])
+def calls(number: str, tool: str = "unknown_tool", **arguments: Any) -> ChatCompletionMessage:
+    function = {"name": tool, "arguments": json.dumps(arguments)}
+    call = {"id": number, "type": "function", "function": function}
+    return ChatCompletionMessage.model_validate({"role": "assistant", "tool_calls": [call]})
 
 
-def says(text: str) -> SimpleNamespace:
-    return SimpleNamespace(content=text, tool_calls=None)
+def says(text: Any) -> ChatCompletionMessage:
+    return ChatCompletionMessage.construct(role="assistant", content=text)
 
 
-def agent_at(endpoint: Endpoint) -> OpenAIAgent:
+def agent_at(endpoint: Endpoint, *tools: Any) -> OpenAIAgent:
     client: Any = SimpleNamespace(chat=SimpleNamespace(completions=endpoint))
-    return OpenAIAgent("m", client=client, system="be brief")
+    return OpenAIAgent("m", client=client, system="be brief", tools=tools)
 
 
 async def answered(endpoint: Endpoint, turn: Any) -> None:
@@ -123,3 +117,56 @@ async def test_recorded_answers_of_this_turn_are_asked_for_no_second_time() -> N
     await answered(again, Turn("t1", [*conversation]))
     assert again.seen == []
     assert [MESSAGES in one.details for one in conversation] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "<html>",
+        ["x"],
+        None,
+        says([{"type": "text", "text": "parts"}]),
+        json.JSONDecodeError("x", "<html>", 0),
+    ],
+    ids=["text", "list", "nothing", "parts", "no JSON"],
+)
+async def test_endpoint_that_answers_with_no_chat_completion_is_named(answer: Any) -> None:
+    turn = Turn("t1", [ChatMessage("t1", "user", "pay")])
+    with pytest.raises(ModelFailed, match="did not answer with a chat completion: is its address"):
+        await answered(Endpoint([answer]), turn)
+
+
+@pytest.mark.parametrize("is_exposed", [False, True])
+async def test_tool_that_fails_is_told_to_the_model(is_exposed: bool) -> None:
+    @placet.gated(tool="close")
+    async def close(account: str) -> str:
+        return account
+
+    async def failing(**arguments: Any) -> str:
+        raise RuntimeError("the bank is closed")
+
+    class Exposed:
+        async def is_exposed(self) -> bool:
+            return is_exposed
+
+    endpoint = Endpoint([calls("c1", "close", account="7"), says("sorry")])
+    agent = agent_at(endpoint, close)
+    agent._tools["close"] = failing
+    turn: Any = Turn("t1", [ChatMessage("t1", "user", "close it")])
+    turn.run = SimpleNamespace(channel=Exposed())
+    await agent.answer(turn)
+    told = endpoint.seen[-1][-1]["content"]
+    assert ("the bank is closed" in told) is not is_exposed
+    assert told.startswith("error: RuntimeError")
+
+
+async def test_answer_of_a_person_that_is_no_text_is_json_for_the_model() -> None:
+    class Person:
+        async def request_clarification(self, question: str, *, options: list[str]) -> Any:
+            return {"a": True, "b": [1, None]}
+
+    endpoint = Endpoint([calls("c1", "ask_human", question="Which?"), says("so")])
+    turn: Any = Turn("t1", [ChatMessage("t1", "user", "go")])
+    turn.hitl = Person()
+    await agent_at(endpoint).answer(turn)
+    assert endpoint.seen[-1][-1]["content"] == '{"a": true, "b": [1, null]}'

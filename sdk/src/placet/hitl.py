@@ -23,7 +23,7 @@ from placet.bodies import is_coroutine_function
 from placet.errors import HITLPending, Unanswered
 from placet.execution import Variable, question_for
 from placet.human_requests import AsyncRequests
-from placet.lists import checked_list
+from placet.lists import check_variables, checked_list
 from placet.models import HumanRequest
 
 P = ParamSpec("P")
@@ -73,6 +73,8 @@ class HITLHandler:
                 "HITLHandler takes an AsyncPlacet or a run of it: use BlockingHITLHandler for "
                 f"{type(asker).__name__}"
             )
+        if wait_s is not None and (isinstance(wait_s, bool) or not isinstance(wait_s, int | float)):
+            raise TypeError(f"wait_s is a number of seconds or None, not {wait_s!r}")
         self._asker: _Asker = asker if isinstance(asker, _Asker) else _Alone(asker)
         self._wait_s = wait_s
         self._remind_after_seconds = remind_after_seconds
@@ -131,8 +133,10 @@ class HITLHandler:
         Raises:
             NotReleased: they were not given (in time).
         """
+        variables = checked_list(fields, "fields")
+        check_variables(variables)
         return await self._asker.ask_env(
-            *checked_list(fields, "fields"),
+            *variables,
             question=question,
             timeout_s=self._wait_s,
             timeout_seconds=timeout_seconds,

@@ -32,3 +32,5 @@ def check_variables(variables: Sequence[Any]) -> None:
             raise TypeError(
                 f'a variable is a name or a dict with one, not {one!r}: give ask_env("KEY", "REGION")'
             )
+        if isinstance(one, Mapping) and not isinstance(one.get("name"), str):
+            raise TypeError(f"a variable that is a dict has a name, a text: {dict(one)!r}")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from importlib.metadata import version as installed_version
+from socket import socket
 from typing import Annotated, Any, Literal, TypeVar
 
 from mcp.server import MCPServer
@@ -82,7 +83,12 @@ class _Server(MCPServer[Any]):
         await super().run_stdio_async()
 
     async def run_streamable_http_async(
-        self, *, host: str = "127.0.0.1", port: int = 8000, **options: Any
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        on_ready: Callable[[], None] = lambda: None,
+        **options: Any,
     ) -> None:
         """Serve HTTP, with the log lines of this process: the SDK lets uvicorn write its own."""
         import uvicorn
@@ -105,7 +111,14 @@ class _Server(MCPServer[Any]):
             # Otherwise a request that is sent before the answer to another one begins with that one's token.
             reset_contextvars=True,
         )
-        await uvicorn.Server(config).serve()
+
+        class Server(uvicorn.Server):
+            async def startup(self, sockets: list[socket] | None = None) -> None:
+                await super().startup(sockets)
+                if self.started:
+                    on_ready()
+
+        await Server(config).serve()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from openai import AsyncOpenAI, OpenAIError
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
 
 from placet.chat_models import ChatMessage
 from placet.errors import PlacetError
+from placet.recording import recordable_failure
 from placet.registering import declared, definition_of
 from placet.turn import AsyncTurn
 
@@ -42,6 +44,10 @@ ASK_TOOL: Message = {
 
 class ModelFailed(PlacetError):
     """The model's endpoint refused the request, or did not answer in time."""
+
+
+class _NoSuchCall(Exception):
+    """What the model asks for cannot be called; its text is for the model."""
 
 
 class OpenAIAgent:
@@ -130,44 +136,71 @@ class OpenAIAgent:
             )
         except OpenAIError as error:
             raise ModelFailed(f"the model {self._model} did not answer: {error}") from error
+        except ValueError as error:
+            raise ModelFailed(self._no_completion()) from error
+        if not isinstance(answer, ChatCompletion):
+            # What the client returns of an answer that is not JSON.
+            raise ModelFailed(self._no_completion())
         if not answer.choices:
             raise ModelFailed(f"the model {self._model} answered without a message")
-        said = answer.choices[0].message
+        return self._message(answer.choices[0].message)
+
+    def _message(self, said: ChatCompletionMessage) -> Message:
+        # The client checks no types: it returns what the endpoint sent.
+        if not isinstance(said, ChatCompletionMessage) or not isinstance(said.content, str | None):
+            raise ModelFailed(self._no_completion())
         message: Message = {"role": "assistant", "content": said.content}
         if said.tool_calls:
             message["tool_calls"] = [call.model_dump(mode="json") for call in said.tool_calls]
         return message
+
+    def _no_completion(self) -> str:
+        return (
+            f"the endpoint of the model {self._model} did not answer with a chat completion: is its address (base "
+            "URL), which often ends in /v1, right?"
+        )
 
     async def _called(self, turn: AsyncTurn, call: Mapping[str, Any]) -> Message:
         """Do what the model asks for; the result, also a refusal, is a message for the model."""
         function = call["function"]
         try:
             content = await self._result(turn, function["name"], function["arguments"])
-        except (TypeError, ValueError) as error:
-            content = f"error: {error}"
         except PlacetError as error:
             if error.acts != "stop":
                 raise
             content = f"error: {error}"
+        except _NoSuchCall as error:
+            content = f"error: {error}"
+        except Exception as error:
+            # Also of the tool: run by an earlier attempt, it would be a ToolFailed, which the model is told.
+            told = recordable_failure(error, await turn.run.channel.is_exposed())
+            told.go_on()
+            content = f"error: {told.value}"
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     async def _result(self, turn: AsyncTurn, name: str, arguments: str) -> str:
-        given = json.loads(arguments or "{}")
+        try:
+            given = json.loads(arguments or "{}")
+        except ValueError as error:
+            raise _NoSuchCall(f"the arguments are not JSON: {error}") from error
         if not isinstance(given, dict):
-            raise TypeError("the arguments are not an object")
+            raise _NoSuchCall("the arguments are not an object")
         if name == ASK:
             return await _asked_person(turn, given)
         if name not in self._tools:
-            raise ValueError(f"there is no tool {name}")
-        found = await self._tools[name](**given)
-        return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+            raise _NoSuchCall(f"there is no tool {name}")
+        return _text(await self._tools[name](**given))
 
 
 async def _asked_person(turn: AsyncTurn, given: Mapping[str, Any]) -> str:
     question, options = given.get("question"), given.get("options", [])
     if not isinstance(question, str) or not isinstance(options, list):
-        raise TypeError("question is a text, and options are a list")
-    return str(await turn.hitl.request_clarification(question, options=options))
+        raise _NoSuchCall("question is a text, and options are a list")
+    return _text(await turn.hitl.request_clarification(question, options=options))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _recorded(one: ChatMessage) -> list[Message]:

@@ -205,7 +205,7 @@ def _name_in(path: str) -> str:
     return ".".join(found.parts) or "it, such as billing.agents"
 
 
-def _imported(module: str) -> dict[str, Any]:
+def _imported(module: str, param_hint: str = "MODULE") -> dict[str, Any]:
     """The names in a module.
 
     Raises:
@@ -213,7 +213,7 @@ def _imported(module: str) -> dict[str, Any]:
     """
     if any(mark in module for mark in "/\\:") or module.endswith(".py"):
         raise typer.BadParameter(
-            f"{module} is a path: give the module's name: {_name_in(module)}", param_hint="MODULE"
+            f"{module} is a path: give the module's name: {_name_in(module)}", param_hint=param_hint
         )
     here = str(Path.cwd())
     if here not in sys.path:
@@ -222,7 +222,7 @@ def _imported(module: str) -> dict[str, Any]:
         return vars(import_module(module))
     except Exception as error:
         why = f"{type(error).__name__}: {error}{_place_of(error)}"
-        raise typer.BadParameter(f"{module} cannot be imported: {why}", param_hint="MODULE") from error
+        raise typer.BadParameter(f"{module} cannot be imported: {why}", param_hint=param_hint) from error
 
 
 def _place_of(error: Exception) -> str:
@@ -238,7 +238,7 @@ def _place_of(error: Exception) -> str:
 def _gated(module: str) -> Sequence[Callable[..., Any]]:
     from placet.registering import DECLARED
 
-    found = {id(one): one for one in _imported(module).values() if hasattr(one, DECLARED)}
+    found = {id(one): one for one in _imported(module, "--tools").values() if hasattr(one, DECLARED)}
     if not found:
         raise typer.BadParameter(f"no function in {module} is gated", param_hint="--tools")
     return list(found.values())

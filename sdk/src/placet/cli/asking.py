@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # The question is still open, and another answer may be accepted.
 _ASKED_AGAIN = frozenset({"too_large", "malformed", "invalid", "invalid_arguments", "unknown_option"})
-_OF_VARIABLES = "arguments."
 # As long as every answer but the longest options.
 SHOWN_CHARS = 40
 
@@ -145,7 +144,7 @@ class _Asked:
     def forget(self, refused: Refused) -> None:
         """Forget the variables that were refused, which are asked for again; all, if the refusal names none."""
         paths = [str(one.get("path")) for one in refused.fields.get("errors") or () if isinstance(one, dict)]
-        wrong = {path.removeprefix(_OF_VARIABLES) for path in paths} & self._given.keys()
+        wrong = {path.rpartition(".")[2] for path in paths} & self._given.keys()
         for name in wrong or set(self._given):
             del self._given[name]
         for one in self.hold.raw.get("fields") or ():

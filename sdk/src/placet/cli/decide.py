@@ -17,7 +17,7 @@ from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, executi
 from placet.cli.decision_effects import what_follows
 from placet.cli.feed import Feed, until_closed
 from placet.cli.groups import approve_group
-from placet.cli.inputs import read_object
+from placet.cli.inputs import read_object, read_text
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
     JsonFlag,
@@ -215,7 +215,8 @@ def answer(
         str | None,
         typer.Argument(
             help="One of the options, a JSON list of several where several may be chosen, yes or no to a "
-            "permission, text, or a JSON object or list; - reads the variables of env_var as JSON. "
+            "permission, text, or a JSON object or list; - reads the text, or the variables of env_var as JSON, from "
+            "standard input. "
             "[default: asked for at the terminal]"
         ),
     ] = None,
@@ -260,6 +261,8 @@ def _answered(
     placet: Placet, hold: Hold, value: str | None, feedback: str, *, yes: bool, as_json: bool
 ) -> Recorded:
     """Send an answer that was given on the command line; one that gives a permission on what is shown."""
+    if value == "-" and hold.kind != "env_var":
+        value = read_text("VALUE")
     said, view_digest = answer_to(hold, value), ""
     tell_meaning(hold, value, said)
     if gives_permission(hold, said):

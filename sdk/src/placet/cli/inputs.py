@@ -79,6 +79,18 @@ def _said_of(field: Any) -> str:
     return f"{name_of(field)}: {'; '.join(said)}" if said else ""
 
 
+def read_text(hint: str) -> str:
+    """The text on the standard input, without the line break at its end.
+
+    Raises:
+        typer.BadParameter: it is not UTF-8.
+    """
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(str(error), param_hint=hint) from error
+
+
 def read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
     """The JSON object in an option: as text, in a file (`@FILE`), or on the standard input (`-`).
 

@@ -10,6 +10,7 @@ import typer
 
 from placet.cli.extras import NotInstalled
 from placet.cli.session import Settings
+from placet.cli.telling import tell
 
 LOOPBACK = "127.0.0.1"
 HttpPort = Annotated[
@@ -60,4 +61,10 @@ async def _serve(mcp_server: Any, settings: Settings, host: str, port: int | Non
     token = mcp_server.token_of_request
     async with AsyncPlacet(settings.url, token=token, project=settings.project, transport="rest") as client:
         server = mcp_server.server_of(client, is_http=True)
-        await server.run_streamable_http_async(host=host, port=port, stateless_http=True)
+        shown = f"[{host}]" if ":" in host else host
+        await server.run_streamable_http_async(
+            host=host,
+            port=port,
+            stateless_http=True,
+            on_ready=lambda: tell(f"MCP is served at http://{shown}:{port}/mcp; Ctrl-C stops it"),
+        )

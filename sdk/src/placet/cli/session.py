@@ -185,16 +185,19 @@ def by_prefix(
     check_id(prefix, f"the id of a {what}")
     fits = [item for item in items if any(one.startswith(prefix) for one in ids(item))]
     exact = [item for item in fits if prefix in ids(item)]
-    chosen = exact if len(exact) == 1 else fits
+    chosen = exact or fits
     if not chosen:
         raise NotFound("not_found", 404, f"no {what} begins with {safe.escaped(prefix)}{otherwise}")
     if len(chosen) > 1:
+        # Of several with one name, the first id of each, which no other has.
         listed = ", ".join(
-            next(one for one in ids(item) if one.startswith(prefix)) for item in chosen[:LISTED_MAX]
+            ids(item)[0] if exact else next(one for one in ids(item) if one.startswith(prefix))
+            for item in chosen[:LISTED_MAX]
         )
         more = " …" if len(chosen) > LISTED_MAX else ""
         fit = f"{len(chosen)} {several or f'{what}s'} ({listed}{more})"
-        raise Ambiguous(f"{safe.escaped(prefix)} matches {fit}: give more characters")
+        then = "give one of these" if exact else "give more characters"
+        raise Ambiguous(f"{safe.escaped(prefix)} matches {fit}: {then}")
     return chosen[0]
 
 
