@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,12 +22,14 @@ from placet import (
     ResultNotReported,
     StillHeld,
     ToolCall,
+    Unavailable,
     attempt,
 )
 from placet.attempt import deciding
 from placet.hitl import HITLHandler
 from placet.models import HumanRequest
 from placet.parsing import parse
+from tests.sdk.scripted import QUICK
 from tests.sdk.turns import Turns, worked
 
 CALL = {
@@ -262,3 +265,65 @@ def test_error_that_decides_of_several_is_one_that_leaves_the_turn_open() -> Non
         assert deciding(ExceptionGroup("", [wrong, ExceptionGroup("", several)])) is decides
     group = ExceptionGroup("", [wrong, denied])
     assert deciding(group) is group
+
+
+HASTY = replace(QUICK, request_s=0.05)
+
+
+@pytest.mark.parametrize("code", ["end", "yield"])
+async def test_end_that_no_gateway_takes_for_longer_than_patience_is_reported_later(code: str) -> None:
+    turns = Turns(answers={"Where?": "here"}, away={code: 20})
+
+    async def agent(turn: AsyncTurn) -> str:
+        return str(await turn.hitl.request_clarification("Where?"))
+
+    told = await worked(turns, agent, wait_s=0, patience=HASTY)
+    assert told == ["claim", "asked Where?", "yield h1", "claim", "completed: here"]
+    assert turns.away == {code: 0}
+
+
+async def test_reply_that_no_gateway_took_can_be_said_again() -> None:
+    async def agent(turn: AsyncTurn) -> str:
+        with pytest.raises(Unavailable):
+            await turn.say("A")
+        with pytest.raises(Unavailable):
+            await turn.say("A")
+        turns.away.clear()
+        await turn.say("A")
+        await turn.say("A")
+        return "done"
+
+    turns = Turns(away={"reply": 1_000})
+    told = await worked(turns, agent, patience=HASTY)
+    assert told == ["claim", "reply 1: A", "reply 2: A", "completed: done"]
+
+
+async def test_reply_with_details_that_are_no_json_leaves_its_number_to_the_next() -> None:
+    async def agent(turn: AsyncTurn) -> str:
+        with pytest.raises(TypeError):
+            await turn.say("bad", at=object())
+        await turn.say("good")
+        return "done"
+
+    assert await worked(Turns(), agent) == ["claim", "reply 1: good", "completed: done"]
+
+
+async def test_turn_that_is_lost_while_its_call_is_unsettled_frees_its_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    call = parse(ToolCall, {**CALL, "status": "consumed"})
+    turns = Turns(calls=[{**CALL, "status": "consumed"}], lost=True, lease_s=0.2)
+    runs: list[str] = []
+
+    async def agent(turn: AsyncTurn) -> str:
+        runs.append(turn.turn_id)
+        if len(runs) == 1:
+            turns.again()
+            raise OutcomeUnknown(call)
+        turns.lost = False
+        return "done"
+
+    with caplog.at_level(logging.WARNING, "placet"):
+        told = await worked(turns, agent, concurrency=1)
+    assert told[-1] == "completed: done"
+    assert "a turn was lost" in caplog.text

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -90,8 +92,8 @@ async def test_turn_is_followed_to_its_end_and_a_conversation_through_all_turns(
 
     async def http(asked: Asked) -> Response:
         if "last-event-id" in asked.headers:
-            # The conversation has ended.
-            return Response(status_code=204)
+            # Nothing more comes, for ever.
+            await asyncio.Event().wait()
         text = "".join(
             f"id: {key}\nevent: {kind}\ndata: {json.dumps(body)}\n\n" for key, kind, body in events
         )
@@ -102,7 +104,12 @@ async def test_turn_is_followed_to_its_end_and_a_conversation_through_all_turns(
         AsyncPlacet(script.url, token="t", patience=QUICK) as client,
     ):
         followed = client.conversations.follow("c1", message_id=message_id)
-        found = [event.type async for event in followed]
+        found: list[str] = []
+        async with aclosing(followed):
+            async for event in followed:
+                found.append(event.type)
+                if len(found) == len(events):
+                    break
     whole = ["message", "complete", "error", "complete"]
     assert found == (whole[:2] if message_id else whole)
 

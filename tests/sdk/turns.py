@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from placet import AsyncPlacet
+from placet.transport.port import Patience
 from tests.sdk.claimed import TURN
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
 
@@ -25,15 +26,20 @@ class Turns:
         delays: by number of a reply, how long it is on its way.
         answers: what a person answers to a question, as soon as it is asked.
         calls: what the calls become, one change for each time that one is read.
+        away: the reports (reply, yield, end) that are answered 503, each so often.
+        lost: renewals are refused.
     """
 
     told: list[str] = field(default_factory=list)
     delays: dict[int, float] = field(default_factory=dict)
     answers: dict[str, Any] = field(default_factory=dict)
     calls: list[dict[str, Any]] = field(default_factory=list)
+    away: dict[str, int] = field(default_factory=dict)
+    lost: bool = False
     lease_s: float = 30.0
     over: asyncio.Event = field(default_factory=asyncio.Event)
     _status: str = "waiting"
+    _attempt: str = ""
     _replies: int = 0
     _requests: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -44,18 +50,25 @@ class Turns:
             return JSONResponse(self.calls.pop(0) if len(self.calls) > 1 else self.calls[0])
         if asked.method == "GET":
             return JSONResponse(self._requests[kind])
+        if "attempt_id" in body and kind != "claim" and body["attempt_id"] != self._attempt:
+            return JSONResponse({"code": "already_consumed", "detail": "another attempt has it"}, 409)
+        if self.away.get(kind, 0) > 0:
+            self.away[kind] -= 1
+            return JSONResponse({"code": "unavailable", "detail": "Kafka is away"}, 503)
         found: Response = await getattr(self, f"on_{kind}")(body)
         return found
 
     async def on_claim(self, body: dict[str, Any]) -> Response:
         while self._status != "waiting":
             await asyncio.sleep(0.01)
-        self._status = "claimed"
+        self._status, self._attempt = "claimed", body["attempt_id"]
         self.told.append("claim")
         turn = {**TURN, "attempt_id": body["attempt_id"], "replies": self._replies, "lease_until": _end(0)}
         return JSONResponse({"turn": turn, "lease_seconds": self.lease_s})
 
     async def on_renew(self, body: dict[str, Any]) -> Response:
+        if self.lost:
+            return JSONResponse({"code": "already_consumed", "detail": "another attempt has it"}, 409)
         self.told.append("renew")
         return JSONResponse({**TURN, "lease_until": _end(len(self.told))})
 
@@ -79,7 +92,7 @@ class Turns:
             self.told.append("yield refused")
             return JSONResponse({"code": "invalid", "detail": "hold_id: there is no such hold"}, 422)
         self.told.append(f"yield {hold_id}")
-        self._status = "waiting"
+        self._status, self._attempt = "waiting", ""
         if held and held[0]["status"] == "open":
             self._answer(held[0])
         if hold_id is not None and not held:
@@ -103,6 +116,10 @@ class Turns:
             self._requests[request_id] = {**body, **more, "execution_id": execution_id}
         return JSONResponse(self._requests[request_id], 201)
 
+    def again(self) -> None:
+        """Have another attempt begin, as after the end of a lease."""
+        self._status = "waiting"
+
     def _answer(self, request: dict[str, Any]) -> None:
         if request["question"] in self.answers:
             request.update(status="resolved", response=self.answers[request["question"]])
@@ -111,13 +128,21 @@ class Turns:
             self.over.set()
 
 
-async def worked(turns: Turns, agent: Any, *, wait_s: float | None = None, token: Any = "t") -> list[str]:
-    """What a worker did until the turn was over, or waits for a person; its `agent` may take the client."""
+async def worked(
+    turns: Turns,
+    agent: Any,
+    *,
+    wait_s: float | None = None,
+    token: Any = "t",
+    patience: Patience = QUICK,
+    concurrency: int = 16,
+) -> list[str]:
+    """What a worker did until the turn was over, or waits for a person."""
     async with (
         serving(Scripted(on_http=turns.http, refuse_sockets=404)) as script,
-        AsyncPlacet(script.url, token=token, transport="rest", patience=QUICK) as client,
+        AsyncPlacet(script.url, token=token, transport="rest", patience=patience) as client,
     ):
-        working = asyncio.create_task(client.serve({"bot": agent}, wait_s=wait_s))
+        working = asyncio.create_task(client.serve({"bot": agent}, wait_s=wait_s, concurrency=concurrency))
         over = asyncio.create_task(turns.over.wait())
         ended, _ = await asyncio.wait(
             {working, over}, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED

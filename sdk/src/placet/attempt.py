@@ -126,15 +126,15 @@ class Attempt:
             await self._to_its_end(running, renewing)
         except asyncio.CancelledError:
             # A lost lease cancels the function, too: then nothing is given back.
-            if self._is_lost or self._is_ended:
-                self._channel.taken.forget(self._claimed.conversation_id)
-            else:
+            if not self._is_lost and not self._is_ended:
                 await self._give_back()
             if self._is_stopped:
                 raise
         finally:
             running.cancel()
             renewing.cancel()
+            if self._is_lost or self._is_ended:
+                self._channel.taken.forget(self._claimed.conversation_id)
 
     @property
     def _is_stopped(self) -> bool:
@@ -203,6 +203,8 @@ class Attempt:
             await self._end(asks.end_turn(self._claimed, "completed", reply=reply))
             return
         except Refused as refused:
+            if refused.acts != "stop":
+                raise
             # Such as a reply that is too long: it would be refused after every further run of the function, too.
             error = refused
         await self._fail(error)
@@ -219,10 +221,10 @@ class Attempt:
         elif isinstance(why, StillHeld) and why.call.pending:
             await self._wait_for(why.call.hold_id)
         elif isinstance(why, OutcomeUnknown):
-            await self._wait_for(await self._hold_on(why.call))
+            await self._wait_until_settled(why.call, renewing)
         elif isinstance(why, ResultNotReported):
             # The call as it was before it ran; it may have been reported after all.
-            await self._wait_for(await self._hold_on(await self._read(why.call)))
+            await self._wait_until_settled(await self._read(why.call), renewing)
         elif isinstance(why, PlacetError) and why.acts == "retry":
             await self._again_later(why, renewing)
         else:
@@ -235,9 +237,22 @@ class Attempt:
             self._pauses.forget(self._claimed)
             return
         except Refused as refused:
+            if refused.acts != "stop":
+                raise
             # Left as it is, the turn would be tried again as often as leases may end.
             error = refused
         await self._fail(error)
+
+    async def _wait_until_settled(self, call: ToolCall, renewing: asyncio.Task[None]) -> None:
+        """Give the turn back until a person has settled a call whose result was not reported.
+
+        The hold for that opens when the lease of the call's attempt ends.
+        """
+        while call.status == "consumed" and not self._is_lost:
+            await asyncio.wait({renewing}, timeout=LOOK_AGAIN_S)
+            call = await self._read(call)
+        if not self._is_lost:
+            await self._wait_for(call.hold_id if call.status == "outcome_unknown" else None)
 
     async def _again_later(self, error: PlacetError, renewing: asyncio.Task[None]) -> None:
         pause_s = self._pauses.take(self._claimed)
@@ -276,16 +291,6 @@ class Attempt:
             why = str(error) or f"no answer within {GIVE_BACK_S:g} s"
             _log.warning("a turn was not given back (%s): %s", why, _AGAIN)
 
-    async def _hold_on(self, call: ToolCall) -> str | None:
-        """The hold by which a person settles a call whose result was not reported; None if none is needed.
-
-        The hold opens when the lease of the call's attempt ends.
-        """
-        while call.status == "consumed":
-            await asyncio.sleep(LOOK_AGAIN_S)
-            call = await self._read(call)
-        return call.hold_id if call.status == "outcome_unknown" else None
-
     async def _read(self, call: ToolCall) -> ToolCall:
         asked = asks.get_call(call.execution_id, call.call_id, None, None)
         return await self._channel.patiently(lambda: self._channel.one(ToolCall, asked))
@@ -306,13 +311,16 @@ class Attempt:
             raise
 
     async def _ask(self, request: Request) -> bool:
-        """Report what became of the turn.
+        """Report what became of the turn, for as long as the lease is held: what is not reported is done again.
 
         Returns:
             False if another attempt has taken it on, or it is over: it is left alone.
         """
         try:
-            await self._channel.ask(request)
+            while True:
+                if await self._is_told(request):
+                    break
+                await asyncio.sleep(LOOK_AGAIN_S)
         except ExecutionClosed:
             _log.info("the conversation %s has ended", self._claimed.conversation_id)
             return False
@@ -321,6 +329,16 @@ class Attempt:
                 raise
             _log.warning("a turn was taken from this worker: %s", error)
             return False
+        return not self._is_lost
+
+    async def _is_told(self, request: Request) -> bool:
+        """Try once; returns True if it need not be tried again."""
+        if not self._is_lost:
+            try:
+                await self._channel.ask(request)
+            except PASSING as error:
+                _log.warning("the end of a turn was not reported, and it is tried again: %s", error)
+                return False
         return True
 
 

@@ -38,7 +38,7 @@ class Places:
         """
         self._available = asyncio.Semaphore(count)
         self._left = count
-        self._not_claiming = agents
+        self._agents = self._not_claiming = agents
 
     @asynccontextmanager
     async def claim(self) -> AsyncIterator[Claim]:
@@ -46,7 +46,9 @@ class Places:
         await self._available.acquire()
         self._left -= 1
         self._not_claiming -= 1
-        claim = Claim(LONG_S if self._left > self._not_claiming else SHARED_S)
+        # With a single agent there is nobody to wait for the place.
+        is_needed = self._agents > 1 and self._left <= self._not_claiming
+        claim = Claim(SHARED_S if is_needed else LONG_S)
         try:
             yield claim
         except BaseException:

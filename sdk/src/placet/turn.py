@@ -10,7 +10,7 @@ from typing import Any
 from placet import asks, clock
 from placet.channel import Channel
 from placet.chat_models import ChatMessage, ClaimedTurn
-from placet.errors import Refused
+from placet.errors import QuotaExceeded, Unavailable, Unreachable
 from placet.execution import AsyncExecution
 from placet.hitl import HITLHandler
 from placet.lease import Lease
@@ -68,8 +68,11 @@ class AsyncTurn:
         checked_reply(text)
         # One after the other: a reply is refused before the one with the number before its own.
         async with self._saying:
-            if self._undecided is not None:
-                await self._post(self._undecided)
+            if (undecided := self._undecided) is not None:
+                await self._post(undecided)
+                if (undecided["text"], undecided["details"]) == (text, details):
+                    # Said again because it was not known whether it had been said.
+                    return
             number = self._said + 1
             if number <= self.claimed.replies:
                 self._said = number
@@ -81,10 +84,11 @@ class AsyncTurn:
         asked_at = self.lease.asked()
         try:
             answer = await self._channel.ask(asks.post_reply(self.claimed, **reply))
-        except Refused as refused:
-            if refused.acts != "retry":
-                # Nothing has this number: the next reply takes it.
-                self._undecided = None
+        except (Unreachable, Unavailable, QuotaExceeded, asyncio.CancelledError):
+            raise
+        except BaseException:
+            # Nothing has this number: the next reply takes it.
+            self._undecided = None
             raise
         self._undecided = None
         self._said = reply["number"]
