@@ -141,7 +141,12 @@ def test_gateway_started_while_the_database_is_frozen_waits_for_it_and_serves_af
         assert {answer.status_code for answer in answers} == {503}
         own = httpx.get(f"{asked}?part=gateway", timeout=REFUSED_WITHIN_S).json()["problems"]
         assert own == ["the vault is being opened: its database has not answered yet"]
-        assert own[0] in answers[-1].json()["problems"]
+        answers.append(
+            wait_for(
+                lambda: httpx.get(asked, timeout=REFUSED_WITHIN_S),
+                lambda answer: own[0] in answer.json()["problems"],
+            )
+        )
         told = [problem for answer in answers for problem in answer.json()["problems"]]
         assert not [problem for problem in told if problem.startswith("Kafka has not answered for")]
         now = doors.stack.components()["gateway"]
