@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import orjson
@@ -106,10 +107,10 @@ def _plan_decision(
         canonical_text(body.edited_arguments, "edited_arguments")
     try:
         marked = _sensitive(gate, actor, row, body)
-    except Problem:
+    except Problem as problem:
         # It tells what the hold asks for.
         check_sees_hold(gate.live, row, actor)
-        raise
+        raise _as_sent(row, problem) from problem
     if not marked:
         return _plan_sealed(gate, actor, row, body, name)
     # Nothing is sealed for a stranger.
@@ -169,7 +170,13 @@ def _plan_sealed(gate: Gate, actor: Actor, row: HoldRow, body: bodies.DecideHold
 
     dwell_ms = gate.view_times.dwell_ms(actor, row["hold_id"])
     ask = gate.execution_ask(row["execution_id"], command, actor, name, dwell_ms=dwell_ms)
-    return Plan(ask, subject_of(actor, row["hold_id"]), render)
+    return Plan(ask, subject_of(actor, row["hold_id"]), render, refused=partial(_as_sent, row))
+
+
+def _as_sent(row: HoldRow, problem: Problem) -> Problem:
+    """Return a refusal of what a decision contains, by the name of the field that contains it."""
+    field = "value" if row["request_id"] else "edited_arguments"
+    return problem.named({"arguments": field, "$": field})
 
 
 def _remember(body: bodies.DecideHold) -> str | None:

@@ -26,13 +26,14 @@ from schemas.actor import Actor
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
+SEVERAL = "several questions have this task_id: give the hold_id, too"
 # The tool takes no agent: it asks for the agent of the token.
 NO_AGENT = (
     "this token does not belong to an agent: use a token that was issued for the agent that asks "
     + HOW_TO_GET_ONE
 )
 # They are typed where nobody else sees them, and so are not among the messages of a chat.
-NO_VARIABLES = "variables are not answered here: use POST /v1/holds/{hold_id}/decision, which seals them"
+_NO_VARIABLES = "variables are not answered here: use POST /v1/holds/{hold_id}/decision, which seals them"
 
 
 def check_is_agent(actor: Actor) -> None:
@@ -43,6 +44,17 @@ def check_is_agent(actor: Actor) -> None:
     """
     if actor.agent is None:
         raise Problem(Refusal.INVALID, NO_AGENT)
+
+
+def check_no_variables(kind: str, response: Any) -> None:
+    """Refuse to answer a question for variables, which can only be rejected here.
+
+    Raises:
+        Problem: 422 invalid_arguments, what no interface would take for variables; 422 invalid, variables.
+    """
+    if kind == "env_var" and response is not None:
+        fits = isinstance(response, dict)
+        raise Problem(Refusal.INVALID if fits else Refusal.INVALID_ARGUMENTS, _NO_VARIABLES)
 
 
 async def plan_tool(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
@@ -70,7 +82,7 @@ async def plan_answer(gate: Gate, claims: Claims, task_id: str, response: Any, f
     Raises:
         Problem: 404 not_found; 409 id_reused, several tasks have this id; 503 unavailable; or as `plan_answer_to`.
     """
-    subject = await find_request(gate, claims.actor, task_id, None)
+    subject = await find_request(gate, claims.actor, task_id, None, SEVERAL)
     return await planned(gate, lambda: plan_answer_to(gate, claims, task_id, subject.id, response, feedback))
 
 
@@ -81,16 +93,14 @@ def plan_answer_to(
 
     Raises:
         Missing: the hold is not cached.
-        Problem: 404 not_found, the hold is not one of this task; 422 invalid, variables would be answered; or as
-            `plan_decision`.
+        Problem: 404 not_found, the hold is not one of this task; or as `check_no_variables` and `plan_decision`.
     """
     row: HoldRow = gate.row(hold_of(claims.actor, hold_id))
     # Whoever may not see it is told nothing of it: the decider refuses and records their answer.
     if sees_hold(gate.live, row, claims.actor):
         if row["request_id"] != task_id:
             raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
-        if row["kind"] == "env_var" and isinstance(response, dict):
-            raise Problem(Refusal.INVALID, NO_VARIABLES)
+        check_no_variables(row["kind"], response)
     return plan_decision(gate, claims, hold_id, lambda: answer_of(response, feedback), None)
 
 

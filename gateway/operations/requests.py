@@ -36,7 +36,13 @@ def subject_of(actor: Actor, execution_id: str, request_id: str) -> Subject:
     return Subject("request", actor.tenant, actor.project, "", hold_id)
 
 
-async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: str | None) -> Subject:
+async def find_request(
+    gate: Gate,
+    actor: Actor,
+    request_id: str,
+    execution_id: str | None,
+    several: str = "several executions have a request with this id: name the execution with execution_id",
+) -> Subject:
     """Find a request by its id, which is unique in its execution but not in the project.
 
     Args:
@@ -44,6 +50,7 @@ async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: 
         actor: the caller; without an execution, only requests that it may see count.
         request_id: the id that the execution gave it.
         execution_id: its execution; None if the caller does not name one.
+        several: what a caller is told who has to name which of several is meant, by a field of their own interface.
 
     Raises:
         Problem: 404 not_found; 409 id_reused, several executions have a request of this id; 503 unavailable.
@@ -53,10 +60,7 @@ async def find_request(gate: Gate, actor: Actor, request_id: str, execution_id: 
     found = await gate.reader.requests(Named(actor.tenant, actor.project, request_id, actor.agent))
     seen = [row for row in found if sees_hold(gate.live, row, actor)]
     if len(seen) > 1 or (seen and len(found) >= REQUESTS_MAX):
-        raise Problem(
-            Refusal.ID_REUSED,
-            "several executions have a request with this id: name the execution with execution_id",
-        )
+        raise Problem(Refusal.ID_REUSED, several)
     if not seen:
         raise not_found("request")
     return subject_of(actor, seen[0]["execution_id"], request_id)

@@ -50,6 +50,11 @@ Context = Annotated[RequestContext, Depends(context_of)]
 ROUTE = "/agent/chat"
 # As much of a conversation's first message is shown with each of its holds.
 REQUEST_CHARS = 2_000
+SEVERAL = "several conversations have a request with this id: name the conversation with conversation_id"
+# What refusals call the fields of the commands that these messages become, and what they are called here.
+OF_MESSAGE = {"text": "message", "turn_id": "message_id"}
+OF_START = {"request": "message", "execution_id": "conversation_id"}
+OF_ANSWER = {"value": "response"}
 CONVERSATION = Parameter("conversation_id", "The conversation.", required=True)
 MESSAGE = Parameter(
     "message_id", "Only what belongs to the answer to this message; the stream ends with the answer."
@@ -135,7 +140,7 @@ async def respond(context: Context) -> Response:
     """
     given = await context.given()
     body = read_body(RespondToRequest, given())
-    subject = await find_request(context.gate, context.actor, body.request_id, body.conversation_id)
+    subject = await find_request(context.gate, context.actor, body.request_id, body.conversation_id, SEVERAL)
     decision: dict[str, Any] = {"decision": "reject", "feedback": body.feedback}
     if body.response is not None:
         decision |= {"decision": "respond", "value": body.response}
@@ -143,9 +148,14 @@ async def respond(context: Context) -> Response:
     # Before the answer is recorded: soon after it, the turn that waited for it can be over.
     asked: HoldRow = await gate.reader.read(subject)
     waits = gate.live.cache.turns.first_open(key_of(asked))
-    reply = await context.priced(
-        gate.perform(lambda: plan_decision(gate, context.claims, subject.id, lambda: decision, context.key))
-    )
+    try:
+        reply = await context.priced(
+            gate.perform(
+                lambda: plan_decision(gate, context.claims, subject.id, lambda: decision, context.key)
+            )
+        )
+    except Problem as problem:
+        raise problem.named(OF_ANSWER) from problem
     turn = await _asked_in(context, asked, waits)
     where = {
         "request_id": body.request_id,
@@ -182,7 +192,7 @@ def _check_message(context: RequestContext, body: Chat) -> None:
     """
     message_id = body.message_id or made_id(context.gate, context.actor, ROUTE, context.key)
     if (fault := unfit(SendMessage(turn_id=message_id, text=body.message))) is not None:
-        raise Problem(*fault)
+        raise Problem(*fault).named(OF_MESSAGE)
     if (cursor := _last_event_id(context)) is not None:
         read_cursor(context.gate, cursor)
 
@@ -226,7 +236,7 @@ async def _conversation(context: RequestContext, body: Chat) -> str:
     except Problem as problem:
         # Another client may have opened it a moment ago, with another first message.
         if problem.code is not Refusal.ID_REUSED or not await _exists(context, conversation_id, body.agent):
-            raise
+            raise problem.named(OF_START) from problem
     return conversation_id
 
 

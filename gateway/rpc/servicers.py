@@ -12,7 +12,7 @@ from urllib.parse import quote
 from google.protobuf.json_format import MessageToDict, ParseDict, SerializeToJsonError
 from google.protobuf.message import Message
 
-from gateway.operations.human_input import NO_VARIABLES
+from gateway.operations.human_input import SEVERAL, check_no_variables
 from gateway.problems import Problem
 from gateway.resources.human_input import answer_of
 from gateway.rest.parameters import WAIT_MAX_S
@@ -34,6 +34,11 @@ WAY_BACK_S = 0.25
 WATCH_S = 20.0
 # protobuf reads 100 messages inside one another, of which an object of JSON takes three.
 VALUE_DEPTH_MAX = 30
+# The messages that read have no field for the execution.
+_SEVERAL_TO_READ = (
+    "several executions have a task with this task_id: "
+    "read it by GET /v1/human-input/{task_id} with the query execution_id"
+)
 _AS_THEY_ARE: Mapping[str, str] = {}
 # And no sooner than this, if it was answered that nobody has decided.
 ASK_EVERY_S = 1.0
@@ -111,14 +116,17 @@ class HumanInput(rpc.HumanInputServicer):
         """Return the hold of the task that a request answers.
 
         Raises:
-            Problem: an id that is none, or the hold is not one of the task, or variables would be answered.
-            Refused: there is none, or several tasks have the id; or the gateway does not answer.
+            Problem: an id that is none or of several tasks, or the hold is not one of the task, or variables would be
+                answered.
+            Refused: there is none; or the gateway does not answer.
         """
         task = f"requests/{_id(request.task_id, 'task_id')}"
         asked = f"holds/{_id(request.hold_id, 'hold_id')}" if request.hold_id else task
         try:
             found = await self._upstream.ask(context, "GET", f"/v1/{asked}")
         except Refused as error:
+            if (CODE, str(Refusal.ID_REUSED)) in error.metadata:
+                raise Problem(Refusal.ID_REUSED, SEVERAL) from error
             if request.hold_id and (CODE, str(Refusal.NOT_AUTHORISED)) in error.metadata:
                 # Who may not read the hold may not decide it, either: that is said, and recorded, by the decider.
                 return request.hold_id
@@ -126,14 +134,18 @@ class HumanInput(rpc.HumanInputServicer):
         # The hold of a call is of no request.
         if found.get("request_id") != request.task_id:
             raise Problem(Refusal.NOT_FOUND, "the hold is not one of this task")
-        if found["kind"] == "env_var" and isinstance(said, dict):
-            raise Problem(Refusal.INVALID, NO_VARIABLES)
+        check_no_variables(found["kind"], said)
         return str(found["hold_id"])
 
     async def _get(self, context: Context, task_id: str, wait_s: float) -> pb.GetHumanInputResponse:
         seconds = _wait_s(context, wait_s)
         path = f"/v1/human-input/{_id(task_id, 'task_id')}?wait={seconds:.3f}"
-        answer = await self._upstream.ask(context, "GET", path, wait_s=seconds)
+        try:
+            answer = await self._upstream.ask(context, "GET", path, wait_s=seconds)
+        except Refused as error:
+            if (CODE, str(Refusal.ID_REUSED)) in error.metadata:
+                raise Problem(Refusal.ID_REUSED, _SEVERAL_TO_READ) from error
+            raise
         status = answer.get("status", ANSWERED)
         got = pb.GetHumanInputResponse(status=status, feedback=answer.get("feedback") or "")
         if status == ANSWERED:

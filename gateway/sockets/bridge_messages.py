@@ -28,6 +28,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from gateway.bodies import Body, ClientId, Prompt, Text, read_body
+from gateway.operations.human_input import SEVERAL
 from gateway.problems import Problem, renamed
 from gateway.resources.human_input import WAITING, question_of, unanswered_status
 from gateway.sockets.session import HIDDEN
@@ -253,7 +254,7 @@ class BridgeMessages:
         if hold_id is None:
             shown = self._open.get(answer.task_id, Namesakes())
             if shown.shared:
-                raise Problem(Refusal.ID_REUSED, "several questions have this task_id: give the hold_id, too")
+                raise Problem(Refusal.ID_REUSED, SEVERAL)
             hold_id = next(iter(shown.holds), None)
         said = {"response": answer.response, "feedback": answer.feedback}
         return {"type": ANSWER, "task_id": answer.task_id, "hold_id": hold_id, **said}

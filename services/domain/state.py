@@ -103,7 +103,8 @@ class Vote(Struct, frozen=True):
     """One person's vote on a hold: the account that cast it, and the roles that the account had then.
 
     `person` is the principal of the account, empty if none was published; `delegations` is the number of delegations
-    that the hold had then. `scope` and `remember` (JSON) say what the vote asks to be remembered for.
+    that the hold had then. `scope` and `remember` (JSON) say what the vote asks to be remembered for. `said` is the
+    digest of what was decided, by which a repeat is known, of the vote that resolved the hold.
     """
 
     by: str
@@ -112,6 +113,7 @@ class Vote(Struct, frozen=True):
     delegations: int = 0
     scope: Scope = "once"
     remember: str | None = None
+    said: str = ""
 
 
 class Hold(Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ VIEW_TEXT = f"placet-view 5\nquestion: Where?\ndigest: {'d' * 64}\ntool: shell\n
 VIEW_DIGEST = sha256(VIEW_TEXT.encode()).hexdigest()
 REFUSALS = {
     "unknown_option": (422, "the value is none of the options"),
-    "invalid_arguments": (422, "$.REGION: it does not fit"),
+    "invalid_arguments": (422, "value.REGION: it does not fit"),
     "already_decided": (409, "mia decided it first"),
     "not_authorised": (403, "an agent's token cannot decide"),
 }
@@ -91,7 +91,7 @@ class Desk:
                 return JSONResponse({"status": "resolved", "decision_id": "d1"})
             code = self.codes.pop(0)
             status, detail = REFUSALS[code]
-            errors = [{"path": "arguments.REGION", "message": detail}]
+            errors = [{"path": "value.REGION", "message": detail}]
             return JSONResponse({"code": code, "status": status, "detail": detail, "errors": errors}, status)
         if "/turns/" in asked.path:
             self.looked.set()

@@ -1,9 +1,10 @@
 """Digests of what was requested, proposed or reported: a repeat has the same digest, a reuse of an id another."""
 
 from schemas.canonical import sha256_hex
-from schemas.commands import ProposeToolCall, StartExecution
+from schemas.commands import DecideHold, ProposeToolCall, StartExecution
 from schemas.events.calls import ToolCallProposed
 from schemas.events.executions import ExecutionStarted
+from schemas.events.holds import DecisionRecorded
 
 
 def start_digest(body: StartExecution | ExecutionStarted) -> str:
@@ -15,6 +16,18 @@ def start_digest(body: StartExecution | ExecutionStarted) -> str:
 def proposal_digest(body: ProposeToolCall | ToolCallProposed) -> str:
     """The digest of an agent's proposal, to tell a repeat from a reuse."""
     return _digest(body.tool, body.arguments, body.context, body.claims, body.reason)
+
+
+def decision_digest(body: DecideHold | DecisionRecorded) -> str:
+    """The digest of what a person decided, to tell a repeat from another decision; empty if none is told.
+
+    The answer to an edit, and to a decision that makes a rule, names what it led to: it is given to the same command
+    alone.
+    """
+    if body.decision == "edit" or body.scope == "rule":
+        return ""
+    # Without `digest` and `view_digest`, which say what was shown: not every way in can name them.
+    return _digest(body.decision, body.value or "null", body.feedback, body.scope, body.remember or "")
 
 
 def result_digest(text: str) -> str:

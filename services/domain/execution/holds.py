@@ -23,6 +23,7 @@ from services.domain.authority.vote_counting import has_voted, is_represented
 from services.domain.context import Context
 from services.domain.execution.decision_content import Problem, content_problem
 from services.domain.execution.decisions import decision_events
+from services.domain.execution.digests import decision_digest
 from services.domain.execution.folding import Folds, going_on, hold_with, with_call, with_hold
 from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import delegating_problem
@@ -32,12 +33,17 @@ from services.domain.state import Call, Execution, Hold, Vote
 
 
 def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events:
-    """DecideHold: the first valid decision wins; every other is recorded with the id of the decision that won."""
+    """DecideHold: the first valid decision wins; every other is recorded with the id of the decision that won.
+
+    The same account's same decision is no other one, whichever way it comes.
+    """
     hold = state.holds.get(command.hold_id)
     if hold is None:
         return refuse_decision(ctx, command, Refusal.NOT_FOUND, "no such hold")
     call = state.calls.get(hold.call_id)
     problem = _decision_problem(state, hold, call, command, ctx)
+    if problem is not None and problem[0] is Refusal.ALREADY_DECIDED and _says_the_same(hold, command, ctx):
+        return refuse(ctx, command, Refusal.DUPLICATE, "decided so already", hold.hold_id)
     if problem is not None:
         return refuse_decision(ctx, command, *problem, winning_decision_id=hold.decision_id)
     decision_id = ctx.new_id("decision")
@@ -230,6 +236,19 @@ def _decided_already(hold: Hold, ctx: Context) -> str:
     return f"{by} decided it first{', another account of the same person' if is_own else ''}"
 
 
+def _says_the_same(hold: Hold, command: k.DecideHold, ctx: Context) -> bool:
+    """True if the decision that resolved the hold was this one, by the same account, of the same person.
+
+    A proof of what was shown may be left out, as by a way in that cannot name it, but not be of something else. Only
+    what came too late is compared: so whoever has to read the hold in full first was refused before.
+    """
+    said, actor = decision_digest(command), ctx.actor
+    if not said or not hold.votes or _other_digest(hold, command) is not None:
+        return False
+    vote, known = hold.votes[-1], ("", ctx.people.principal_of(actor.subject))
+    return (vote.by, vote.said) == (actor.subject, said) and vote.person in known
+
+
 def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | None:
     # Only a call with an unknown outcome waits beyond the end of its run: it can be settled, but not run again.
     if state.closed and command.decision == "approve":
@@ -321,7 +340,9 @@ def _escalated(state: Execution, event: h.HoldEscalated, at_ms: int) -> Executio
 def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Execution:
     hold = state.holds[event.hold_id]
     vote = Vote(event.by, event.roles, event.person, len(hold.delegations))
-    if not event.resolves and event.scope != "once":
+    if event.resolves:
+        vote = replace(vote, said=decision_digest(event))
+    elif event.scope != "once":
         # The approvals that follow are compared with it. A hold that has ended needs it no more.
         vote = replace(vote, scope=event.scope, remember=event.remember)
     hold = replace(hold, votes=(*hold.votes, vote))
