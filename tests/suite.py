@@ -1,7 +1,7 @@
 """Runs the whole suite: `python -m tests.suite`, which `make test` calls.
 
 1. Tests that need no server, in as many processes as there are processors.
-2. Tests that need one (Kafka, PostgreSQL, a whole stack) wait more than they work. They run in four processes, each
+2. Tests that need one (Kafka, PostgreSQL, a whole stack) wait more than they work. They run in three processes, each
    with servers of its own. Nothing runs beside them: on a slow machine they would not be served in time.
 3. Those that measure what others are left, in one process.
 
@@ -46,7 +46,7 @@ SERVED = Part(
     "servers",
     f"not long and not alone and ({SERVERS})",
     (
-        *("--numprocesses", "4", "--dist", "loadscope"),
+        *("--numprocesses", "3", "--dist", "loadscope"),
         *(f"--ignore=tests/{room}" for room in WITHOUT_SERVERS),
     ),
 )

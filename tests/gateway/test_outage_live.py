@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from uuid import uuid4
 
+import httpx
 import pytest
 
 from tests.gateway.another import another_gateway
@@ -59,6 +60,11 @@ def test_propose_broker_away_is_never_told_as_proposed(doors: Doors, bot: Caller
     assert judged.json()["status"] == "released"
 
 
+def determined(caller: Caller, path: str) -> httpx.Response:
+    """The answer once the gateway can give one: on a busy machine it says first that it cannot determine it now."""
+    return wait_for(lambda: caller.get(path), lambda answer: answer.status_code != 503)
+
+
 async def test_call_that_nobody_has_decided_yet_is_proposed_at_every_gateway(
     doors: Doors, bot: Caller, anna: Caller
 ) -> None:
@@ -70,14 +76,14 @@ async def test_call_that_nobody_has_decided_yet_is_proposed_at_every_gateway(
     with stopped(doors, "decider"):
         body = {"call_id": "c1", "tool": "read_file", "arguments": {"a": 1}}
         assert (await asyncio.to_thread(bot.post, f"{path}?wait=0", body)).status_code == 202
-        shown = [await asyncio.to_thread(bot.get, f"{path}/c1{wait}") for wait in ("", "?wait=0.2")]
-        unknown = [await asyncio.to_thread(bot.get, f"{path}/{name}") for name in ("c2", "wrong")]
+        shown = [await asyncio.to_thread(determined, bot, f"{path}/c1{wait}") for wait in ("", "?wait=0.2")]
+        unknown = [await asyncio.to_thread(determined, bot, f"{path}/{name}") for name in ("c2", "wrong")]
         stranger = doors.caller("other", "agent", agent="other")
         forbidden = await asyncio.to_thread(stranger.get, f"{path}/c1")
         async with another_gateway(doors) as url:
             there = replace(bot, url=url)
-            shown.append(await asyncio.to_thread(there.get, f"{path}/c1"))
-            unknown.append(await asyncio.to_thread(there.get, f"{path}/wrong"))
+            shown.append(await asyncio.to_thread(determined, there, f"{path}/c1"))
+            unknown.append(await asyncio.to_thread(determined, there, f"{path}/wrong"))
     judged = await asyncio.to_thread(bot.get, f"{path}/c1?wait=20")
 
     for seen in shown:
