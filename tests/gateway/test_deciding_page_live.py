@@ -52,4 +52,4 @@ def test_example_of_a_repeated_change_gets_the_first_answer_again(doors: Doors) 
         for _ in range(2):
             exec(compile(example, "docs/sdk.md", "exec"), {"placet": placet, "hold": hold})
         with pytest.raises(AlreadyDecided):
-            placet.holds.decide(hold.hold_id, "approve", digest=hold.digest)
+            placet.holds.decide(hold.hold_id, "edit", digest=hold.digest, edited_arguments={"amount": 5})

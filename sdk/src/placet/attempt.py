@@ -272,8 +272,8 @@ class Attempt:
         finally:
             # A refusal of what is not this worker's any more is no fault of the agent.
             if is_ours or not isinstance(error, Refused):
-                shown = _TextWithheld(told.value).with_traceback(error.__traceback__) if is_exposed else error
-                _log.error("the agent %s failed", self._claimed.agent, exc_info=shown)
+                logged = _TextWithheld(told.value).with_traceback(error.__traceback__) if is_exposed else error
+                _log.error("the agent %s failed", self._claimed.agent, exc_info=logged)
 
     async def _end(self, request: Request) -> bool:
         """Report the end of the turn; returns False if it was not this worker's any more."""
