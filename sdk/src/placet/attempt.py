@@ -272,7 +272,9 @@ class Attempt:
         finally:
             # A refusal of what is not this worker's any more is no fault of the agent.
             if is_ours or not isinstance(error, Refused):
-                logged = _TextWithheld(told.value).with_traceback(error.__traceback__) if is_exposed else error
+                logged = (
+                    _TextWithheld(told.value).with_traceback(error.__traceback__) if is_exposed else error
+                )
                 _log.error("the agent %s failed", self._claimed.agent, exc_info=logged)
 
     async def _end(self, request: Request) -> bool:
