@@ -128,11 +128,9 @@ def _message(errors: list[Mapping[str, Any]]) -> str:
     kind = errors[0]["type"]
     if kind == "extra_forbidden":
         return "this field is unknown; remove it"
-    return (
-        "this field is missing; add it"
-        if kind == "missing"
-        else shortened(sentence(errors), MESSAGE_MAX_BYTES)
-    )
+    if kind == "missing":
+        return "this field is missing; add it"
+    return shortened(sentence(errors), MESSAGE_MAX_BYTES)
 
 
 def quoted_path(place: Iterable[int | str]) -> str:

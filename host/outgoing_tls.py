@@ -37,6 +37,18 @@ def outgoing_tls() -> ssl.SSLContext:
     return context
 
 
+def tls_for(url: str) -> ssl.SSLContext:
+    """The TLS context for a server at an address; authorities are read only if it uses TLS.
+
+    Raises:
+        TlsRefused: as `outgoing_tls`.
+    """
+    if url.lower().startswith("https:"):
+        return outgoing_tls()
+    # It trusts no authority.
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 def trust_for_libraries(path: Path) -> None:
     """Let libraries that make their own connections in this process trust the same authorities.
 

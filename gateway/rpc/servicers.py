@@ -18,7 +18,6 @@ from gateway.resources.human_input import answer_of
 from gateway.rest.parameters import WAIT_MAX_S
 from gateway.rpc.long_messages import LongMessages
 from gateway.rpc.metadata import Context
-from gateway.rpc.statuses import CODE
 from gateway.rpc.upstream import Refused, Upstream
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
@@ -125,9 +124,9 @@ class HumanInput(rpc.HumanInputServicer):
         try:
             found = await self._upstream.ask(context, "GET", f"/v1/{asked}")
         except Refused as error:
-            if (CODE, str(Refusal.ID_REUSED)) in error.metadata:
+            if error.says(Refusal.ID_REUSED):
                 raise Problem(Refusal.ID_REUSED, SEVERAL) from error
-            if request.hold_id and (CODE, str(Refusal.NOT_AUTHORISED)) in error.metadata:
+            if request.hold_id and error.says(Refusal.NOT_AUTHORISED):
                 # Who may not read the hold may not decide it, either: that is said, and recorded, by the decider.
                 return request.hold_id
             raise
@@ -143,7 +142,7 @@ class HumanInput(rpc.HumanInputServicer):
         try:
             answer = await self._upstream.ask(context, "GET", path, wait_s=seconds)
         except Refused as error:
-            if (CODE, str(Refusal.ID_REUSED)) in error.metadata:
+            if error.says(Refusal.ID_REUSED):
                 raise Problem(Refusal.ID_REUSED, _SEVERAL_TO_READ) from error
             raise
         status = answer.get("status", ANSWERED)

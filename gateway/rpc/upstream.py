@@ -22,7 +22,8 @@ from gateway.rpc.metadata import Context, passed_on
 from gateway.rpc.statuses import CODE, status_of, trailing
 from gateway.rpc.tracing import trace_to_continue
 from host.errors import SettingsRefused, on_one_line
-from host.outgoing_tls import TlsRefused, outgoing_tls
+from host.outgoing_tls import TlsRefused, tls_for
+from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
 
 logger = logging.getLogger(__name__)
@@ -46,6 +47,10 @@ class Refused(Exception):
         super().__init__(detail)
         self.code = code
         self.metadata = metadata
+
+    def says(self, refusal: Refusal) -> bool:
+        """Return True if the gateway refused it by this code."""
+        return (CODE, str(refusal)) in self.metadata
 
 
 class Upstream:
@@ -148,17 +153,14 @@ class _Reasons:
         return False
 
 
-def _tls_for(url: str) -> ssl.SSLContext | bool:
-    """What checks the certificate of the server at an address; authorities are read only if it uses TLS."""
-    if not url.lower().startswith("https:"):
-        return True
+def _tls_for(url: str) -> ssl.SSLContext:
     try:
-        return outgoing_tls()
+        return tls_for(url)
     except TlsRefused as error:
         raise SettingsRefused(f"{error}.") from error
 
 
-def _session(connections: int, tls: ssl.SSLContext | bool) -> aiohttp.ClientSession:
+def _session(connections: int, tls: ssl.SSLContext) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=connections, ssl=tls)
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 

@@ -7,7 +7,7 @@ import ssl
 import httpx
 
 from host.errors import on_one_line
-from host.outgoing_tls import CA_FILE, TlsRefused, outgoing_tls
+from host.outgoing_tls import CA_FILE, TlsRefused, tls_for
 from ops.errors import OpsError, UsageError
 
 ANSWER_WITHIN_S = 15.0
@@ -59,10 +59,7 @@ def require_gateway(url: str, address: str) -> None:
 
 
 def _tls_for(url: str) -> ssl.SSLContext:
-    if not url.lower().startswith("https:"):
-        # It trusts no authority.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        return outgoing_tls()
+        return tls_for(url)
     except TlsRefused as error:
         raise UsageError(f"{error}.") from error

@@ -194,7 +194,7 @@ async def test_lease_that_is_over_is_told_once_however_often_it_is_asked_for(
 async def test_gateway_that_does_not_answer_a_claim_is_told_soon_and_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(workers, "SILENT_S", 0.05)
+    monkeypatch.setattr(workers, "SILENT_S", 1.0)
     waits: list[str] = []
 
     async def silent(asked: Asked) -> Response:
@@ -217,7 +217,7 @@ async def test_gateway_that_does_not_answer_a_claim_is_told_soon_and_once(
             await asyncio.gather(serving_turns, return_exceptions=True)
     (record,) = caplog.records
     assert record.getMessage() == (
-        "the gateway has not answered for 0.25 s, and is tried again: messages to bot wait"
+        "the gateway has not answered for 1.2 s, and is tried again: messages to bot wait"
     )
     assert waits[:2] == ["0", "1"]
 

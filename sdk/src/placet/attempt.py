@@ -16,16 +16,14 @@ from placet import asks
 from placet.channel import Channel
 from placet.chat_models import ClaimedTurn
 from placet.errors import (
+    PASSING_ERRORS,
     ExecutionClosed,
     HITLPending,
     OutcomeUnknown,
     PlacetError,
-    QuotaExceeded,
     Refused,
     ResultNotReported,
     StillHeld,
-    Unavailable,
-    Unreachable,
 )
 from placet.execution import ends
 from placet.gate import MOST_ERROR_CHARS
@@ -42,8 +40,6 @@ LOOK_AGAIN_S = 2.0
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 # Of how many turns a worker remembers that it gave them back.
 REMEMBERED_MAX = 1_000
-# Errors after which the same request can be made again: nobody has decided anything.
-PASSING = (Unreachable, Unavailable, QuotaExceeded)
 # What a person has to end before the function can go on.
 _WAITING = (HITLPending, StillHeld, OutcomeUnknown, ResultNotReported)
 # The turn is another attempt's, or it is over.
@@ -187,7 +183,7 @@ class Attempt:
                 answer = await self._channel.ask(asks.renew_turn(self._claimed))
                 renewed = lease.answered(answer, asked_at)
             except Exception as error:
-                if isinstance(error, Refused) and not isinstance(error, PASSING):
+                if isinstance(error, Refused) and not isinstance(error, PASSING_ERRORS):
                     _log.warning("a turn was lost: %s", error)
                     self._is_lost = True
                     running.cancel()
@@ -338,7 +334,7 @@ class Attempt:
         if not self._is_lost:
             try:
                 await self._channel.ask(request)
-            except PASSING as error:
+            except PASSING_ERRORS as error:
                 _log.warning("the end of a turn was not reported, and it is tried again: %s", error)
                 return False
         return True

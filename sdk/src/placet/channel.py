@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 from placet import asks, tracing
 from placet.errors import (
+    PASSING_ERRORS,
     PlacetError,
-    QuotaExceeded,
     Refused,
     StillHeld,
     Unavailable,
-    Unreachable,
     refusal,
 )
 from placet.exposure import Exposure
@@ -129,7 +128,7 @@ class Channel:
         while True:
             try:
                 return await look()
-            except (Unreachable, Unavailable, QuotaExceeded) as error:
+            except PASSING_ERRORS as error:
                 if clock() >= give_up_at:
                     raise
                 pause_s = max(next(pauses), _told_to_wait_s(error))

@@ -141,6 +141,10 @@ class Unavailable(Refused):
     path: str | None = None
 
 
+# After these the same request can be made again: nobody has decided anything.
+PASSING_ERRORS = (Unreachable, Unavailable, QuotaExceeded)
+
+
 class DigestMismatch(Refused):
     """What was approved is not what would run, so it does not run.
 

@@ -46,7 +46,7 @@ class ModelFailed(PlacetError):
     """The model's endpoint refused the request, or did not answer in time."""
 
 
-class _NoSuchCall(Exception):
+class _NoSuchCall(PlacetError):
     """What the model asks for cannot be called; its text is for the model."""
 
 
@@ -168,8 +168,6 @@ class OpenAIAgent:
         except PlacetError as error:
             if error.acts != "stop":
                 raise
-            content = f"error: {error}"
-        except _NoSuchCall as error:
             content = f"error: {error}"
         except Exception as error:
             # Also of the tool: run by an earlier attempt, it would be a ToolFailed, which the model is told.

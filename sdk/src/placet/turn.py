@@ -10,7 +10,7 @@ from typing import Any
 from placet import asks, clock
 from placet.channel import Channel
 from placet.chat_models import ChatMessage, ClaimedTurn
-from placet.errors import QuotaExceeded, Unavailable, Unreachable
+from placet.errors import PASSING_ERRORS
 from placet.execution import AsyncExecution
 from placet.hitl import HITLHandler
 from placet.lease import Lease
@@ -84,7 +84,7 @@ class AsyncTurn:
         asked_at = self.lease.asked()
         try:
             answer = await self._channel.ask(asks.post_reply(self.claimed, **reply))
-        except (Unreachable, Unavailable, QuotaExceeded, asyncio.CancelledError):
+        except (*PASSING_ERRORS, asyncio.CancelledError):
             raise
         except BaseException:
             # Nothing has this number: the next reply takes it.

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from placet import asks, tracing
-from placet.attempt import PASSING, Attempt, Pauses, shown
+from placet.attempt import Attempt, Pauses, shown
 from placet.channel import Channel
 from placet.chat_models import ClaimedTurn
-from placet.errors import AlreadyConsumed, NotAuthorised, NotReleased, PlacetError
+from placet.errors import PASSING_ERRORS, AlreadyConsumed, NotAuthorised, NotReleased, PlacetError
 from placet.ids import attempt_id as new_attempt_id
 from placet.loop_watch import LoopWatch
 from placet.parsing import parse
@@ -90,7 +90,7 @@ class Worker:
         with closing(_Silence(agent, SILENT_S + wait_s)):
             try:
                 turn = await self._next(agent, wait_s)
-            except PASSING as error:
+            except PASSING_ERRORS as error:
                 return None, error
             except PlacetError:
                 raise

@@ -73,16 +73,17 @@ class Request:
         message = {"type": self.frame.type, "ref": self.ref, **self.frame.about, "body": body or {}}
         if self.trace:
             message["traceparent"] = self.trace
-        return _json_text(message)
+        return json_text(message)
 
     def body_text(self) -> str | None:
         """The body of its HTTP request; None if it has none."""
         if self.yaml is not None:
             return self.yaml
-        return None if self.body is None else _json_text(dict(self.body))
+        return None if self.body is None else json_text(dict(self.body))
 
 
-def _json_text(value: Mapping[str, Any]) -> str:
+def json_text(value: Mapping[str, Any]) -> str:
+    """A body or message as it is sent."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from placet import tracing
 from placet.config import shown_address
 from placet.errors import is_passing, refusal
 from placet.transport.bearer import bearer_headers
-from placet.transport.port import ConnectionLost, Patience, TokenSource, unsendable
+from placet.transport.port import ConnectionLost, Patience, TokenSource, json_text, unsendable
 from placet.transport.rest import http_client
 
 
@@ -84,7 +83,7 @@ async def sse_events(
     if trace := tracing.current():
         headers["traceparent"] = trace
     if (body := request.pop("json", None)) is not None:
-        text = json.dumps(body, ensure_ascii=False)
+        text = json_text(body)
         if (refused := unsendable(text)) is not None:
             raise refusal(refused.status, refused.body)
         request["content"] = text.encode()
