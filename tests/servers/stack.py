@@ -19,7 +19,7 @@ from ops.status import as_protocol, read_stack
 T = TypeVar("T")
 
 PLACET = Path(sys.executable).with_name("placet")
-COMMAND_TIMEOUT_S = 150.0
+COMMAND_TIMEOUT_S = 280.0
 # Tests hurry more than agents may; what is refused for it has tests of its own (tests/integration/tight_gateway.py).
 QUOTAS = ("--agent-proposals-per-minute", "6000000", "--tenant-proposals-per-minute", "6000000")
 READY_WITHIN_S = 120.0
