@@ -5,7 +5,8 @@
    with servers of its own. Nothing runs beside them: on a slow machine they would not be served in time.
 3. Those that measure what others are left, in one process.
 
-Each line is printed with the name of its part as it comes. The exit code is the first one of a part that is not 0.
+Each line is printed with the name of its part as it comes, and what failed once more at the end: who keeps only the
+end of a log has it. The exit code is the first one of a part that is not 0.
 """
 
 from __future__ import annotations
@@ -58,19 +59,40 @@ PLAIN = Part(
 # Nothing runs beside them, so they collect no other room; tests/house/test_servers.py keeps them in this one.
 ALONE = Part("alone", "not long and alone", (ALL_ON_SERVERS,))
 PARTS = (PLAIN, SERVED, ALONE)
+# How pytest begins the lines of what failed, and those that say why.
+FAILURE = ("FAILED ", "ERROR ", "E  ")
+FAILURES_TOLD = 150
 
 
-def run(part: Part) -> tuple[int, float]:
-    """Run a part to its end: its exit code, and the seconds that it took."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What became of a part.
+
+    Attributes:
+        code: the exit code of pytest.
+        seconds: how long it took.
+        failures: the lines that tell what failed and why, at most `FAILURES_TOLD` of them.
+    """
+
+    code: int
+    seconds: float
+    failures: tuple[str, ...]
+
+
+def run(part: Part) -> Run:
+    """Run a part to its end."""
     began = time.monotonic()
     # Line by line also where nobody looks.
     environ = os.environ | {"PYTHONUNBUFFERED": "1"}
+    failures: list[str] = []
     with subprocess.Popen(
         part.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ
     ) as running:
         for line in running.stdout or ():
             print(f"{part.name:8}| {line}", end="", flush=True)
-    return running.returncode, time.monotonic() - began
+            if line.startswith(FAILURE) and len(failures) < FAILURES_TOLD:
+                failures.append(line.rstrip())
+    return Run(running.returncode, time.monotonic() - began, tuple(failures))
 
 
 def main() -> int:
@@ -81,10 +103,14 @@ def main() -> int:
     """
     began = time.monotonic()
     found = {part.name: run(part) for part in PARTS}
-    for name, (code, seconds) in found.items():
-        print(f"{name:8}| {'passed' if code == 0 else f'failed with {code}'} in {_minutes(seconds)}")
+    for name, ran in found.items():
+        for line in ran.failures:
+            print(f"{name:8}| {line}")
+    for name, ran in found.items():
+        outcome = "passed" if ran.code == 0 else f"failed with {ran.code}"
+        print(f"{name:8}| {outcome} in {_minutes(ran.seconds)}")
     print(f"all     | {_minutes(time.monotonic() - began)}", flush=True)
-    return next((code for code, _ in found.values() if code != 0), 0)
+    return next((ran.code for ran in found.values() if ran.code != 0), 0)
 
 
 def _minutes(seconds: float) -> str:
