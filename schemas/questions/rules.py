@@ -73,8 +73,10 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
     ]
     if any(isinstance(name, list | dict) or name is None or name == "" for name in named):
         return "an option is a text, a number, true, false, or an object with an id that is one of these"
-    if len({canonical(name) for name in named}) != len(named):
-        return "two options have the same id"
+    # A person who types `1` cannot tell the number from the text.
+    typed = {name if isinstance(name, str) else canonical(name) for name in named}
+    if len(typed) != len(named):
+        return 'two options have the same id, or ids that are written the same, such as 1 and "1"'
     return None
 
 

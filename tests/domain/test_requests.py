@@ -9,7 +9,7 @@ from schemas import commands as k
 from schemas.limits import TEXT_MAX_CHARS
 from services.domain.execution.evolve import evolve
 from services.domain.execution.expiry import _request_ended
-from tests.domain.steps import TESSA, code, started
+from tests.domain.steps import TESSA, code, held, started
 from tests.domain.world import BOT, OTHER_BOT, RITA, World, names, the
 
 OPTIONS = '["blue",{"id":"red","label":"Red"}]'
@@ -73,6 +73,8 @@ def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_l
         ("[null]", "an object with an id"),
         ('[["a"]]', "an object with an id"),
         ('[{"id":"a"},"a"]', "two options"),
+        ('[1,"1"]', "written the same"),
+        ('[{"id":true},"true"]', "written the same"),
     ],
 )
 def test_request_with_options_that_no_answer_could_name_is_refused(options: str, why: str) -> None:
@@ -84,6 +86,15 @@ def test_request_with_options_that_no_answer_could_name_is_refused(options: str,
 
     assert code(said) == "invalid"
     assert why in the(said, "CommandRefused").detail
+
+
+def test_call_named_request_takes_no_id_of_a_requests_hold() -> None:
+    world = started()
+    held(world, "pay", "request")
+
+    opened = asked(world, request_id="1")
+
+    assert opened.hold_id not in {hold.hold_id for hold in world.state().holds.values() if hold.call_id}
 
 
 def test_request_timed_out_gives_its_default_or_null() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version
 from typing import Any
 
+import httpx
 import pytest
+import uvicorn
 from mcp import Client
 from starlette.responses import JSONResponse, Response
 
+from ops.ports import LOOPBACK, free_port
 from placet import AsyncPlacet, Unauthenticated, mcp_server
 from placet.mcp_server import PROMPT_MAX_CHARS, WAIT_MAX_S, server_of
 from schemas.limits import TEXT_MAX_CHARS
@@ -80,6 +84,34 @@ async def test_longest_wait_is_asked_for() -> None:
     is_error, _, asked = await called("get_human_input", task_id="t1", wait_seconds=WAIT_MAX_S)
     assert not is_error
     assert [one.params["wait"] for one in asked] == ["50"]
+
+
+async def test_http_refuses_connections_beyond_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_server, "CONNECTIONS_MAX", 3)
+    started: list[uvicorn.Server] = []
+
+    class Server(uvicorn.Server):
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            started.append(self)
+
+    monkeypatch.setattr(uvicorn, "Server", Server)
+    port, ready = free_port(), asyncio.Event()
+    async with serving(Scripted(on_http=unanswered)) as script, AsyncPlacet(script.url, token="t") as gateway:
+        serve = server_of(gateway).run_streamable_http_async(port=port, on_ready=ready.set)
+        server = asyncio.create_task(serve)
+        await ready.wait()
+        others = [await asyncio.open_connection(LOOPBACK, port) for _ in range(2)]
+        found = []
+        async with httpx.AsyncClient(base_url=f"http://{LOOPBACK}:{port}") as client:
+            found.append((await client.get("/nothing", headers={"Connection": "close"})).status_code)
+            others.append(await asyncio.open_connection(LOOPBACK, port))
+            found.append((await client.get("/nothing")).status_code)
+        for _, writer in others:
+            writer.close()
+        started[0].should_exit = True
+        await server
+    assert found == [404, 503]
 
 
 async def refuse(asked: Asked) -> Response:

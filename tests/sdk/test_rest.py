@@ -6,7 +6,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from placet import asks
 from placet.errors import Unreachable
-from placet.transport.port import Patience, Reply, Request
+from placet.transport.port import Frame, Patience, Reply, Request
 from placet.transport.rest import AT_ONCE_MAX, RestTransport
 from placet.transport.retry import delays
 from tests.sdk.scripted import QUICK, Asked, Scripted, serving
@@ -27,6 +27,25 @@ def scripted(*answers: Response) -> Scripted:
         return next(coming)
 
     return Scripted(on_http=answer)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), r"options\[0\]\.id is nan, which is not a JSON number"),
+        ({1}, r"options\[0\]\.id is a builtins\.set"),
+    ],
+)
+async def test_value_that_json_has_not_is_named_and_nothing_is_sent(value: object, why: str) -> None:
+    """By both transports: on the socket the body is a part of the message."""
+    script = scripted()
+    request = asks.change_hold("h1", "decision", {"options": [{"id": value}]})
+    async with serving(script):
+        with pytest.raises((TypeError, ValueError), match=f"^{why}"):
+            await send(script, request)
+    with pytest.raises((TypeError, ValueError), match=f"^{why}"):
+        replace(request, frame=Frame("decide", {})).frame_text()
+    assert not script.asked
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])

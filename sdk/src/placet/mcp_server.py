@@ -47,6 +47,8 @@ ARGUMENTS: Mapping[str, str] = {
 }
 # The gateway is tried for so long before a client is answered, which waits for it.
 START_S = 5.0
+# Of clients over HTTP, and requests at a time: further ones get 503.
+CONNECTIONS_MAX = 1_000
 NOBODY = "none"
 _log = logging.getLogger(__name__)
 _token: ContextVar[str] = ContextVar("placet_mcp_token")
@@ -108,6 +110,7 @@ class _Server(MCPServer[Any]):
             port=port,
             log_config=None,
             log_level=LOG_LEVEL.lower(),
+            limit_concurrency=CONNECTIONS_MAX,
             # Otherwise a request that is sent before the answer to another one begins with that one's token.
             reset_contextvars=True,
         )

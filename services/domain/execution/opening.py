@@ -24,6 +24,8 @@ UNKNOWN_OUTCOME_QUESTION = (
 )
 # A call that may have run cannot be edited (`services.domain.execution.decision_content`).
 UNKNOWN_OUTCOME_OPTIONS = '["approve","reject","respond"]'
+# Stands in the ids of requests' holds where a call's has its id.
+OF_REQUEST = "request"
 # Fields that are shown to people, but not used by any decision.
 NOT_KEPT_OF_HOLDS = frozenset({"question", "view_version"})
 
@@ -35,7 +37,7 @@ def hold_id_of_call(state: Execution, call_id: str, revision: int) -> str:
 
 def hold_id_of_request(state: Execution, request_id: str) -> str:
     """The id of a request's hold."""
-    return derived_id("hold", state.tenant, state.project, state.execution_id, "request", request_id)
+    return derived_id("hold", state.tenant, state.project, state.execution_id, OF_REQUEST, request_id)
 
 
 def call_hold(
@@ -140,7 +142,9 @@ def message_shown(state: Execution, call: Call | None) -> str:
 def _fresh_hold_id(state: Execution, call: Call, ctx: Context) -> str:
     plain = hold_id_of_call(state, call.call_id, call.revision)
     # A revision can be held a second time (definitions changed, outcome unknown), but a hold's id is never reused.
-    return plain if plain not in state.holds else derived_id("hold", plain, ctx.command_id)
+    # The plain one of a call with the id `request` could be a later request's.
+    is_free = plain not in state.holds and call.call_id != OF_REQUEST
+    return plain if is_free else derived_id("hold", plain, ctx.command_id)
 
 
 def _hold_opened(state: Execution, event: HoldOpened, at_ms: int) -> Execution:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from placet.canonical import check_json
 from placet.errors import Unreachable, is_passing
 from placet.ids import new_id
 
@@ -73,7 +74,7 @@ class Request:
         message = {"type": self.frame.type, "ref": self.ref, **self.frame.about, "body": body or {}}
         if self.trace:
             message["traceparent"] = self.trace
-        return json_text(message)
+        return json_text(message, body or {})
 
     def body_text(self) -> str | None:
         """The body of its HTTP request; None if it has none."""
@@ -82,9 +83,24 @@ class Request:
         return None if self.body is None else json_text(dict(self.body))
 
 
-def json_text(value: Mapping[str, Any]) -> str:
-    """A body or message as it is sent."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def json_text(message: Mapping[str, Any], fields: Mapping[str, Any] | None = None) -> str:
+    """A body or message as it is sent.
+
+    Args:
+        message: the whole of it.
+        fields: what the caller gave of it. Errors name these; the whole message without it.
+
+    Raises:
+        TypeError: a field is not a JSON value.
+        ValueError: a field has a number that JSON does not have.
+    """
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        # Its own messages do not say where in the message the value is.
+        for name, value in (message if fields is None else fields).items():
+            check_json(value, name)
+        raise
 
 
 @dataclass(frozen=True)
