@@ -8,6 +8,7 @@ import time
 import orjson
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -57,6 +58,15 @@ CORS_EXPOSED = ("Retry-After", "WWW-Authenticate")
 CORS_MAX_AGE_S = 600
 # Not registered: nginx's, and many others' since.
 CLIENT_GONE = 499
+# FastAPI's own spans, metrics and logs tell URLs with their queries and the texts of exceptions, and are on in a
+# process that has providers of OpenTelemetry. Each is named, so that an unknown one does not begin unnoticed.
+NO_TELEMETRY: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -81,6 +91,7 @@ def routed_app() -> FastAPI:
         openapi_url=None,
         # The address of a redirect would be made from the host that the client claims.
         redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
     )
     for router in ROUTERS:
         app.include_router(router)

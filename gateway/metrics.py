@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -77,6 +77,7 @@ class Metrics:
             "placet_kafka_age_seconds", "Time since Kafka last answered this gateway.", registry=self.registry
         )
         labels = ["role", "name"]
+        self._observed: dict[Gauge, set[tuple[str, str]]] = {}
         self._process_ready = Gauge(
             "placet_component_ready", "1 while a process does its work.", labels, registry=self.registry
         )
@@ -100,15 +101,20 @@ class Metrics:
         self._ready.set(is_ready)
         # Infinity for "never" exceeds the threshold of every alert; 0 would mean that Kafka has just answered.
         self._kafka_age.set(math.inf if own.kafka_age_ms is None else own.kafka_age_ms / 1000)
-        families = self._process_ready, self._process_silent, self._process_lag
-        for family in families:
-            family.clear()
-        for process in sorted(processes, key=lambda process: (not process.is_working, process.age_s)):
-            labels = process.heartbeat.role, process.heartbeat.name
-            self._process_ready.labels(*labels).set(process.is_working)
-            self._process_silent.labels(*labels).set(process.age_s)
-            if process.heartbeat.lag_records is not None:
-                self._process_lag.labels(*labels).set(process.heartbeat.lag_records)
+        worst_last = sorted(processes, key=lambda process: (not process.is_working, process.age_s))
+        named = {(process.heartbeat.role, process.heartbeat.name): process for process in worst_last}
+        lags = {labels: process.heartbeat.lag_records for labels, process in named.items()}
+        self._observe(self._process_ready, {labels: one.is_working for labels, one in named.items()})
+        self._observe(self._process_silent, {labels: one.age_s for labels, one in named.items()})
+        self._observe(self._process_lag, {labels: lag for labels, lag in lags.items() if lag is not None})
+
+    def _observe(self, family: Gauge, values: Mapping[tuple[str, str], float]) -> None:
+        # Never cleared: the thread that sends metrics may read them at any time, and would find none.
+        for labels, value in values.items():
+            family.labels(*labels).set(value)
+        for labels in self._observed.get(family, set()) - values.keys():
+            family.remove(*labels)
+        self._observed[family] = set(values)
 
     def text(self) -> bytes:
         """Return the metrics in Prometheus' text format."""

@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from host.errors import SettingsRefused
@@ -45,20 +46,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 after a clean stop.
     """
     parsed = _parser().parse_args(arguments)
-    try:
-        config = load_config(parsed.config)
-        check_tls()
-        check_telemetry()
-    except OpsError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    log_to_stderr(config.log_level, config.log_format)
-    os.umask(UMASK)
-    os.nice(ROLES[parsed.role].niceness)
-    settings = config.settings_for(parsed.worker_id or parsed.role, parsed.role)
-    if parsed.probe_port is not None:
-        settings["probe_port"] = str(parsed.probe_port)
-    with telemetry(parsed.role, os.environ, json_logs=config.log_format == JSON):
+    with ExitStack() as running:
+        try:
+            config = load_config(parsed.config)
+            check_tls()
+            check_telemetry()
+            log_to_stderr(config.log_level, config.log_format)
+            os.umask(UMASK)
+            os.nice(ROLES[parsed.role].niceness)
+            _begin_telemetry(running, parsed.role, config)
+        except OpsError as error:
+            sys.stderr.write(f"{error}\n")
+            return error.exit_code
+        settings = config.settings_for(parsed.worker_id or parsed.role, parsed.role)
+        if parsed.probe_port is not None:
+            settings["probe_port"] = str(parsed.probe_port)
         load_role(parsed.role)(settings)
     return 0
 
@@ -84,6 +86,13 @@ def check_telemetry() -> None:
     try:
         for signal in SIGNALS:
             is_on(os.environ, signal)
+    except SettingsRefused as error:
+        raise UsageError(f"{error}.") from error
+
+
+def _begin_telemetry(running: ExitStack, role: str, config: StackConfig) -> None:
+    try:
+        running.enter_context(telemetry(role, os.environ, json_logs=config.log_format == JSON))
     except SettingsRefused as error:
         raise UsageError(f"{error}.") from error
 

@@ -72,7 +72,7 @@ class ProjectorSpans:
             self._record_wait(event, hold)
 
     def _record_wait(self, event: Event, hold: HoldRow) -> None:
-        """The wait belongs to the trace that opened the hold, with a link to the one that closed it, if any."""
+        """The wait belongs to the trace that opened the hold, with a link to that of the decision, if any."""
         from opentelemetry.trace import SpanKind
 
         facts = facts_of(self.topic, event.key, event.body, event.meta.tenant)
@@ -80,6 +80,7 @@ class ProjectorSpans:
         if hold["call_id"]:
             facts["placet.call_id"] = hold["call_id"]
         opened_ns, closed_ns = hold["opened_at_ms"] * NS_PER_MS, event.meta.at_ms * NS_PER_MS
-        name = "wait for a person"
-        trace = hold["trace"] or ""
-        self.spans.record(name, SpanKind.INTERNAL, trace, facts, (opened_ns, closed_ns), event.meta.trace)
+        name, trace = "wait for a person", hold["trace"] or ""
+        # A deadline ended it: whichever command came next, of anybody, had the decider record that.
+        link = "" if isinstance(event.body, HoldExpired) else event.meta.trace
+        self.spans.record(name, SpanKind.INTERNAL, trace, facts, (opened_ns, closed_ns), link)

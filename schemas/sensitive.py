@@ -21,6 +21,8 @@ COMMITMENT_CHARS = 64
 NONCE_BYTES = 32
 # Characters of a marked schema times the values that it is applied to: a few milliseconds of work.
 MAX_WORK = 1_000_000
+# Instructions of RE2 times the characters that they are matched with, of all values together: some 35 ms at worst.
+PATTERN_WORK_MAX = 10_000_000
 
 # The keywords allowed under a mark: their work grows with the value and the schema and with nothing else.
 BOUNDED = frozenset(
@@ -185,6 +187,25 @@ def misfit_of(marked: Marked) -> str | None:
     if error is None:
         return None
     return f"{where}: the sensitive value does not fit its schema ({error.validator})"
+
+
+def too_long_for_patterns(marked: Sequence[Marked]) -> str | None:
+    """Why values are too long to be matched with their patterns: `path: reason` of the costliest; or None.
+
+    Marks in a tool's schema have no patterns; the variables of a question can.
+    """
+    # Imported only when there are sensitive values, so that starting processes do not wait for it.
+    from schemas.linear_patterns import linear_pattern
+
+    work = [
+        (linear_pattern(one.schema["pattern"]).programsize * len(one.value), json_path(one.path))
+        for one in marked
+        if "pattern" in one.schema and isinstance(one.value, str)
+    ]
+    if sum(cost for cost, _ in work) <= PATTERN_WORK_MAX:
+        return None
+    _, where = max(work)
+    return f"{where}: the value is too long to be matched with its pattern"
 
 
 def unsealed(schema: Any, arguments: Any) -> str | None:

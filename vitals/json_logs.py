@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,10 +39,6 @@ class JsonFormatter(structlog.stdlib.ProcessorFormatter):
             ],
         )
 
-    def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
-        return without_tokens(super().format(record))
-
 
 def _begin(_: Any, level: str, event: EventDict) -> EventDict:
     # In this order in the line. `ops.child` looks for the level there.
@@ -61,17 +58,27 @@ def _ids(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 def _json(event: EventDict, **_: Any) -> str:
+    # Before it is written: in finished JSON the text of a token can begin within an escape (`\\u200e`, `yJ…`).
+    found = _with_texts(event, without_tokens)
     try:
-        line = orjson.dumps(event, default=_by_type).decode()
+        line = orjson.dumps(found).decode()
     except orjson.JSONEncodeError:
         # For a lone surrogate, which strict readers refuse also where it is escaped.
-        found = {
-            key: shown_surrogates(value) if isinstance(value, str) else value for key, value in event.items()
-        }
-        line = json.dumps(found, default=_by_type, ensure_ascii=False, separators=(",", ":"))
+        shown = _with_texts(found, shown_surrogates)
+        line = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
     return shown_in_json(line)
 
 
-def _by_type(value: object) -> str:
+def _with_texts(value: object, change: Callable[[str], str]) -> object:
+    """The value with each of its texts changed, and what is no value of JSON by its type alone."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {change(str(key)): _with_texts(one, change) for key, one in value.items()}
+        case list() | tuple():
+            return [_with_texts(one, change) for one in value]
+        case None | bool() | int() | float():
+            return value
     # Its text could quote what no log line may have.
     return type(value).__name__

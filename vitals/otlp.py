@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -16,6 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from prometheus_client import CollectorRegistry
 
+from vitals.otlp_headers import keep_unread_headers_secret
 from vitals.otlp_metrics import MetricsSender
 from vitals.spans import Spans
 
@@ -58,14 +61,8 @@ class Otlp:
             has_traces: True if it sends spans.
             metrics_every_s: the time between two readings of its metrics; None if it sends none.
         """
-        own = {
-            "placet.role": role,
-            "service.instance.id": f"{role}@{socket.gethostname()}:{os.getpid()}",
-            "service.version": version("placet-server"),
-        }
-        if not OTELResourceDetector().detect().attributes.get("service.name"):
-            own["service.name"] = f"placet-{role}"
-        resource = Resource.create(own)
+        keep_unread_headers_secret()
+        resource = _resource(role)
         traces, ids = None, ChosenIds()
         if has_traces:
             traces = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=ids)
@@ -87,13 +84,29 @@ class Otlp:
             self.metrics.add(registry)
 
     def end(self, within_s: float) -> None:
-        """Send what is left, and stop, within a time: a collector that is away must not hold a process back."""
-        ending = threading.Thread(target=self._end, name="placet-otlp-end", daemon=True)
-        ending.start()
-        ending.join(within_s)
+        """Send what is left, and stop, within a time: a collector that is away must not hold a process back.
 
-    def _end(self) -> None:
-        if self.metrics is not None:
-            self.metrics.stop()
+        Spans and metrics go at the same time: their collectors may be two, of which one does not answer.
+        """
+        until = time.monotonic() + within_s
+        ends: list[Callable[[], None]] = []
         if self.traces is not None:
-            self.traces.shutdown()
+            ends.append(self.traces.shutdown)
+        if self.metrics is not None:
+            ends.append(self.metrics.stop)
+        ending = [threading.Thread(target=one, name="placet-otlp-end", daemon=True) for one in ends]
+        for thread in ending:
+            thread.start()
+        for thread in ending:
+            thread.join(max(0.0, until - time.monotonic()))
+
+
+def _resource(role: str) -> Resource:
+    """What sends: what the variables say of it, except for its role and its version, which are not theirs to say."""
+    given = OTELResourceDetector().detect().attributes
+    unless_given = {
+        "service.name": f"placet-{role}",
+        "service.instance.id": f"{role}@{socket.gethostname()}:{os.getpid()}",
+    }
+    own = {name: value for name, value in unless_given.items() if not given.get(name)}
+    return Resource.create({**own, "placet.role": role, "service.version": version("placet-server")})

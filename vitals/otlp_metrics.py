@@ -72,8 +72,15 @@ class MetricsSender:
 
     def _run(self) -> None:
         while not self._stopping.wait(self._interval_s):
+            self._try_to_send()
+        self._try_to_send()
+
+    def _try_to_send(self) -> None:
+        try:
             self._send()
-        self._send()
+        except Exception:
+            # A collector of a registry may fail once, while what it reads changes: the next reading has it all.
+            logger.exception("the metrics could not be read, and are not sent this time")
 
     def _send(self) -> None:
         families = [family for registry in tuple(self._registries) for family in registry.collect()]

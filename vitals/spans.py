@@ -33,6 +33,7 @@ from schemas.trace_context import is_traceparent
 R = TypeVar("R")
 Facts = Mapping[str, str | int]
 NO_FACTS: Facts = {}
+ERROR_TYPE = "error.type"
 # The facts that log lines show, by their names there.
 LOGGED = {
     "placet.tenant": "tenant",
@@ -55,6 +56,11 @@ class Work:
         self.parts -= 1
         if self.parts == 0:
             self.span.end()
+
+    def fail(self, error: BaseException) -> None:
+        """Mark it as failed, and let it end with its beginning: an answer may never come to what failed to ask."""
+        failed(self.span, type(error).__name__)
+        self.parts = 1
 
 
 _work: ContextVar[Work | None] = ContextVar("placet_work", default=None)
@@ -115,6 +121,9 @@ class Spans:
         try:
             with self.within(span, facts):
                 yield span
+        except BaseException as error:
+            work.fail(error)
+            raise
         finally:
             _work.reset(token)
             work.done()
@@ -125,13 +134,19 @@ class Spans:
         if work is None:
             return answered
         work.parts += 1
+        ids = _ids.get()
 
         def answered_within(outcome: Any) -> R:
-            token = _work.set(work)
+            # Whoever calls it, such as the tail of the log, has ids of its own or none.
+            token, others = _work.set(work), _ids.set(ids)
             try:
                 with self.within(work.span):
                     return answered(outcome)
+            except BaseException as error:
+                failed(work.span, type(error).__name__)
+                raise
             finally:
+                _ids.reset(others)
                 _work.reset(token)
                 work.done()
 
@@ -177,7 +192,7 @@ class Spans:
             name: of the span.
             kind: its place between processes.
             parent: the trace context that it continues.
-            facts: its attributes.
+            facts: its attributes; one with `error.type` has failed.
             between_ns: when it began and ended, in ns since the epoch.
             link: the trace context of another trace that it has to do with; empty for none.
             span_id: its id, in hex, that others know already; by default a new one.
@@ -187,12 +202,19 @@ class Spans:
         began_ns, ended_ns = between_ns
         links = [Link(span_context_of(link))] if link else None
         context = context_of(parent) if parent else None
-        self._tracer.start_span(name, context, kind, facts, links, began_ns).end(max(began_ns, ended_ns))
+        span = self._tracer.start_span(name, context, kind, facts, links, began_ns)
+        if ERROR_TYPE in facts:
+            span.set_status(StatusCode.ERROR)
+        span.end(max(began_ns, ended_ns))
 
     def note(self, facts: Facts) -> None:
         """Add facts to the current span and to the log lines of the piece of work in hand."""
         get_current_span().set_attributes(facts)
         _ids.set(_with(facts))
+
+    def fail(self, why: str) -> None:
+        """Mark the current span as failed; see `failed`."""
+        failed(get_current_span(), why)
 
 
 def ids_in_hand() -> Facts:
@@ -208,7 +230,7 @@ def _with(facts: Facts) -> Facts:
 
 def failed(span: Span, why: str) -> None:
     """Mark a span as failed, by the type of an error or the code of a refusal."""
-    span.set_attribute("error.type", why)
+    span.set_attribute(ERROR_TYPE, why)
     span.set_status(StatusCode.ERROR)
 
 

@@ -1,8 +1,8 @@
 """The telemetry of a process: spans and metrics sent to a collector (OTLP), and the ids in its JSON logs.
 
-While it is off, a piece of work costs one check of `spans`, and neither OpenTelemetry nor structlog is imported. The
-standard variables of OpenTelemetry (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) turn it on, and so do JSON logs, which
-show the ids of the work in hand (docs/operations.md, Traces).
+While it is off, a piece of work costs one check of `spans`, and neither OpenTelemetry's SDK nor structlog is
+imported. The standard variables of OpenTelemetry (`OTEL_EXPORTER_OTLP_ENDPOINT`, …) turn it on, and so do JSON
+logs, which show the ids of the work in hand (docs/operations.md, Traces).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from host.errors import SettingsRefused
+from host.errors import SettingsRefused, on_one_line
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from vitals.otlp import Otlp
     from vitals.spans import Spans
 
 TRUE = "true"
@@ -28,6 +29,10 @@ METRICS = "METRICS"
 SIGNALS = (TRACES, METRICS)
 INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
 INTERVAL_MS = 60_000
+TEMPORALITY = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+CUMULATIVE = "cumulative"
+HEADERS = "OTEL_EXPORTER_OTLP_HEADERS"
+REASON_MAX = 200
 # The longest that the end of a process waits for its last spans and metrics to be sent.
 LAST_WITHIN_S = 2.0
 
@@ -37,6 +42,8 @@ R = TypeVar("R")
 spans: Spans | None = None
 # The function that also sends a registry of metrics by OTLP; None while that is off.
 _send_metrics: Callable[[CollectorRegistry], None] | None = None
+# What is sent by OTLP; None while nothing is.
+_otlp: Otlp | None = None
 
 
 def is_on(environ: Mapping[str, str], signal: str) -> bool:
@@ -47,7 +54,7 @@ def is_on(environ: Mapping[str, str], signal: str) -> bool:
         signal: TRACES or METRICS.
 
     Raises:
-        SettingsRefused: they ask for an exporter or protocol that is not supported.
+        SettingsRefused: they ask for something that is not supported, or cannot be used.
     """
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == TRUE:
         return False
@@ -62,10 +69,32 @@ def is_on(environ: Mapping[str, str], signal: str) -> bool:
             if protocol != PROTOCOL:
                 raise SettingsRefused(f"{name} must be {PROTOCOL}, not {protocol[:40]}")
             break
-    interval = environ.get(INTERVAL, "")
-    if signal == METRICS and interval and not (interval.isdecimal() and int(interval)):
-        raise SettingsRefused(f"{INTERVAL} must be milliseconds, not {interval[:40]}")
+    _check_headers(environ, signal)
+    if signal == METRICS:
+        _check_metrics(environ)
     return True
+
+
+def _check_headers(environ: Mapping[str, str], signal: str) -> None:
+    name = f"OTEL_EXPORTER_OTLP_{signal}_HEADERS"
+    name = name if environ.get(name) else HEADERS
+    if not environ.get(name):
+        return
+    from vitals.otlp_headers import are_headers
+
+    if not are_headers(environ[name]):
+        # Without its value: headers are where collectors expect secrets.
+        raise SettingsRefused(f"{name} must be NAME=VALUE, separated by commas")
+
+
+def _check_metrics(environ: Mapping[str, str]) -> None:
+    interval = environ.get(INTERVAL, "")
+    if interval and not (interval.isdecimal() and int(interval)):
+        raise SettingsRefused(f"{INTERVAL} must be milliseconds, not {interval[:40]}")
+    # Prometheus' counters count from the start of the process, and are sent as they are.
+    temporality = environ.get(TEMPORALITY, "").strip()
+    if temporality and temporality.lower() != CUMULATIVE:
+        raise SettingsRefused(f"{TEMPORALITY} must be {CUMULATIVE}, not {temporality[:40]}")
 
 
 @contextmanager
@@ -78,9 +107,9 @@ def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False)
         json_logs: True if its log lines show the ids of the work in hand.
 
     Raises:
-        SettingsRefused: see `is_on`.
+        SettingsRefused: see `is_on`; or the SDK refuses a variable that it reads itself.
     """
-    global spans, _send_metrics
+    global spans, _send_metrics, _otlp
     on = [signal for signal in SIGNALS if is_on(environ, signal)]
     if not on and not json_logs:
         yield
@@ -94,17 +123,38 @@ def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False)
         finally:
             spans = None
         return
-    from vitals.otlp import Otlp
-
     every_s = int(environ.get(INTERVAL) or INTERVAL_MS) / 1000 if METRICS in on else None
-    otlp = Otlp.begun(role, has_traces=TRACES in on, metrics_every_s=every_s)
+    _otlp = otlp = _begun(role, has_traces=TRACES in on, metrics_every_s=every_s)
     spans = otlp.spans() if TRACES in on or json_logs else None
     _send_metrics = otlp.send_metrics if METRICS in on else None
     try:
         yield
     finally:
+        end()
+
+
+def _begun(role: str, *, has_traces: bool, metrics_every_s: float | None) -> Otlp:
+    try:
+        # Some variables are read where the SDK is imported.
+        from vitals.otlp import Otlp
+
+        return Otlp.begun(role, has_traces=has_traces, metrics_every_s=metrics_every_s)
+    except (ValueError, RuntimeError) as error:
+        # The SDK names its own parameter and not always the variable, such as of a queue smaller than a batch.
+        reason = on_one_line(str(error))[:REASON_MAX].rstrip(".")
+        raise SettingsRefused(f"OpenTelemetry refuses its variables (OTEL_…): {reason}") from error
+
+
+def end() -> None:
+    """Send the last spans and metrics, for `LAST_WITHIN_S` at most; does nothing if it was done, or nothing is sent.
+
+    For a process that ends by `os._exit`, which leaves no context.
+    """
+    global spans, _send_metrics, _otlp
+    ending, _otlp = _otlp, None
+    if ending is not None:
         spans = _send_metrics = None
-        otlp.end(LAST_WITHIN_S)
+        ending.end(LAST_WITHIN_S)
 
 
 def sends_metrics() -> bool:

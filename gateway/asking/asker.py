@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import uuid
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -139,6 +140,14 @@ class Ask(NamedTuple):
     dwell_ms: int | None = None
 
 
+class _Repeatable(NamedTuple):
+    """A command that may be sent again under the id of its next attempt."""
+
+    ask: Ask
+    attempt: int
+    context: Context | None
+
+
 class Answers(Protocol):
     """The answered commands in the views."""
 
@@ -155,7 +164,7 @@ class Asker:
     outbox: Outbox
     answers: Answers
     ids: CommandIds
-    _again: dict[Waited, tuple[Ask, int]] = field(default_factory=dict, init=False)
+    _again: dict[Waited, _Repeatable] = field(default_factory=dict, init=False)
 
     def ask(self, ask: Ask, answered: Answered, timeout_s: float) -> str:
         """Send a command; `answered` is called once, perhaps before this returns.
@@ -214,17 +223,27 @@ class Asker:
         self._wait(ask, Waited(command_id, digest), value, answered, timeout_s, attempt)
         return command_id
 
+    def _ask_within(
+        self, context: Context | None, ask: Ask, answered: Answered, timeout_s: float, attempt: int
+    ) -> None:
+        """Send one more command of a request, in its trace: the tail and the sweep, which call this, are in none."""
+        if context is None:
+            self._ask(ask, answered, timeout_s, attempt)
+        else:
+            context.run(self._ask, ask, answered, timeout_s, attempt)
+
     def _confirming(self, ask: Ask, answered: Answered, timeout_s: float) -> Answered:
         """Wrap `answered`: it gets an acceptance from before now only after the decider has confirmed it."""
         asked_at_ms = self.live.time.now_ms() if self.live.time.known else None
         until = asyncio.get_running_loop().time() + timeout_s
+        context = _traced_context()
 
         def confirmed(outcome: Outcome | Problem | None) -> None:
             if not isinstance(outcome, Outcome) or not _is_acceptance(outcome):
                 answered(outcome)
             elif outcome.old or asked_at_ms is None or outcome.at_ms < asked_at_ms - TIME_UNSURE_MS:
                 left_s = max(until - asyncio.get_running_loop().time(), 0.0)
-                self._ask(ask._replace(name=CommandName(None)), answered, left_s, 0)
+                self._ask_within(context, ask._replace(name=CommandName(None)), answered, left_s, 0)
             else:
                 answered(outcome)
 
@@ -249,7 +268,7 @@ class Asker:
         wait.answered.append(answered)
         self.live.waiters.add(wait)
         if ask.name.parts is not None:
-            self._again[name] = (ask, attempt)
+            self._again[name] = _Repeatable(ask, attempt, _traced_context())
             wait.answered.append(self._forget(name))
         draft = Draft(ask.body, actor, name.command_id, ask.key, ask.dwell_ms, value)
         left, failed = partial(self._left, wait), partial(self._failed, name)
@@ -294,12 +313,15 @@ class Asker:
         name = wait.name
         again = self._again.get(name)
         answer = _same_body(outcome, name.digest, wait.key)
-        if again is None or not _may_ask_again(*again, answer):
+        if again is None or not _may_ask_again(again.ask, again.attempt, answer):
             self.live.waiters.answer(name, answer)
             return
-        ask, attempt = again
         left_s = max(wait.until - asyncio.get_running_loop().time(), 0.0)
-        self._ask(ask, lambda later: self.live.waiters.answer(name, later), left_s, attempt + 1)
+
+        def answered(later: Outcome | Problem | None) -> None:
+            self.live.waiters.answer(name, later)
+
+        self._ask_within(again.context, again.ask, answered, left_s, again.attempt + 1)
 
 
 async def awaited(answer: asyncio.Future[Outcome | Problem | None]) -> Outcome | None:
@@ -312,6 +334,11 @@ async def awaited(answer: asyncio.Future[Outcome | Problem | None]) -> Outcome |
     if isinstance(outcome, Problem):
         raise outcome
     return outcome
+
+
+def _traced_context() -> Context | None:
+    """Return the context of the request in hand, with its trace; None while nothing is traced."""
+    return None if tracing.spans is None else copy_context()
 
 
 def _not_taken() -> Problem:

@@ -22,7 +22,7 @@ def traced(spans: Spans, queued: QueuedCommand) -> QueuedCommand:
     from vitals.spans import current_trace
 
     if not (trace := current_trace()):
-        # A command that the gateway sends of its own accord, or again without its request.
+        # A command that the gateway sends of its own accord.
         return queued
     began_ns = time.time_ns()
 

@@ -12,8 +12,8 @@ from gateway.docs_gen import log
 from gateway.docs_gen.openapi import VERSION
 from gateway.docs_gen.schemas import Schemas, add, schemas_of, summary_of
 from gateway.sockets import bridge_protocol
-from gateway.sockets.bridge import MESSAGE_MAX_BYTES
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
+from gateway.sockets.ws import FRAME_MAX_BYTES
 from schemas.trace_context import TRACEPARENT
 
 REF = "#/components/schemas/{model}"
@@ -85,7 +85,7 @@ def _bridge() -> dict[str, Any]:
         "title": "Human bridge",
         "description": (
             "Questions and answers in a few messages; authentication, limits and refusals are those of /v1/ws. "
-            f"Frames are JSON texts of at most {MESSAGE_MAX_BYTES // 1024} KiB."
+            f"Frames are JSON texts of at most {FRAME_MAX_BYTES // 1024} KiB."
         ),
         "messages": _components({**bridge_protocol.CLIENT, **bridge_protocol.SERVER}),
         "bindings": {"ws": {"method": "GET", "bindingVersion": "0.1.0"}},

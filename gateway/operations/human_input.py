@@ -19,7 +19,14 @@ from gateway.operations.holds import subject_of as hold_of
 from gateway.operations.plan import Gate, Given, Plan, Reply, planned
 from gateway.operations.requests import find_request, plan_request
 from gateway.problems import Problem
-from gateway.resources.human_input import WAITING, answer_of, question_of, started, unanswered_status
+from gateway.resources.human_input import (
+    WAITING,
+    answer_of,
+    default_taken,
+    question_of,
+    started,
+    unanswered_status,
+)
 from projections.folds.holds import request_json
 from projections.tables.holds import HoldRow
 from schemas.actor import Actor
@@ -116,4 +123,4 @@ def _ended(row: HoldRow) -> dict[str, Any]:
     status = unanswered_status(request["status"], request["decision"])
     if status is None:
         return {"response": request["response"]}
-    return {"response": None, "status": status, "feedback": request["feedback"]}
+    return {"response": default_taken(request), "status": status, "feedback": request["feedback"]}

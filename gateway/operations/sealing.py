@@ -28,6 +28,7 @@ from schemas.sensitive import (
     looks_like_placeholder,
     marked_values,
     misfit_of,
+    too_long_for_patterns,
 )
 
 # How many occurrences of one call are tried; a run seldom makes the same call more often.
@@ -126,7 +127,10 @@ def variables_to_seal(row: HoldRow, value: Any) -> list[Marked]:
             raise misfit(f"$: answer with an object of one or more of these variables: {optional}")
         more = f"; these may be left out: {optional}" if optional else ""
         raise misfit(f"$: answer with an object of exactly these variables: {listed}{more}")
-    return to_seal(marked_values(schema, value))
+    given = marked_values(schema, value)
+    if (too_long := too_long_for_patterns(given)) is not None:
+        raise misfit(too_long)
+    return to_seal(given)
 
 
 def misfit(detail: str) -> Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -47,10 +48,12 @@ class ToolStarted(Resource):
 class HumanInput(Resource):
     """A task: a person's answer, or that nobody has answered, or how it ended without one."""
 
-    response: Annotated[Any, Field(description="The answer; null and missing if there is none.")] = None
+    response: Annotated[
+        Any, Field(description="The answer, or the default that took effect; null and missing without.")
+    ] = None
     status: Annotated[
         Literal["waiting_for_human", "rejected", "expired", "cancelled"] | None,
-        Field(description="Why there is no answer; missing if there is one."),
+        Field(description="Why nobody's answer is there; missing if it is."),
     ] = None
     feedback: Annotated[str | None, Field(description="Why it was rejected.")] = None
     task_id: Annotated[str | None, Field(description="Missing once it is closed.")] = None
@@ -78,6 +81,11 @@ def unanswered_status(status: str, decision: str | None) -> str | None:
     if status != "resolved":
         return status
     return "rejected" if decision == "reject" else None
+
+
+def default_taken(request: Mapping[str, Any]) -> Any:
+    """The default that took effect for a question, as nobody answered in time; None if there is none."""
+    return request.get("response") if request["status"] == "expired" else None
 
 
 def started(task_id: str) -> dict[str, Any]:

@@ -129,7 +129,8 @@ def _how(row: HoldRow) -> tuple[str, str]:
         return "It is closed: it cannot be decided any more.", f"placet show {hold_id}"
     words = "In a terminal, signed in with PLACET_URL and PLACET_TOKEN:"
     if row["call_id"] is None and row["kind"] != "permission":
-        return words, f"placet answer {hold_id} VALUE"
+        # Variables are asked for one by one: on a command line other users can see them, and a shell keeps them.
+        return words, f"placet answer {hold_id}{'' if row['kind'] == 'env_var' else ' VALUE'}"
     seen = f" --seen {row['view_digest']}" if row["view_digest"] else ""
     return words, f"placet approve {hold_id}{seen}\nplacet reject {hold_id} --feedback TEXT"
 

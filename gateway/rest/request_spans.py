@@ -12,6 +12,7 @@ from opentelemetry.trace import Span, SpanKind
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from schemas.token_text import without_tokens
 from schemas.trace_context import TRACEPARENT
 from vitals.spans import Spans, failed, trace_said
 
@@ -79,10 +80,11 @@ def _answered(span: Span, name: str, scope: Scope, message: Message) -> None:
 
 
 def _path(scope: Scope) -> str:
-    """The path as it was sent, without the query."""
+    """The path as it was sent, without the query and without tokens."""
     raw: bytes | None = scope.get("raw_path")
     sent = scope["path"] if raw is None else raw.partition(b"?")[0].decode("ascii", "replace")
-    return str(sent)[:PATH_MAX_CHARS]
+    # Masked before it is cut: a part of a token has not the form of one.
+    return without_tokens(str(sent))[:PATH_MAX_CHARS]
 
 
 def _heads(message: Message) -> Iterable[tuple[bytes, bytes]]:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from google.protobuf.json_format import MessageToDict, ParseDict, SerializeToJsonError
 from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct, Value
 
 from gateway.operations.human_input import SEVERAL, check_no_variables
 from gateway.problems import Problem
@@ -147,8 +148,9 @@ class HumanInput(rpc.HumanInputServicer):
             raise
         status = answer.get("status", ANSWERED)
         got = pb.GetHumanInputResponse(status=status, feedback=answer.get("feedback") or "")
-        if status == ANSWERED:
-            response = answer.get("response")
+        response = answer.get("response")
+        # A default that took effect comes with the status `expired`.
+        if status == ANSWERED or response is not None:
             got.response = _text(response)
             if _depth(response) <= VALUE_DEPTH_MAX:
                 await self._messages.of_size(len(got.response), lambda: ParseDict(response, got.value))
@@ -194,12 +196,29 @@ def _answer(request: pb.ProvideHumanInputRequest) -> Any:
     return _json(request.value, "value")
 
 
-def _json(message: Message, name: str) -> Any:
+def _json(message: Value | Struct, name: str) -> Any:
+    if _has_kindless(message):
+        raise Problem(Refusal.MALFORMED, f"{name}: a value in it has no kind: give null_value for null")
     try:
         return MessageToDict(message)
     except (ValueError, SerializeToJsonError) as error:
-        # protobuf's numbers can be NaN and infinite, and a value in a list without a kind; JSON's cannot.
+        # protobuf's numbers can be NaN and infinite; JSON's cannot.
         raise Problem(Refusal.MALFORMED, f"{name}: {error}") from error
+
+
+def _has_kindless(message: Value | Struct) -> bool:
+    """Whether a value in it has no kind, which protobuf's JSON would make null."""
+    pending = [message] if isinstance(message, Value) else [*message.fields.values()]
+    while pending:
+        one = pending.pop()
+        kind = one.WhichOneof("kind")
+        if kind is None:
+            return True
+        if kind == "list_value":
+            pending += one.list_value.values
+        elif kind == "struct_value":
+            pending += one.struct_value.fields.values()
+    return False
 
 
 def _depth(value: Any) -> int:

@@ -20,17 +20,12 @@ from starlette.websockets import WebSocket
 
 from gateway.operations.human_input import check_is_agent, plan_answer, plan_answer_to
 from gateway.operations.plan import Gate, Make, Plan, Unprepared
-from gateway.problems import Problem
 from gateway.server.websocket import TEXTS
 from gateway.sockets import ws
 from gateway.sockets.bridge_messages import ANSWER, PUBLISH, BridgeMessages
 from gateway.sockets.verbs import VERBS, Frame, Verb
 from gateway.strictjson import parse_object
-from schemas.refusals import Refusal
 from schemas.token import Claims
-
-# The longest prompt with every character escaped needs less.
-MESSAGE_MAX_BYTES = 256 * 1024
 
 
 def _answer(gate: Gate, claims: Claims, frame: Frame, _: str | None) -> Make:
@@ -126,10 +121,8 @@ def _parsed(raw: bytes) -> Frame:
     """Parse a client's message.
 
     Raises:
-        Problem: it is too long, or no JSON object. Its `ref` is not looked for: the bridge has none of the client's.
+        Problem: it is no JSON object. Its `ref` is not looked for: the bridge has none of the client's.
     """
-    if len(raw) > MESSAGE_MAX_BYTES:
-        raise Problem(Refusal.TOO_LARGE, f"a message is at most {MESSAGE_MAX_BYTES} bytes long")
     return parse_object(raw)
 
 

@@ -8,11 +8,11 @@
 
 | the client gets | |
 |---|---|
-| `{type: publish, task_id, prompt, kind, options, hold_id}` | an open question that it may see |
+| `{type: publish, task_id, prompt, kind, options, hold_id, asks, …}` | an open question that it may see |
 | `{type: more, shown}` | more are open than it is sent at once |
 | `{type: published, task_id, status}`, `{type: answered, task_id}` | what it sent was accepted |
 | `{type: answer, task_id, response}` | a question was answered |
-| `{type: closed, task_id, status, feedback}` | it ended without an answer |
+| `{type: closed, task_id, status, feedback, response}` | it ended without an answer, perhaps with its default |
 | `{type: error, task_id, code, detail, …}` | a refusal |
 | `{type: authenticated, …}`, `{type: pong}`, `{type: resync_required, …}` | as at `/v1/ws` |
 """
@@ -30,7 +30,7 @@ from pydantic import Field
 from gateway.bodies import Body, ClientId, Prompt, Text, read_body
 from gateway.operations.human_input import SEVERAL
 from gateway.problems import Problem, renamed
-from gateway.resources.human_input import WAITING, question_of, unanswered_status
+from gateway.resources.human_input import WAITING, default_taken, question_of, unanswered_status
 from gateway.sockets.session import HIDDEN
 from gateway.sockets.snapshots import ITEMS_MAX, Shown
 from gateway.sockets.subscriptions import CHANNELS_MAX
@@ -51,6 +51,17 @@ FOLLOWED_MAX = CHANNELS_MAX
 SHOWN_MAX = 5_000
 LOOK_FOR = ITEMS_MAX
 RETRY_AFTER_S = 60
+# What a person has to see of a question to answer it: a prompt alone does not say what a permission is for.
+SHOWN_AS_THEY_ARE = (
+    "kind",
+    "options",
+    "hold_id",
+    "asks",
+    "fields",
+    "decision_type",
+    "input_schema",
+    "deadline_at",
+)
 # How a question ends for somebody who may no longer see it.
 WITHDRAWN = "withdrawn"
 
@@ -267,9 +278,8 @@ class BridgeMessages:
             yield from self._more()
             return
         self._note(hold)
-        told = {"prompt": hold["question"], "kind": hold["kind"], "options": hold["options"]}
-        told["hold_id"] = hold["hold_id"]
-        yield {"type": "publish", "task_id": hold["request_id"], **told}
+        told = {"type": "publish", "task_id": hold["request_id"], "prompt": hold["question"]}
+        yield told | {name: hold[name] for name in SHOWN_AS_THEY_ARE}
 
     def _closed(self, hold: Json) -> Iterator[Json]:
         if not self._forgotten(hold):
@@ -280,7 +290,8 @@ class BridgeMessages:
 
     def _withdrawn(self, hold: Json) -> Iterator[Json]:
         if self._forgotten(hold):
-            yield {"type": "closed", "task_id": hold["request_id"], "status": WITHDRAWN, "feedback": None}
+            ended = {"status": WITHDRAWN, "feedback": None, "response": None}
+            yield {"type": "closed", "task_id": hold["request_id"], **ended}
 
     def _forgotten(self, hold: Json) -> bool:
         """Forget a question that this client was sent; False if it was not."""
@@ -336,7 +347,8 @@ def _ended(request: Json) -> Json:
     task_id, status = request["request_id"], unanswered_status(request["status"], request["decision"])
     if status is None:
         return {"type": "answer", "task_id": task_id, "response": request["response"]}
-    return {"type": "closed", "task_id": task_id, "status": status, "feedback": request["feedback"]}
+    ended = {"feedback": request["feedback"], "response": default_taken(request)}
+    return {"type": "closed", "task_id": task_id, "status": status, **ended}
 
 
 def _error(problem: Mapping[str, Any], task_id: str | None) -> Json:

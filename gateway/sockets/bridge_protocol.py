@@ -6,10 +6,12 @@ that it passes on as it is has the model of `placet.v1`.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.resources.holds import Asks
 from gateway.sockets.bridge_messages import Answer, Publish
 from gateway.sockets.protocol import Authenticate, Authenticated, Error, Ping, Pong, ResyncRequired
 from schemas.commands import RequestKind
@@ -35,6 +37,13 @@ class Question(BridgeMessage):
         Annotated[Any, Field(description="As it was asked: a text, a number, a boolean or an object.")]
     ]
     hold_id: Annotated[str, Field(description="Names the question if two agents have chosen one task id.")]
+    asks: Annotated[
+        Asks | None, Field(description="What a permission is for, and how a decision may be answered.")
+    ]
+    fields: list[Any]
+    decision_type: str
+    input_schema: Annotated[dict[str, Any] | None, Field(description="The JSON Schema of an answer.")]
+    deadline_at: datetime | None
 
 
 class More(BaseModel):
@@ -72,6 +81,9 @@ class Closed(BridgeMessage):
     type: Literal["closed"]
     status: Literal["rejected", "expired", "cancelled", "withdrawn"]
     feedback: Annotated[str | None, Field(description="Why it was rejected.")]
+    response: Annotated[
+        Any, Field(description="The default that took effect as nobody answered in time; null without.")
+    ]
 
 
 class BridgeError(Error):

@@ -295,6 +295,8 @@ class Session:
     def _refuse(self, ref: str | None, problem: Problem) -> None:
         if tracing.spans is not None:
             tracing.spans.note({"placet.refusal_code": problem.code})
+            if problem.status >= 500:
+                tracing.spans.fail(str(problem.status))
         if ref is None:
             self._answer(message_of(problem))
         else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.sockets.protocol import CLIENT_MESSAGES, type_of
 from schemas.actor import Actor
 from schemas.ids import is_client_id
+from schemas.token_text import without_tokens
 from schemas.trace_context import TRACEPARENT, is_traceparent
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def message_span(
     for name in IDS:
         value = frame.get(name)
         if isinstance(value, str) and is_client_id(value):
-            facts[f"placet.{name}"] = value
+            facts[f"placet.{name}"] = without_tokens(value)
     parent = said if isinstance(said, str) and is_traceparent(said) else ""
     # The name of an unknown message is its sender's own text.
     name = f"ws {kind}" if isinstance(kind, str) and (kind in KINDS or kind in own) else "ws message"

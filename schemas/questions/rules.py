@@ -5,13 +5,15 @@ The gateway asks them before it opens an execution for a question, and the decid
 
 from schemas import commands as k
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict
-from schemas.limits import DEADLINE_MAX_S, ITEMS_MAX
-from schemas.questions.answers import Problem, answer_schema, default_problem
+from schemas.limits import ARGUMENTS_MAX_BYTES, DEADLINE_MAX_S, ITEMS_MAX
+from schemas.questions.answers import Problem, answer_schema, default_problem, is_empty
 from schemas.questions.variables import variables_problem
 from schemas.refusals import Refusal
 
 DEFAULT_TIMEOUT_MS = 300_000
 TIMEOUT_MAX_MS = DEADLINE_MAX_S * 1000
+# How the answers that every permission has are written.
+GIVEN_OR_NOT = frozenset({"true", "false"})
 # The fields that only one kind has.
 ONLY_OF = {
     "decision": ("allow_custom", "multiple"),
@@ -25,6 +27,8 @@ def question_problem(command: k.RequestHumanInput) -> Problem | None:
         return Refusal.MALFORMED, malformed
     if max(len(parse_strict(text)) for text in (command.options, command.fields)) > ITEMS_MAX:
         return Refusal.INVALID, f"there are at most {ITEMS_MAX} options, and at most {ITEMS_MAX} fields"
+    if (large := _too_large_together(command)) is not None:
+        return Refusal.TOO_LARGE, large
     if (wrong := _vague_option(command) or _foreign_field(command)) is not None:
         return Refusal.INVALID, wrong
     if command.kind == "env_var" and (wrong := variables_problem(command)) is not None:
@@ -55,6 +59,16 @@ def _untimely(command: k.RequestHumanInput) -> str | None:
     return None
 
 
+def _too_large_together(command: k.RequestHumanInput) -> str | None:
+    """The reason why options and fields are too large for the events that repeat them, or None."""
+    size = len(command.options.encode()) + len(command.fields.encode())
+    if size <= ARGUMENTS_MAX_BYTES:
+        return None
+    return (
+        f"options and fields: {size:,} bytes of JSON are over their limit together, {ARGUMENTS_MAX_BYTES:,}"
+    )
+
+
 def _foreign_field(command: k.RequestHumanInput) -> str | None:
     """The reason why a field does not belong to a request of this kind, or None."""
     for kind, names in ONLY_OF.items():
@@ -71,12 +85,14 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
     named = [
         option.get("id") if isinstance(option, dict) else option for option in parse_strict(command.options)
     ]
-    if any(isinstance(name, list | dict) or name is None or name == "" for name in named):
-        return "an option is a text, a number, true, false, or an object with an id that is one of these"
+    if any(isinstance(name, list | dict) or is_empty(name) for name in named):
+        return "an option is a text that is not blank, a number, true, false, or an object with an id that is one"
     # A person who types `1` cannot tell the number from the text.
     typed = {name if isinstance(name, str) else canonical(name) for name in named}
     if len(typed) != len(named):
         return 'two options have the same id, or ids that are written the same, such as 1 and "1"'
+    if command.kind == "permission" and typed & GIVEN_OR_NOT:
+        return "a permission has the answers true and false already: no option is called so"
     return None
 
 

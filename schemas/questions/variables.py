@@ -7,8 +7,10 @@ from schemas import commands as k
 from schemas.canonical import canonical, parse_strict
 from schemas.display.escape import revealed
 from schemas.linear_patterns import PatternRefused, linear_pattern
-from schemas.sensitive import MARK, is_placeholder
+from schemas.sensitive import MARK, PATTERN_WORK_MAX, is_placeholder
 
+# In RE2's instructions: values of 10,000 characters can be matched with the largest.
+PATTERN_MAX_SIZE = PATTERN_WORK_MAX // 10_000
 # POSIX names of environment variables.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _TYPES: dict[str, type] = {
@@ -84,9 +86,13 @@ def _pattern_problem(pattern: str | None) -> str | None:
     if pattern is None:
         return None
     try:
-        linear_pattern(pattern)
+        size = linear_pattern(pattern).programsize
     except PatternRefused as error:
         return f"the pattern of a variable cannot be used: {error}"
+    if size > PATTERN_MAX_SIZE:
+        return (
+            "the pattern of a variable cannot be used: it is too large; shorten its repetitions and classes"
+        )
     return None
 
 

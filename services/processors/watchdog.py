@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from services.processors.errors import EXIT_STALLED, TrustError
+from vitals import tracing
 
 logger = logging.getLogger(__name__)
 
@@ -149,8 +150,12 @@ class Watchdog(threading.Thread):
     def _end(self, message: str, code: int) -> None:
         if self._ended.is_set():
             return
-        # The cause comes last: people who look for it read the end of the process's log.
         faulthandler.dump_traceback()
-        logger.critical(message)
-        logging.shutdown()
-        os._exit(code)
+        try:
+            # By threads of its own and for a limited time, since anything else here may hang.
+            tracing.end()
+        finally:
+            # The cause comes last: people who look for it read the end of the process's log.
+            logger.critical(message)
+            logging.shutdown()
+            os._exit(code)

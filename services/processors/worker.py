@@ -16,6 +16,7 @@ from log.kafka.damage import failure, is_failure
 from services.processors.errors import exit_code_of
 from services.processors.settings import ProcessorSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
+from vitals import tracing
 from vitals.process_status import ProcessStatus
 
 logger = logging.getLogger(__name__)
@@ -32,9 +33,13 @@ def end_with(run: Callable[[], int]) -> None:
     except OperatorError as error:
         logger.critical(str(error))
         code = exit_code_of(error)
-    logging.shutdown()
-    # Not sys.exit: after a crash faust's threads continue, and would keep the process from ending.
-    os._exit(code)
+    try:
+        # Here, since what has begun it does not come to its end.
+        tracing.end()
+    finally:
+        logging.shutdown()
+        # Not sys.exit: after a crash faust's threads continue, and would keep the process from ending.
+        os._exit(code)
 
 
 def run_worker(

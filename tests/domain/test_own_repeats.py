@@ -45,6 +45,30 @@ def test_answer_again_is_the_same_decision_whatever_either_names_of_what_was_sho
     assert (told.code, told.subject_id, told.by) == ("duplicate", hold.hold_id, "rita")
 
 
+@pytest.mark.parametrize(("value", "decision"), [("true", "approve"), ("false", "reject")])
+@pytest.mark.parametrize("is_word_first", [True, False])
+def test_permission_given_in_other_words_is_the_same_decision(
+    value: str, decision: str, is_word_first: bool
+) -> None:
+    world = started()
+    hold = asked(world, kind="permission")
+    forms: list[dict[str, Any]] = [{"decision": decision, "value": None}, {"value": value}]
+    first, again = forms if is_word_first else reversed(forms)
+    assert names(said(world, hold, **first))[0] == "DecisionRecorded"
+
+    assert code(said(world, hold, **again)) == "duplicate"
+    other = {"decision": "reject" if decision == "approve" else "approve", "value": None}
+    assert code(said(world, hold, **other)) == "already_decided"
+
+
+def test_answer_of_another_kind_is_in_no_other_words_the_same() -> None:
+    world = started()
+    hold = asked(world, kind="decision", options="[true,false]")
+    said(world, hold, value="false")
+
+    assert code(said(world, hold, decision="reject", value=None)) == "already_decided"
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from schemas import commands as k
-from schemas.limits import TEXT_MAX_CHARS
+from schemas.limits import ARGUMENTS_MAX_BYTES, TEXT_MAX_CHARS
 from services.domain.execution.evolve import evolve
 from services.domain.execution.expiry import _request_ended
 from tests.domain.steps import TESSA, code, held, started
@@ -75,6 +75,8 @@ def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_l
         ('[{"id":"a"},"a"]', "two options"),
         ('[1,"1"]', "written the same"),
         ('[{"id":true},"true"]', "written the same"),
+        ('["a"," "]', "not blank"),
+        ('[{"id":"\\t"}]', "not blank"),
     ],
 )
 def test_request_with_options_that_no_answer_could_name_is_refused(options: str, why: str) -> None:
@@ -86,6 +88,43 @@ def test_request_with_options_that_no_answer_could_name_is_refused(options: str,
 
     assert code(said) == "invalid"
     assert why in the(said, "CommandRefused").detail
+
+
+@pytest.mark.parametrize("options", ['["true"]', "[false]", '[{"id":"false","label":"No"}]'])
+def test_permission_with_options_written_like_its_own_answers_is_refused(options: str) -> None:
+    world = started()
+    command = k.RequestHumanInput(request_id="q", kind="permission", question="May I?", options=options)
+
+    assert code(world.ask(command, BOT)) == "invalid"
+    assert names(world.ask(command.model_copy(update={"kind": "decision"}), BOT))[0] == "HumanInputRequested"
+
+
+def test_request_whose_options_and_fields_would_fill_its_events_is_refused() -> None:
+    world = started()
+    half = json.dumps(["x" * (ARGUMENTS_MAX_BYTES // 2)])
+    command = k.RequestHumanInput(request_id="q", kind="decision", question="Which?", options=half)
+
+    refused = world.ask(command.model_copy(update={"fields": half}), BOT)
+    assert code(refused) == "too_large"
+    assert "options and fields" in the(refused, "CommandRefused").detail
+    assert names(world.ask(command, BOT))[0] == "HumanInputRequested"
+
+
+def test_request_again_with_another_default_is_another() -> None:
+    world = started()
+    asked(world, default='"blue"')
+
+    def again(default: str | None) -> Any:
+        command = k.RequestHumanInput(
+            request_id="q", kind="clarification", question="Which?", default=default
+        )
+        return code(world.ask(command, BOT))
+
+    assert [again(default) for default in ('"blue"', '"red"', None)] == [
+        "duplicate",
+        "id_reused",
+        "id_reused",
+    ]
 
 
 def test_call_named_request_takes_no_id_of_a_requests_hold() -> None:

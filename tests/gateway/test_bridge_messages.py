@@ -30,6 +30,11 @@ def hold(number: int, **more: Any) -> Json:
         "kind": "clarification",
         "question": f"Question {number}?",
         "options": [],
+        "asks": None,
+        "fields": [],
+        "decision_type": "",
+        "input_schema": {},
+        "deadline_at": "2026-11-28T12:00:00Z",
         **more,
     }
 
@@ -196,7 +201,26 @@ async def test_question_that_was_handed_on_is_closed_for_whoever_was_shown_it() 
     delegated = {**hold(1), "type": "hold_changed", "change": "delegated"}
     told(messages, delegated)
     assert told(messages, hidden, hidden) == [
-        {"type": "closed", "task_id": "t1", "status": "withdrawn", "feedback": None}
+        {"type": "closed", "task_id": "t1", "status": "withdrawn", "feedback": None, "response": None}
     ]
     assert told(messages, answered(hold(1))) == []
     assert published(told(messages, delegated)) == ["t1"]
+
+
+def test_question_is_sent_with_all_that_a_person_has_to_see_of_it() -> None:
+    asks = {"tool": "shell", "action": "rm -rf /data", "risk": "high", "remember": True}
+    question = hold(1, kind="permission", asks=asks, type="hitl_requested")
+    (sent,) = told(person(), question)
+    assert (sent["type"], sent["task_id"], sent["prompt"]) == ("publish", "t1", "Question 1?")
+    assert sent["asks"] == asks
+    assert sent.keys() - {"type", "task_id", "prompt"} == {
+        *("kind", "options", "hold_id", "asks", "fields", "decision_type", "input_schema", "deadline_at")
+    }
+
+
+def test_default_that_took_effect_is_told_with_the_end_of_its_question() -> None:
+    messages = person()
+    told(messages, {**hold(1), "type": "hitl_requested"})
+    ended = {**hold(1), "type": "hold_resolved", "status": "expired", "decision": None, "response": "green"}
+    (sent,) = told(messages, ended)
+    assert (sent["type"], sent["status"], sent["response"]) == ("closed", "expired", "green")

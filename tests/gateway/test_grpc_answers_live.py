@@ -70,6 +70,21 @@ async def test_null_value_rejects_a_question_with_feedback(stubs: Stubs, bot: Ca
     assert (found.status, found.feedback, found.HasField("value")) == ("rejected", "ask the owner", False)
 
 
+async def test_default_that_took_effect_is_fetched_as_its_answer_by_each_door(
+    stubs: Stubs, bot: Caller
+) -> None:
+    question = {"kind": "decision", "question": "Which?", "options": ["red", "green"], "default": "green"}
+    task_id = bot.post("/v1/requests", {**question, "timeout_seconds": 1}).json()["request_id"]
+    asked = pb.GetHumanInputRequest(task_id=task_id, wait_seconds=20)
+    found = await stubs.tasks.GetHumanInput(asked, metadata=by(bot))
+    assert (found.status, found.response, found.value.string_value) == ("expired", "green", "green")
+    assert bot.get(f"/v1/human-input/{task_id}").json() == {
+        "response": "green",
+        "status": "expired",
+        "feedback": None,
+    }
+
+
 async def test_answer_too_deep_for_a_value_is_shown_as_text(stubs: Stubs, bot: Caller, anna: Caller) -> None:
     for depth, has_value in ((30, True), (31, False)):
         run = await stubs.tool.Run(pb.RunRequest(prompt=PROMPT), metadata=by(bot))
@@ -88,10 +103,13 @@ async def test_refusal_of_an_answer_names_the_fields_of_its_message(
     run = await stubs.tool.Run(pb.RunRequest(prompt=PROMPT), metadata=by(bot))
     sealed = {"question": "The key?", "kind": "env_var", "fields": ["KEY"]}
     variables = bot.post("/v1/requests", sealed).json()["request_id"]
+    kindless = struct_pb2.Value()
+    kindless.struct_value.fields["a"].list_value.values.add()
     wrong: dict[str, dict[str, Any]] = {
         "invalid: response and value: give one of them": {"response": "x", "value": value_of("x")},
         "invalid: value: it has no kind": {"value": struct_pb2.Value()},
         "malformed: value: ": {"value": struct_pb2.Value(number_value=math.inf)},
+        "malformed: value: a value in it has no kind": {"value": kindless},
         "too_large: response is over": {"response": "x" * 300_000},
         "too_large: value is over": {"value": value_of("x" * 300_000)},
         "invalid: variables are not answered here": {"task_id": variables, "value": value_of({"KEY": "x"})},

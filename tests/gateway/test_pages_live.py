@@ -56,6 +56,15 @@ def test_page_shows_the_whole_view_as_text_and_says_how_to_decide(
     assert "placet approve" not in closed.text
 
 
+def test_page_of_variables_has_nobody_type_them_on_a_command_line(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    for kind, more, told in (("env_var", {"fields": ["KEY"]}, "</"), ("clarification", {}, " VALUE")):
+        hold_id = bot.post("/v1/requests", {"question": "?", "kind": kind, **more}).json()["hold_id"]
+        page = shown(doors, hold_id, anna.token)
+        assert f"placet answer {hold_id}{told}" in page.text
+
+
 NO_IDS = {
     "zero byte": "%00",
     "zero byte inside": "a%00b",

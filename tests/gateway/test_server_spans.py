@@ -12,34 +12,34 @@ import grpc
 import pytest
 from aiohttp import web
 from fastapi import FastAPI, WebSocket
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 from starlette.middleware import Middleware
 
+from gateway.rest.caller_note import note_caller
 from gateway.rest.head_method import HeadAsGet
 from gateway.rest.request_spans import PATH_MAX_CHARS, RequestSpans
 from gateway.rpc.serving import serving
 from gateway.rpc.settings import RpcSettings
+from schemas.actor import Actor
 from schemas.human_input.v1 import human_input_pb2 as pb
 from schemas.human_input.v1 import human_input_pb2_grpc as rpc
+from tests.gateway.exporting import exporting
 from tests.gateway.test_server_bounds import BOUNDS, WITHIN_S, served
 from tests.servers.stack import wait_for
 from vitals import tracing
-from vitals.spans import Spans, current_trace, ids_in_hand
+from vitals.spans import current_trace, ids_in_hand
 
 PROMPT = "must-not-be-told"
+TOKEN = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJib3QifQ.c2lnbmF0dXJl"
 RUN = "placet.human_input.v1.HumanInputTool/Run"
 
 
 @pytest.fixture
-def exported(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "spans", Spans(provider.get_tracer("test")))
-    yield exporter
-    provider.shutdown()
+def exported() -> Iterator[InMemorySpanExporter]:
+    with exporting() as found:
+        yield found
 
 
 @pytest.fixture
@@ -205,6 +205,37 @@ def test_long_path_is_cut(connection: http.client.HTTPConnection, exported: InMe
     connection.getresponse().read()
 
     assert len(str((the_span(exported).attributes or {})["url.path"])) == PATH_MAX_CHARS
+
+
+def test_token_in_a_path_is_masked_before_the_path_is_cut(
+    connection: http.client.HTTPConnection, exported: InMemorySpanExporter
+) -> None:
+    before = "h" * (PATH_MAX_CHARS - len("/v1/holds/") - 20)
+    connection.request("GET", f"/v1/holds/{before}{TOKEN}")
+    connection.getresponse().read()
+
+    assert (the_span(exported).attributes or {})["url.path"] == f"/v1/holds/{before}[token]"
+
+
+def test_only_ids_of_a_path_are_told_and_tokens_among_them_are_masked(exported: InMemorySpanExporter) -> None:
+    path = {
+        "execution_id": "x" * 129,
+        "call_id": TOKEN,
+        "hold_id": "h-1",
+        "request_id": "two words",
+        "name": "n",
+    }
+    assert tracing.spans is not None
+    with tracing.spans.span("request"):
+        note_caller(Actor(subject="bot", tenant="acme", project="books", roles=("agent",)), path)
+        ids = dict(ids_in_hand())
+    assert the_span(exported).attributes == {
+        "placet.tenant": "acme",
+        "placet.project": "books",
+        "placet.call_id": "[token]",
+        "placet.hold_id": "h-1",
+    }
+    assert ids == {"tenant": "acme", "project": "books", "call_id": "[token]", "hold_id": "h-1"}
 
 
 FIRST_TRACE, FIRST_SPAN = "a" * 32, "b" * 16

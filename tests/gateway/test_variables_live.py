@@ -74,6 +74,23 @@ def test_variables_answered_with_anything_else_are_refused_without_being_quoted(
     assert "17171717" not in answer.text
 
 
+def test_variables_too_long_for_their_patterns_are_refused_at_once(bot: Caller, anna: Caller) -> None:
+    """A pattern is the agent's: without a bound one answer would stop the gateway for a minute."""
+    slow = "(.?.?.?.?){25}b"
+    field = {"name": "API_KEY", "pattern": slow}
+    body = {"question": "Key?", "kind": "env_var", "fields": [field]}
+    request = bot.post("/v1/requests", body).json()
+
+    answer = answered(anna, request, {"API_KEY": "a" * 250_000})
+
+    assert refused(answer) == (422, "invalid_arguments")
+    assert "too long to be matched" in answer.json()["detail"]
+    assert answered(anna, request, {"API_KEY": "a" * 10_000 + "b"}).status_code == 200
+
+    too_large = {**body, "fields": [{**field, "pattern": "(.?.?.?.?){240}b"}]}
+    assert refused(bot.post("/v1/requests", too_large)) == (422, "invalid")
+
+
 def test_variables_are_not_named_to_a_token_that_may_not_see_the_request(bot: Caller, doors: Doors) -> None:
     server, request = doors.caller("bank", "tool:another"), asked(bot, "API_KEY")
     assert refused(server.get(f"/v1/holds/{request['hold_id']}")) == (403, "not_authorised")

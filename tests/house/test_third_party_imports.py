@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
+import subprocess
+import sys
 from fnmatch import fnmatch
 
 import pytest
 
+from ops.role import GATEWAY, ROLES
 from tests.house.sources import imported_packages, name, room_files, tree
 
 IMPORTERS = {
@@ -65,6 +69,36 @@ def test_package_is_imported_in_its_modules_only(package: str) -> None:
         and not any(fnmatch(name(path), module) for module in IMPORTERS[package])
     ]
     assert outside == [], "\n".join(outside)
+
+
+def test_role_that_tells_nothing_imports_nothing_of_telemetry_but_what_fastapi_imports_by_itself() -> None:
+    """The gateway, whose FastAPI imports OpenTelemetry's API, comes last: the others have none of its imports."""
+    roles = sorted(ROLES.values(), key=lambda role: role is GATEWAY)
+    program = f"""
+import importlib, json, sys
+from vitals.logs import log_to_stderr
+from vitals.tracing import telemetry
+
+log_to_stderr("INFO")
+found = {{}}
+for module in {[role.run.partition(":")[0] for role in roles]!r}:
+    importlib.import_module(module)
+    with telemetry("decider", {{}}):
+        found[module] = [name for name in sys.modules if name.startswith(("opentelemetry", "structlog"))]
+print(json.dumps(found))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    gateway = set(found.pop(GATEWAY.run.partition(":")[0]))
+    assert set(map(tuple, found.values())) == {()}, str(found)
+    beside = {
+        name
+        for name in gateway
+        if name.startswith(("structlog", "opentelemetry.sdk", "opentelemetry.exporter"))
+    }
+    assert beside == set()
+    # Once FastAPI does not, docs/operations.md can say so again.
+    assert "opentelemetry.trace" in gateway
 
 
 def test_domain_has_no_clock_no_chance_and_no_io() -> None:

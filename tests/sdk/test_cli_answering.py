@@ -38,7 +38,7 @@ def test_answer_to_a_permission_without_options_is_yes_or_no(
 
 @pytest.mark.parametrize(
     ("options", "text", "offered"),
-    [([], "perhaps", "yes, no"), ([], "1", "yes, no"), (["once", {"id": 7}], "perhaps", "once, 7")],
+    [([], "perhaps", "yes, no"), ([], "1", "yes, no"), (["once", {"id": 7}], "perhaps", "yes, no, once, 7")],
 )
 def test_answer_that_is_none_of_a_permissions_is_told_before_anybody_is_asked(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, options: list[Any], text: str, offered: str
@@ -50,6 +50,16 @@ def test_answer_that_is_none_of_a_permissions_is_told_before_anybody_is_asked(
     assert f"is not one of the answers: {offered}" in said
     assert "--yes" not in terminal.err
     assert terminal.sent() == []
+
+
+@pytest.mark.parametrize(("text", "value"), [("yes", True), ("no", False), ("once", "once")])
+def test_answer_to_a_permission_with_options_can_be_yes_or_no(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, text: str, value: Any
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    monkeypatch.setitem(HOLD, "options", ["once", "always"])
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text, "--yes") == 0
+    assert terminal.sent()[0].json()["value"] == value
 
 
 def test_answer_to_a_permission_with_options_is_one_of_them(
@@ -210,6 +220,17 @@ def test_edit_of_a_question_names_the_command_that_answers_it(
     assert terminal("edit", "5b0a1f6e-2f0e-5c3b", "--arguments", "{}", "--yes") == 2
     assert "this is a question; use: placet answer 5b0a1f6e-2f0e-5c3b" in terminal.err
     assert terminal.sent() == []
+
+
+def test_approval_of_variables_has_nobody_type_them_on_a_command_line(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    for kind, is_typed_there in (("env_var", False), ("clarification", True)):
+        monkeypatch.setitem(HOLD, "kind", kind)
+        assert terminal("approve", "5b0a1f6e-2f0e-5c3b", "--yes") == 2
+        assert "placet answer 5b0a1f6e-2f0e-5c3b" in terminal.err
+        assert ("5b0a1f6e-2f0e-5c3b VALUE" in terminal.err) is is_typed_there
 
 
 def test_inbox_shows_what_a_permission_is_for_and_a_question_once(

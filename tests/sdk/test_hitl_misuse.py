@@ -100,6 +100,16 @@ async def test_each_function_takes_a_reminder_of_its_own(kind: str) -> None:
     assert reminders == [(kind, 5), ("clarification", 60)]
 
 
+async def test_reminder_of_all_questions_is_of_those_that_wait_for_longer() -> None:
+    desk = Keeping()
+    async with running(desk) as run:
+        handler = HITLHandler(run, wait_s=0, remind_after_seconds=600)
+        for seconds in (None, 600, 601):
+            with pytest.raises(HITLPending):
+                await handler.request_clarification(f"after {seconds}?", timeout_seconds=seconds)
+    assert [one.get("remind_after_seconds") for one in desk.questions.values()] == [None, None, 600]
+
+
 async def result_of(asked: Callable[[], Any]) -> Any:
     found = asked()
     return await found if inspect.isawaitable(found) else found

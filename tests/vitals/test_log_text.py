@@ -10,6 +10,7 @@ import sys
 import orjson
 import pytest
 
+from vitals.json_logs import _json
 from vitals.logs import FORMATS, JSON, TEXT, TokenlessHandler, _formatter, log_to_stderr
 
 TOKEN = "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJib3QifQ.c2lnbmF0dXJl"
@@ -61,6 +62,22 @@ def test_json_line_with_a_lone_surrogate_is_written_as_strict_readers_take_it() 
     assert "\u2028" not in line
     assert found["event"] == "Ж a\\u{dc80}b\u2028 of [token]"
     assert found["exception"].endswith("ValueError: \\u{dfff}")
+
+
+@pytest.mark.parametrize("char", ["\u200e", "\x0e"])
+def test_text_of_a_token_that_begins_in_an_escape_leaves_the_json_whole(char: str) -> None:
+    # `e` is the last character of the escape, and `eyJ` begins a token.
+    said = f"{char}{TOKEN[1:]}"
+    assert json.loads(written(JSON, "said %s", said))["event"] == f"said {said}"
+
+
+def test_json_line_has_no_token_in_a_key_or_within_a_value() -> None:
+    line = _json({"event": "a", TOKEN: {"of": [TOKEN, (f"\ud800{TOKEN}",), 7, None]}, "other": {TOKEN}})
+    assert json.loads(line) == {
+        "event": "a",
+        "[token]": {"of": ["[token]", ["\\u{d800}[token]"], 7, None]},
+        "other": "set",
+    }
 
 
 class _Unprintable:

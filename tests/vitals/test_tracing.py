@@ -59,6 +59,9 @@ def spans(exported: InMemorySpanExporter) -> Iterator[Spans]:
         ({**ENDPOINT, "OTEL_TRACES_EXPORTER": "none"}, False, True),
         ({**ENDPOINT, "OTEL_SDK_DISABLED": "true"}, False, False),
         ({**ENDPOINT, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, True, True),
+        ({**ENDPOINT, "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "Cumulative"}, True, True),
+        ({**ENDPOINT, "OTEL_EXPORTER_OTLP_HEADERS": "api-key=a b%3d%e9 , other=c=d,"}, True, True),
+        ({**OWN_ENDPOINT, "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "delta"}, True, False),
         ({"OTEL_SERVICE_NAME": "placet"}, False, False),
     ],
 )
@@ -76,12 +79,23 @@ def test_signals_are_on_by_the_standard_variables(
         {**ENDPOINT, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/json"},
         {**ENDPOINT, "OTEL_METRIC_EXPORT_INTERVAL": "1m"},
         {**ENDPOINT, "OTEL_METRIC_EXPORT_INTERVAL": "0"},
+        {**ENDPOINT, "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "delta"},
+        {**ENDPOINT, "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "lowmemory"},
     ],
 )
 def test_unsupported_exporter_is_refused_by_its_variable(environ: dict[str, str]) -> None:
     (name,) = environ.keys() - ENDPOINT.keys()
     with pytest.raises(SettingsRefused, match=name), tracing.telemetry("decider", environ):
         pass
+
+
+@pytest.mark.parametrize("signal", ["", "TRACES_", "METRICS_"])
+@pytest.mark.parametrize("value", ["api-key: GB29", "a=b,GB29", "api-key=a%0aGB29", "api-key=%e2%82%acGB29"])
+def test_headers_that_cannot_be_sent_are_refused_by_their_variable_alone(signal: str, value: str) -> None:
+    name = f"OTEL_EXPORTER_OTLP_{signal}HEADERS"
+    with pytest.raises(SettingsRefused) as refused, tracing.telemetry("decider", {**ENDPOINT, name: value}):
+        pass
+    assert str(refused.value) == f"{name} must be NAME=VALUE, separated by commas"
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -28,6 +28,8 @@ from placet.models import HumanRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# How long a question waits that does not say how long (docs/hitl/request-types.md).
+DEFAULT_TIMEOUT_S = 300.0
 Risk = Literal["low", "medium", "high"]
 
 
@@ -62,8 +64,8 @@ class HITLHandler:
             asker: a run (`AsyncExecution`), or a client (`AsyncPlacet`).
             wait_s: how long to wait for each answer before `HITLPending` is raised; None waits as long as the
                 question does. With 0, an agent that cannot wait, such as a request of a web server, returns at once.
-            remind_after_seconds: when people are reminded of a question that nobody has answered; None for never. The
-                functions that ask take it too, for one question.
+            remind_after_seconds: when people are reminded of a question that nobody has answered, of those that wait
+                for longer; None for never. The functions that ask take it too, for one question.
 
         Raises:
             TypeError: the asker blocks, or is neither a run nor a client.
@@ -140,7 +142,7 @@ class HITLHandler:
             question=question,
             timeout_s=self._wait_s,
             timeout_seconds=timeout_seconds,
-            remind_after_seconds=self._reminding(remind_after_seconds),
+            remind_after_seconds=self._reminding(remind_after_seconds, timeout_seconds),
         )
 
     async def request_permission(
@@ -160,8 +162,13 @@ class HITLHandler:
             await self._ask(question or _may(tool, action), more, timeout_seconds, remind_after_seconds)
         )
 
-    def _reminding(self, remind_after_seconds: float | None) -> float | None:
-        return self._remind_after_seconds if remind_after_seconds is None else remind_after_seconds
+    def _reminding(self, given: float | None, timeout_seconds: float | None) -> float | None:
+        """When people are reminded of a question: as it says, else as all do that wait for longer."""
+        usual = self._remind_after_seconds
+        if given is not None or usual is None:
+            return given
+        ends = DEFAULT_TIMEOUT_S if timeout_seconds is None else timeout_seconds
+        return usual if usual < ends else None
 
     async def _ask(
         self,
@@ -170,7 +177,7 @@ class HITLHandler:
         timeout_seconds: float | None,
         remind_after_seconds: float | None,
     ) -> HumanRequest:
-        remind_after = self._reminding(remind_after_seconds)
+        remind_after = self._reminding(remind_after_seconds, timeout_seconds)
         told = {"timeout_seconds": timeout_seconds, "remind_after_seconds": remind_after}
         found = await self._asker.ask(question, timeout_s=self._wait_s, **_given({**more, **told}))
         if found.pending:

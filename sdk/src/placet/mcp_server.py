@@ -62,7 +62,7 @@ class Started(TypedDict):
 
 
 class Answer(TypedDict):
-    """The state of a question; `response` is the answer, `feedback` why it was rejected."""
+    """The state of a question; `response` is the answer, or an expired one's default, `feedback` why it is none."""
 
     status: Literal["answered", "waiting_for_human", "rejected", "expired", "cancelled"]
     response: Any
@@ -176,7 +176,7 @@ def _strict(tool: Tool) -> Tool:
     return tool.model_copy(update={"parameters": {**tool.parameters, "additionalProperties": False}})
 
 
-def server_of(client: AsyncPlacet, *, is_http: bool = False) -> MCPServer[Any]:
+def server_of(client: AsyncPlacet, *, is_http: bool = False) -> _Server:
     """The server; the client must be open while it serves.
 
     Args:

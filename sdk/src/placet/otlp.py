@@ -18,6 +18,10 @@ SCOPE = "placet"
 SERVICE = "placet-agent"
 PROTOCOL = "http/protobuf"
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
+# One above it cannot be written in a header (ISO 8859-1).
+CHARACTER_MAX = "\xff"
+REASON_MAX = 200
 # A collector that is away must not hold a program back at its end.
 END_S = 2.0
 _log = logging.getLogger(__name__)
@@ -26,22 +30,38 @@ _log = logging.getLogger(__name__)
 def tracer() -> Tracer | None:
     """A tracer by the environment: of the program's provider, if it has set one, else of one of our own.
 
-    None, and a warning, if the packages are not installed, or the protocol is not supported.
+    None, and a warning, if the packages are not installed, or a variable asks for what is not supported or cannot be
+    used: what an agent does never fails by how it is observed.
     """
+    try:
+        return _tracer()
+    except ImportError as error:
+        _log.warning("nothing is traced, since %s is not installed: pip install placet[otel]", error.name)
+    except Exception as error:
+        # Whatever the SDK raises, such as for a queue that is smaller than a batch.
+        _log.warning(
+            "nothing is traced: %s", " ".join(str(error).split())[:REASON_MAX] or type(error).__name__
+        )
+    return None
+
+
+def _tracer() -> Tracer | None:
     protocol = next((said for name in PROTOCOLS if (said := os.environ.get(name, "").strip())), PROTOCOL)
     if protocol != PROTOCOL:
         _log.warning("nothing is traced: %s is not supported, only %s", protocol[:40], PROTOCOL)
         return None
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-        from opentelemetry.trace import get_tracer_provider
-    except ImportError as error:
-        _log.warning("nothing is traced, since %s is not installed: pip install placet[otel]", error.name)
-        return None
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.trace import get_tracer_provider
+
     if isinstance(get_tracer_provider(), TracerProvider):
         return tracer_of_program()
+    name = next((name for name in HEADERS if os.environ.get(name)), "")
+    if name and not _are_headers(os.environ[name]):
+        # Without its value: headers are where collectors expect secrets.
+        _log.warning("nothing is traced: %s must be NAME=VALUE, separated by commas", name)
+        return None
     provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     _AtExit(provider.shutdown, END_S)
@@ -49,10 +69,26 @@ def tracer() -> Tracer | None:
 
 
 def tracer_of_program() -> Tracer:
-    """A tracer of the provider that the program has set."""
-    from opentelemetry.trace import get_tracer
+    """A tracer of the provider that the program has set, or that makes no spans if that cannot be loaded."""
+    from opentelemetry.trace import NoOpTracer, get_tracer
 
-    return get_tracer(SCOPE, _version())
+    try:
+        return get_tracer(SCOPE, _version())
+    except Exception:
+        # By OTEL_PYTHON_TRACER_PROVIDER; OpenTelemetry has logged why.
+        return NoOpTracer()
+
+
+def _are_headers(text: str) -> bool:
+    """True if each part of a variable is a header that the SDK reads and that HTTP can carry."""
+    from opentelemetry.util.re import parse_env_headers
+
+    # It writes what it cannot read as a header, such as `api-key: SECRET`, into the log.
+    logging.getLogger(parse_env_headers.__module__).setLevel(logging.ERROR)
+    found = [parse_env_headers(part, liberal=True) for part in text.split(",") if part.strip()]
+    # One with a line break would be refused only when it is sent, by an error that quotes it.
+    parts = [part for one in found for header in one.items() for part in header]
+    return all(found) and all(part.isprintable() and max(part, default="") <= CHARACTER_MAX for part in parts)
 
 
 def _resource() -> Resource:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -26,6 +27,9 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 
 _tracer: Tracer | None = None
 _was_asked = False
+_is_decided = False
+# Reentrant: what is done under it may log a warning, and a program's handler of it may call Placet.
+_deciding = threading.RLock()
 
 
 def current() -> str:
@@ -93,18 +97,27 @@ def facts_of_call(execution_id: str, call_id: str, tool: str) -> dict[str, str]:
 
 
 def _found() -> Tracer | None:
-    global _tracer, _was_asked
-    if _tracer is not None:
+    if _tracer is not None or (_is_decided and SDK not in sys.modules):
         return _tracer
+    # The first calls of several threads wait here: all are traced, or none.
+    with _deciding:
+        return _decided() if _tracer is None else _tracer
+
+
+def _decided() -> Tracer | None:
+    global _tracer, _was_asked, _is_decided
     is_asked = not _was_asked and is_asked_for(os.environ)
     _was_asked = True
     if is_asked or SDK in sys.modules:
         from placet import otlp
 
-        _tracer = otlp.tracer() if is_asked else None
-        if _tracer is None and SDK in sys.modules:
+        made = otlp.tracer() if is_asked else None
+        if made is None and SDK in sys.modules:
             # The program uses OpenTelemetry itself, so its own provider gets the spans.
-            _tracer = otlp.tracer_of_program()
+            made = otlp.tracer_of_program()
+        if made is not None:
+            _tracer = made
+    _is_decided = True
     return _tracer
 
 

@@ -6,6 +6,14 @@ from schemas.events.calls import ToolCallProposed
 from schemas.events.executions import ExecutionStarted
 from schemas.events.holds import DecisionRecorded
 
+# Decisions on a permission, with their values, that mean the same: a terminal approves, a chat answers true.
+PERMISSION_IN_OTHER_WORDS = {
+    ("approve", "null"): ("respond", "true"),
+    ("respond", "true"): ("approve", "null"),
+    ("reject", "null"): ("respond", "false"),
+    ("respond", "false"): ("reject", "null"),
+}
+
 
 def start_digest(body: StartExecution | ExecutionStarted) -> str:
     """The digest of a start's content, to tell a repeat from a reuse."""
@@ -28,6 +36,14 @@ def decision_digest(body: DecideHold | DecisionRecorded) -> str:
         return ""
     # Without `digest` and `view_digest`, which say what was shown: not every way in can name them.
     return _digest(body.decision, body.value or "null", body.feedback, body.scope, body.remember or "")
+
+
+def alike_digests(body: DecideHold, *, is_permission: bool) -> frozenset[str]:
+    """The digests of a decision, and of its other form if a permission's answer has one; none if none is told."""
+    said = (body.decision, body.value or "null")
+    decision, value = PERMISSION_IN_OTHER_WORDS.get(said, said) if is_permission else said
+    other = body.model_copy(update={"decision": decision, "value": value})
+    return frozenset({decision_digest(body), decision_digest(other)} - {""})
 
 
 def result_digest(text: str) -> str:

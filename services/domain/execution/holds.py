@@ -23,7 +23,7 @@ from services.domain.authority.vote_counting import has_voted, is_represented
 from services.domain.context import Context
 from services.domain.execution.decision_content import Problem, content_problem
 from services.domain.execution.decisions import decision_events
-from services.domain.execution.digests import decision_digest
+from services.domain.execution.digests import alike_digests, decision_digest
 from services.domain.execution.folding import Folds, going_on, hold_with, with_call, with_hold
 from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import delegating_problem
@@ -242,11 +242,12 @@ def _says_the_same(hold: Hold, command: k.DecideHold, ctx: Context) -> bool:
     A proof of what was shown may be left out, as by a way in that cannot name it, but not be of something else. Only
     what came too late is compared: so whoever has to read the hold in full first was refused before.
     """
-    said, actor = decision_digest(command), ctx.actor
-    if not said or not hold.votes or _other_digest(hold, command) is not None:
+    actor = ctx.actor
+    if not hold.votes or _other_digest(hold, command) is not None:
         return False
     vote, known = hold.votes[-1], ("", ctx.people.principal_of(actor.subject))
-    return (vote.by, vote.said) == (actor.subject, said) and vote.person in known
+    alike = alike_digests(command, is_permission=hold.kind == "permission" and not hold.call_id)
+    return vote.by == actor.subject and vote.said in alike and vote.person in known
 
 
 def _run_over(state: Execution, hold: Hold, command: k.DecideHold) -> Problem | None:

@@ -97,7 +97,7 @@ def _problem(
     if (unaskable := question_problem(command)) is not None:
         return unaskable
     earlier = state.holds.get(hold_id)
-    if earlier is not None and earlier.digest == digest:
+    if earlier is not None and earlier.digest == digest and earlier.default_value == command.default:
         return Refusal.DUPLICATE, "already asked"
     if state.closed:
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"

@@ -23,7 +23,7 @@ from services.processors.notifications.meters import UNSEEN, NotifierMeters
 from services.processors.notifications.notice import Notice
 from services.processors.notifications.outbox import Outbox, Queued
 from services.processors.notifications.render import RenderedMessage, digest, digest_id, single
-from services.processors.notifications.spans import notifying
+from services.processors.notifications.spans import mark_undelivered, notifying
 from vitals import tracing
 
 MINUTE_MS = 60_000
@@ -161,7 +161,7 @@ class Sender:
         with notifying(tracing.spans, notices, self.endpoint.key) as span:
             failure = await self._send(found)
             if failure is not None:
-                span.set_attribute("error.type", type(failure).__name__)
+                mark_undelivered(span, failure)
             return failure
 
     async def _send(self, found: Sequence[Queued]) -> Undelivered | None:

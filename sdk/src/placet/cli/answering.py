@@ -17,8 +17,9 @@ from placet.models import Hold, Recorded
 if TYPE_CHECKING:
     from placet.sync import Placet
 
-# The texts that answer a permission without options.
+# The texts that answer a permission, beside its options.
 _PERMISSION = {"yes": True, "true": True, "no": False, "false": False}
+YES_OR_NO = "yes, no"
 REMEMBERED = '{"granted": true, "remember": true}'
 _CLOSED = {
     "resolved": {"code": "already_decided", "detail": "it was already decided"},
@@ -83,7 +84,7 @@ def answer_value(hold: Hold, text: str) -> Any:
         typer.BadParameter: it is the label of several options.
     """
     option = _chosen(hold, text)
-    if option is None and _is_plain_permission(hold):
+    if option is None and hold.kind == "permission" and not hold.call_id:
         option = _PERMISSION.get(text.strip().lower())
     value = _read(hold, text) if option is None else option
     if not may_be_several(hold):
@@ -152,9 +153,8 @@ def offered(hold: Hold) -> str:
     if hold.raw.get("cause") == "outcome_unknown":
         # A call's options are its decisions; an answer replaces the tool's output.
         return "the call's output"
-    found = "yes, no"
-    if not _is_plain_permission(hold):
-        found = safe.escaped(", ".join(name_shown(option) for option in hold.options))
+    words = (YES_OR_NO,) if hold.kind == "permission" and not hold.call_id else ()
+    found = safe.escaped(", ".join((*words, *map(name_shown, hold.options))))
     return f"{found}, or {REMEMBERED} for further times, too" if asks_of(hold).get("remember") else found
 
 
@@ -198,7 +198,3 @@ def _check_option(hold: Hold, said: Any) -> None:
 def _offered(hold: Hold) -> str:
     found = offered(hold)
     return f": {found}" if found else ""
-
-
-def _is_plain_permission(hold: Hold) -> bool:
-    return hold.kind == "permission" and not hold.call_id and not hold.options

@@ -82,8 +82,10 @@ def approve(
     with connect(context) as placet:
         hold = find_hold(placet, id)
         if not hold.call_id and hold.kind != "permission":
+            # Without it the answer is asked for: variables on a command line can be seen by other users.
+            value = "" if hold.kind == "env_var" else " VALUE"
             raise typer.BadParameter(
-                f"this is a question; use: placet answer {hold.hold_id} VALUE", param_hint="ID"
+                f"this is a question; use: placet answer {hold.hold_id}{value}", param_hint="ID"
             )
         check_askable(yes)
         check_digest(hold, digest)

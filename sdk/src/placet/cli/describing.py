@@ -6,7 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placet.cli.answering import REMEMBERED, asks_of, may_be_several, name_shown, named_by, offered
+from placet.cli.answering import (
+    REMEMBERED,
+    YES_OR_NO,
+    asks_of,
+    may_be_several,
+    name_shown,
+    named_by,
+    offered,
+)
 from placet.cli.viewing import until
 from placet.models import Hold
 
@@ -61,8 +69,9 @@ def _meaning(hold: Hold) -> tuple[str, str]:
         return "options", f"several as a JSON list: {example}{own}"
     if asks_of(hold).get("allow_custom"):
         return "options", "or a text of your own"
-    if asks_of(hold).get("remember"):
-        return "options", f"or {REMEMBERED} for further times, too"
+    if hold.kind == "permission":
+        further = f", or {REMEMBERED} for further times, too" if asks_of(hold).get("remember") else ""
+        return "options", f"or {YES_OR_NO}{further}"
     return "options", "one of them" if hold.kind == "decision" else ""
 
 
