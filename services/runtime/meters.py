@@ -1,11 +1,9 @@
 """The Prometheus metrics of a decider."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from time import perf_counter
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -66,7 +64,7 @@ class Meters:
             ["cause"],
             registry=registry,
         )
-        self._writing: dict[tuple[str, int], asyncio.Task[Any]] = {}
+        self._terms: dict[tuple[str, int], int] = {}
         # Exported from the start: to Prometheus, a counter that first appears with its first count has not grown.
         for cause in WriterEnd:
             self._deaths.labels(cause)
@@ -93,20 +91,19 @@ class Meters:
         yield
         self._recovery.observe(perf_counter() - begun)
 
-    def claimed(self, topic: str, partition: int, term: int) -> None:
-        """A claim is in force; its term is exported until the task that claims, and writes the partition, is over."""
+    @contextmanager
+    def writing(self, topic: str, partition: int, term: int) -> Iterator[None]:
+        """A claim is in force within this context, and its term exported."""
         self._claims.inc()
         self._term.labels(topic, str(partition)).set(term)
-        task = asyncio.current_task()
-        if task is not None and self._writing.get((topic, partition)) is not task:
-            self._writing[topic, partition] = task
-            task.add_done_callback(lambda over: self._lost(topic, partition, over))
-
-    def _lost(self, topic: str, partition: int, over: asyncio.Task[Any]) -> None:
-        # Another task of this process may have claimed the partition since.
-        if self._writing.get((topic, partition)) is over:
-            del self._writing[topic, partition]
-            self._term.remove(topic, str(partition))
+        self._terms[topic, partition] = term
+        try:
+            yield
+        finally:
+            # Another writer of this process may have claimed the partition since.
+            if self._terms.get((topic, partition)) == term:
+                del self._terms[topic, partition]
+                self._term.remove(topic, str(partition))
 
     def ended(self, cause: WriterEnd) -> None:
         """A writer ended without being stopped."""

@@ -183,7 +183,11 @@ class PartitionWriter:
                 return
             with self.meters.recovering():
                 await self._recover()
-        self.meters.claimed(*self.events_tp, self.ledger.rule.claim)
+        with self.meters.writing(*self.events_tp, self.ledger.rule.claim):
+            await self._write()
+
+    async def _write(self) -> None:
+        """Serve until stopped."""
         if self.ledger.idle_claims >= CAREFUL_AFTER_CLAIMS or self.ledger.attempting >= 0:
             self._careful = CAREFUL_COMMANDS
             # A command that ended an earlier writer was in the log before this one claimed.

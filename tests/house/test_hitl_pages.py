@@ -45,7 +45,7 @@ def test_test_of_a_block_is_there_and_takes_it(block: Block) -> None:
 
 def test_page_on_request_types_has_the_figures_of_the_code() -> None:
     page = next(page for page in HITL if page.stem == "request-types").read_text(encoding="utf-8")
-    assert page.count(f"{DEFAULT_TIMEOUT_MS // 1000} s") == 2
+    assert page.count(f"{DEFAULT_TIMEOUT_MS // 1000} s") == 3
     assert f"at most {limits.DEADLINE_MAX_S // 86_400} days" in page
     assert limits.SECRETS_LEASE_MS == 5 * 60_000
     assert limits.ARGUMENTS_MAX_BYTES == 256 * 1024

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,47 +65,21 @@ def term(registry: CollectorRegistry) -> float | None:
     return registry.get_sample_value(TERM, {"topic": "events", "partition": "3"})
 
 
-@dataclass
-class Writing:
-    """A task that writes a partition until it is told to end."""
-
-    meters: Meters
-    term: int
-    has_claimed: asyncio.Event = field(default_factory=asyncio.Event)
-    ends: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def begun(self) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._run())
-        await self.has_claimed.wait()
-        return task
-
-    async def _run(self) -> None:
-        self.meters.claimed("events", 3, self.term)
-        self.has_claimed.set()
-        await self.ends.wait()
-
-
-async def test_term_of_a_partition_is_shown_until_its_writer_is_over() -> None:
+def test_term_of_a_partition_is_shown_while_it_is_written() -> None:
     registry = CollectorRegistry()
     meters = Meters(registry)
-    meters.claimed("events", 4, 1)
-    writing = Writing(meters, 7)
-    task = await writing.begun()
-    assert term(registry) == 7
-    writing.ends.set()
-    await task
-    assert term(registry) is None
-    assert registry.get_sample_value(TERM, {"topic": "events", "partition": "4"}) == 1
+    with meters.writing("events", 4, 1):
+        with meters.writing("events", 3, 7):
+            assert term(registry) == 7
+        assert term(registry) is None
+        assert registry.get_sample_value(TERM, {"topic": "events", "partition": "4"}) == 1
 
 
-async def test_term_of_a_partition_that_came_back_stays_when_its_earlier_writer_is_over() -> None:
+def test_term_of_a_partition_that_came_back_stays_when_its_earlier_writer_is_over() -> None:
     registry = CollectorRegistry()
     meters = Meters(registry)
-    first, second = Writing(meters, 7), Writing(meters, 8)
-    earlier, later = await first.begun(), await second.begun()
-    first.ends.set()
-    await earlier
-    assert term(registry) == 8
-    second.ends.set()
-    await later
+    with ExitStack() as later:
+        with meters.writing("events", 3, 7):
+            later.enter_context(meters.writing("events", 3, 8))
+        assert term(registry) == 8
     assert term(registry) is None

@@ -12,7 +12,7 @@ from ops.bench.against.command import asked, results
 from ops.process import PACKAGE_ROOT
 from tests.ops.bench.against.repository import worktrees
 
-pytestmark = [pytest.mark.stack, pytest.mark.broker]
+pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(600)]
 
 
 def _borrowed(tree: Path, _: Path) -> None:
