@@ -251,6 +251,35 @@ async def test_question_whose_time_is_computed_anew_is_the_same_question() -> No
     assert told == ["claim", "asked Where?", "yield h1", "claim", "completed: here"]
 
 
+UNJUDGED = {**CALL, "status": "proposed", "hold_id": None}
+NO_VERDICT_YET: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "it is held then": ([UNJUDGED, {**CALL, "status": "held"}], ["claim", "yield call-1"]),
+    "it was consumed then": (
+        [UNJUDGED, {**UNJUDGED, "status": "consumed"}],
+        ["claim", "yield None", "claim", "completed: done"],
+    ),
+    "it is not recorded yet": ([{}, UNJUDGED, {**CALL, "status": "held"}], ["claim", "yield call-1"]),
+    "it never comes": ([UNJUDGED], ["claim", "yield None", "claim", "completed: done"]),
+}
+
+
+@pytest.mark.parametrize(("calls", "expected"), NO_VERDICT_YET.values(), ids=list(NO_VERDICT_YET))
+async def test_turn_waits_for_the_verdict_of_a_call_while_the_decider_is_away(
+    calls: list[dict[str, Any]], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "VERDICT_S", 0.2 if calls == [UNJUDGED] else 60.0)
+    runs = 0
+
+    async def agent(turn: AsyncTurn) -> str:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            raise StillHeld(parse(ToolCall, UNJUDGED), 0.0)
+        return "done"
+
+    assert await worked(Turns(calls=calls), agent) == expected
+
+
 def test_error_that_decides_of_several_is_one_that_leaves_the_turn_open() -> None:
     call = parse(ToolCall, CALL)
     pending = HITLPending(parse(HumanRequest, {"request_id": "r", "execution_id": "c", "status": "open"}))

@@ -25,7 +25,7 @@ class Turns:
         told: what happened, a line each.
         delays: by number of a reply, how long it is on its way.
         answers: what a person answers to a question, as soon as it is asked.
-        calls: what the calls become, one change for each time that one is read.
+        calls: what the calls become, one change for each time that one is read; empty if it is not found.
         away: the reports (reply, yield, end) that are answered 503, each so often.
         lost: renewals are refused.
     """
@@ -47,7 +47,8 @@ class Turns:
         kind = asked.path.rpartition("/")[2]
         body = asked.json() if asked.body else {}
         if asked.method == "GET" and "/tool-calls/" in asked.path:
-            return JSONResponse(self.calls.pop(0) if len(self.calls) > 1 else self.calls[0])
+            call = self.calls.pop(0) if len(self.calls) > 1 else self.calls[0]
+            return JSONResponse(call or {"code": "not_found"}, 200 if call else 404)
         if asked.method == "GET":
             return JSONResponse(self._requests[kind])
         if "attempt_id" in body and kind != "claim" and body["attempt_id"] != self._attempt:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
 from placet import asks
@@ -19,6 +20,7 @@ from placet.errors import (
     PASSING_ERRORS,
     ExecutionClosed,
     HITLPending,
+    NotFound,
     OutcomeUnknown,
     PlacetError,
     Refused,
@@ -37,6 +39,8 @@ from placet.turn import AgentFunction, AsyncTurn
 _log = logging.getLogger(__name__)
 GIVE_BACK_S = 5.0
 LOOK_AGAIN_S = 2.0
+# How long the verdict of a call is waited for: longer than a decider takes to start again.
+VERDICT_S = 60.0
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 # Of how many turns a worker remembers that it gave them back.
 REMEMBERED_MAX = 1_000
@@ -215,7 +219,7 @@ class Attempt:
         elif isinstance(why, HITLPending):
             await self._wait_for(why.request.hold_id)
         elif isinstance(why, StillHeld) and why.call.pending:
-            await self._wait_for(why.call.hold_id)
+            await self._wait_for_decision(why, renewing)
         elif isinstance(why, OutcomeUnknown):
             await self._wait_until_settled(why.call, renewing)
         elif isinstance(why, ResultNotReported):
@@ -238,6 +242,24 @@ class Attempt:
             # Left as it is, the turn would be tried again as often as leases may end.
             error = refused
         await self._fail(error)
+
+    async def _wait_for_decision(self, why: StillHeld, renewing: asyncio.Task[None]) -> None:
+        """Give the turn back until a person has decided a call.
+
+        Without a verdict, as while the decider is away, it has no hold. Its verdict is waited for here: what releases
+        the call may consume it for the attempt that this process keeps, which no other process could go on with.
+        """
+        call, clock = why.call, asyncio.get_running_loop().time
+        until = clock() + VERDICT_S
+        while _has_no_verdict(call) and not self._is_lost and clock() < until:
+            await asyncio.wait({renewing}, timeout=LOOK_AGAIN_S)
+            # Not found: the proposal is on its way.
+            with suppress(NotFound):
+                call = await self._read(call)
+        if _has_no_verdict(call) and not self._is_lost:
+            await self._again_later(why, renewing)
+        elif not self._is_lost:
+            await self._wait_for(call.hold_id if call.pending else None)
 
     async def _wait_until_settled(self, call: ToolCall, renewing: asyncio.Task[None]) -> None:
         """Give the turn back until a person has settled a call whose result was not reported.
@@ -357,6 +379,10 @@ def _leaves(error: BaseException) -> list[Exception]:
     if isinstance(within, tuple):
         return [leaf for each in within for leaf in _leaves(each)]
     return [error] if isinstance(error, Exception) else []
+
+
+def _has_no_verdict(call: ToolCall) -> bool:
+    return call.pending and not call.hold_id
 
 
 def _waits_for(error: Exception) -> str | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from placet.canonical import check_json
+from placet.errors import Refused
 
 T = TypeVar("T")
 Encode = Callable[[Any], Any]
@@ -79,7 +80,9 @@ def recordable_failure(failure: BaseException, is_exposed: bool) -> Recordable[s
     """
     name = type(failure).__name__
     if is_exposed:
-        return Recordable(f"{name} (its text is not recorded: it can contain sensitive values)")
+        # A refusal's code is one of Placet's own.
+        code = f" {failure.code}" if isinstance(failure, Refused) else ""
+        return Recordable(f"{name}{code} (its text is not recorded: it can contain sensitive values)")
     try:
         message = str(failure).encode("utf-8", "replace").decode()
     except Exception as unsaid:
