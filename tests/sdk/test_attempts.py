@@ -296,12 +296,12 @@ def test_error_that_decides_of_several_is_one_that_leaves_the_turn_open() -> Non
     assert deciding(group) is group
 
 
-HASTY = replace(QUICK, request_s=0.05)
+HASTY = replace(QUICK, request_s=0.5)
 
 
 @pytest.mark.parametrize("code", ["end", "yield"])
 async def test_end_that_no_gateway_takes_for_longer_than_patience_is_reported_later(code: str) -> None:
-    turns = Turns(answers={"Where?": "here"}, away={code: 20})
+    turns = Turns(answers={"Where?": "here"}, away={code: 60})
 
     async def agent(turn: AsyncTurn) -> str:
         return str(await turn.hitl.request_clarification("Where?"))
