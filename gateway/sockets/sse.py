@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ from schemas.actor import Actor
 # The header with the cursor from which a stream continues.
 LAST_EVENT_ID = "Last-Event-ID"
 # A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone.
+STILL_HERE = b": still here\n\n"
 HEARTBEAT_S = 15.0
 _LINE_ENDS = (("\x85".encode(), rb"\u0085"), ("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -164,22 +165,22 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
                     await authentication.check()
                     yield event
         while not stream.show.is_over:
-            try:
+            frames = None
+            with suppress(TimeoutError):
                 async with asyncio.timeout(authentication.recheck_s):
                     frames = await stream.out.take_some(WRITTEN_BYTES)
-            except TimeoutError:
-                await authentication.check()
-                if clock() - said_at >= HEARTBEAT_S:
-                    said_at = clock()
-                    yield b": still here\n\n"
-                continue
             await authentication.check()
-            if not frames:
+            if frames is not None and not frames:
                 return
-            if events := _shown(stream.show, frames):
-                yield events
+            told = _shown(stream.show, frames or ())
+            # Messages that are no event of this stream, such as an earlier turn's, keep nothing alive.
+            if not told and clock() - said_at >= HEARTBEAT_S:
+                told = STILL_HERE
+            if told:
+                yield told
                 said_at = clock()
-            await stream.gate.work.may_send(stream.out.owner)
+            if frames:
+                await stream.gate.work.may_send(stream.out.owner)
     except RolesChanged:
         # The reader reconnects, with its present roles.
         return

@@ -17,6 +17,8 @@ from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.open_limit import OpenLimit
 from gateway.shutdown import Shutdown
+from gateway.sockets import sse
+from gateway.sockets.chat import ChatEvents
 from gateway.sockets.sse import EventStream, Stream
 from gateway.sockets.subscriptions import subscribe
 from projections.folds.rows import Row
@@ -139,3 +141,18 @@ async def test_subscribe_to_more_than_can_be_shown_is_refused_and_leaves_no_subs
         await subscribe(hub, gate, stream, ["executions:e1"], None)
     assert (refused.value.status, refused.value.code) == (413, "too_large")
     assert stream.channels == set()
+
+
+async def test_stream_says_that_it_is_there_while_only_an_earlier_turn_has_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.0)
+    out, show = new_outgoing(Limits()), ChatEvents()
+    show.follow("second", is_ours=False)
+    gate: Any = SimpleNamespace(work=new_work())
+    nobody: Any = None
+    frames: Any = sse._frames(Stream(gate, nobody, nobody, nobody, out, LET_IN, show))
+    for _ in range(3):
+        out.push(b'{"type":"message","cursor":"c","turn_id":"first","number":1,"text":"x"}')
+        assert await anext(frames) == b": still here\n\n"
+    await frames.aclose()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from placet import AsyncPlacet, Placet
+from placet import AsyncPlacet, Placet, QuotaExceeded
 from placet.blocking import _Stream
+from placet.transport import sse
 from tests.sdk.scripted import DEADLINE_S, QUICK, Asked, Scripted, serving
 from tests.sdk.threaded import serving_thread
 
@@ -158,3 +161,63 @@ async def test_stream_that_its_reader_and_its_client_end_at_once_ends_once() -> 
     assert await asyncio.create_task(stream.next()) == 1
     await asyncio.gather(stream.end(), stream.end())
     assert ended == ["ended"]
+
+
+REFUSED = {"code": "quota", "status": 429, "detail": "20 messages wait, send the next one later"}
+
+
+async def test_message_that_is_refused_for_now_is_sent_again_and_then_told_why() -> None:
+    async def refuse(asked: Asked) -> Response:
+        return JSONResponse(REFUSED, 429, {"Retry-After": "1"})
+
+    patience = replace(QUICK, request_s=0.5)
+    async with (
+        serving(Scripted(on_http=refuse)) as script,
+        AsyncPlacet(script.url, token="t", agent="bot", patience=patience) as client,
+    ):
+        with pytest.raises(QuotaExceeded, match="20 messages wait"):
+            await anext(client.conversations.chat("hello"))
+    # After the second that the gateway named, and not after QUICK's hundredths of one.
+    assert len(script.asked) == 2
+
+
+async def test_chat_whose_token_expires_goes_on_with_a_fresh_one() -> None:
+    expired = {"code": "unauthenticated", "status": 401, "detail": "the token has expired"}
+    said = 'id: 1\nevent: message\ndata: {"text": "one moment"}\n\n'
+    gone = f"event: error\ndata: {json.dumps(expired)}\n\n"
+    done = 'id: 2\nevent: complete\ndata: {"text": "done"}\n\n'
+
+    async def stream(asked: Asked) -> Response:
+        text = done if "last-event-id" in asked.headers else said + gone
+        return StreamingResponse(iter([text]), media_type="text/event-stream")
+
+    tokens = iter(["first", "second"])
+    async with (
+        serving(Scripted(on_http=stream)) as script,
+        AsyncPlacet(script.url, token=lambda: next(tokens), agent="bot", patience=QUICK) as client,
+    ):
+        found = [event.type async for event in client.conversations.chat("hello")]
+    assert found == ["message", "complete"]
+    assert [asked.headers["authorization"] for asked in script.asked] == ["Bearer first", "Bearer second"]
+
+
+async def test_connection_on_which_nothing_comes_is_opened_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "SILENT_S", 0.2)
+    held = asyncio.Event()
+
+    async def dead(asked: Asked) -> Response:
+        async def silent() -> AsyncIterator[str]:
+            yield 'id: 1\nevent: message\ndata: {"text": "one moment"}\n\n'
+            await held.wait()
+
+        done = 'id: 2\nevent: complete\ndata: {"text": "done"}\n\n'
+        body = iter([done]) if "last-event-id" in asked.headers else silent()
+        return StreamingResponse(body, media_type="text/event-stream")
+
+    async with (
+        serving(Scripted(on_http=dead)) as script,
+        AsyncPlacet(script.url, token="t", agent="bot", patience=QUICK) as client,
+    ):
+        found = [event.type async for event in client.conversations.chat("hello")]
+        held.set()
+    assert found == ["message", "complete"]

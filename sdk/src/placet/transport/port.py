@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from placet.canonical import check_json
-from placet.errors import Unreachable, is_passing
+from placet.errors import QuotaExceeded, Unreachable, is_passing
 from placet.ids import new_id
 
 # The gateway's size limits (docs/doors.md): of a body or message, and of a socket's messages before its token is
@@ -178,11 +178,15 @@ class ConnectionLost(Unreachable):
 
     Attributes:
         sent: true if the request may have arrived.
+        retry_after_s: the time after which the gateway asked to come back.
+        quota: the refusal, if the caller's share is used up.
     """
 
     def __init__(self, message: str, *, sent: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.retry_after_s: float | None = None
+        self.quota: QuotaExceeded | None = None
 
 
 class Transport(Protocol):

@@ -105,7 +105,7 @@ class RestTransport:
             )
         except httpx.RequestError as error:
             raise _lost(self._url, error) from error
-        return Reply(response.status_code, _body(response), _retry_after(response))
+        return Reply(response.status_code, _body(response), retry_after(response))
 
     def _headers(self, request: Request) -> dict[str, str]:
         headers = bearer_headers(self._token)
@@ -149,6 +149,7 @@ def _body(response: httpx.Response) -> Any:
         return response.text
 
 
-def _retry_after(response: httpx.Response) -> float | None:
+def retry_after(response: httpx.Response) -> float | None:
+    """The seconds after which a gateway asks to come back; None if it does not say."""
     said = response.headers.get("Retry-After", "")
     return float(said) if said.isdecimal() else None

@@ -29,6 +29,7 @@ class Outage:
         self._clock = asyncio.get_running_loop().time
         self._heard_at, self._has_heard = self._clock(), False
         self._pauses = delays(patience)
+        self._at_least_s = 0.0
 
     def heard(self) -> None:
         """Note that something came."""
@@ -39,14 +40,17 @@ class Outage:
 
         Raises:
             Unreachable: nothing has come for longer.
+            QuotaExceeded: the same, as the caller's share is used up.
         """
+        self._at_least_s = min(lost.retry_after_s or 0.0, MOST_RETRY_AFTER_S)
         patience_s = self._patience.outage_s if self._has_heard else self._patience.request_s
         if self._clock() - self._heard_at >= patience_s:
-            raise Unreachable(str(lost)) from lost
+            raise lost.quota or Unreachable(str(lost)) from lost
 
     async def pause(self) -> None:
         """Wait before the next connection, longer each time until something comes."""
-        await asyncio.sleep(next(self._pauses))
+        await asyncio.sleep(max(next(self._pauses), self._at_least_s))
+        self._at_least_s = 0.0
 
 
 async def send_retrying(send_once: SendOnce, request: Request, patience: Patience) -> Reply:

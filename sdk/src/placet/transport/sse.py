@@ -10,10 +10,13 @@ import httpx
 
 from placet import tracing
 from placet.config import shown_address
-from placet.errors import is_passing, refusal
+from placet.errors import QuotaExceeded, is_passing, refusal
 from placet.transport.bearer import bearer_headers
 from placet.transport.port import ConnectionLost, Patience, TokenSource, json_text, unsendable
-from placet.transport.rest import http_client
+from placet.transport.rest import http_client, retry_after
+
+# A gateway says every 15 s that it is there (docs/hitl/frontend-guide.md): after this time the connection is dead.
+SILENT_S = 60.0
 
 
 class StreamOver(Exception):
@@ -67,13 +70,14 @@ async def sse_events(
         url: the gateway's.
         path: the stream's.
         token: the caller's.
-        patience: `open_s` bounds the opening; the stream itself may be silent for any time.
+        patience: `open_s` bounds the opening.
         cursor: the id of the last event seen.
         method: of the request.
         request: its `params` or `json`.
 
     Raises:
-        ConnectionLost: the connection was not opened or has ended by a fault, or the gateway refuses for now.
+        ConnectionLost: the connection was not opened or has ended by a fault, it was silent for `SILENT_S`, or the
+            gateway refuses for now.
         PlacetError: the gateway refuses the request.
         StreamOver: nothing more will come; only for streams that have an end.
     """
@@ -91,7 +95,7 @@ async def sse_events(
     parser = SseParser()
     try:
         async with (
-            http_client(url, timeout=httpx.Timeout(patience.open_s, read=None)) as client,
+            http_client(url, timeout=httpx.Timeout(patience.open_s, read=SILENT_S)) as client,
             client.stream(method, f"{url}{path}", headers=headers, **request) as response,
         ):
             if not response.is_success:
@@ -110,9 +114,14 @@ async def sse_events(
 
 def _refused(response: httpx.Response) -> Exception:
     """The error for a stream that was not opened; a temporary one only ends this connection."""
-    if is_passing(response.status_code):
-        return ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
     try:
-        return refusal(response.status_code, response.json())
+        refused = refusal(response.status_code, response.json())
     except ValueError:
-        return refusal(response.status_code, response.text)
+        refused = refusal(response.status_code, response.text)
+    if not is_passing(response.status_code):
+        return refused
+    lost = ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
+    lost.retry_after_s = retry_after(response)
+    # What the caller can do about a quota is in the refusal; of all else only that it has to wait.
+    lost.quota = refused if isinstance(refused, QuotaExceeded) else None
+    return lost
