@@ -21,8 +21,8 @@ COMMITMENT_CHARS = 64
 NONCE_BYTES = 32
 # Characters of a marked schema times the values that it is applied to: a few milliseconds of work.
 MAX_WORK = 1_000_000
-# Instructions of RE2 times the characters that they are matched with, of all values together: some 35 ms at worst.
-PATTERN_WORK_MAX = 10_000_000
+# Instructions of RE2 times the characters that they are matched with, of all values together: some 100 ms at worst.
+PATTERN_WORK_MAX = 30_000_000
 
 # The keywords allowed under a mark: their work grows with the value and the schema and with nothing else.
 BOUNDED = frozenset(

@@ -12,8 +12,8 @@ from schemas.refusals import Refusal
 
 DEFAULT_TIMEOUT_MS = 300_000
 TIMEOUT_MAX_MS = DEADLINE_MAX_S * 1000
-# How the answers that every permission has are written.
-GIVEN_OR_NOT = frozenset({"true", "false"})
+# How the answers that every permission has are written, at a terminal as well.
+GIVEN_OR_NOT = frozenset({"true", "false", "yes", "no"})
 # The fields that only one kind has.
 ONLY_OF = {
     "decision": ("allow_custom", "multiple"),
@@ -91,8 +91,8 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
     typed = {name if isinstance(name, str) else canonical(name) for name in named}
     if len(typed) != len(named):
         return 'two options have the same id, or ids that are written the same, such as 1 and "1"'
-    if command.kind == "permission" and typed & GIVEN_OR_NOT:
-        return "a permission has the answers true and false already: no option is called so"
+    if command.kind == "permission" and GIVEN_OR_NOT & {name.lower() for name in typed}:
+        return "a permission has the answers true and false (yes and no) already: no option is called so"
     return None
 
 

@@ -9,8 +9,9 @@ from schemas.display.escape import revealed
 from schemas.linear_patterns import PatternRefused, linear_pattern
 from schemas.sensitive import MARK, PATTERN_WORK_MAX, is_placeholder
 
-# In RE2's instructions: values of 10,000 characters can be matched with the largest.
-PATTERN_MAX_SIZE = PATTERN_WORK_MAX // 10_000
+# In RE2's instructions, of which it needs some dozens for each \w or `.` of a repetition: values of 3,000 characters
+# together can be matched with the largest.
+PATTERN_MAX_SIZE = PATTERN_WORK_MAX // 3_000
 # POSIX names of environment variables.
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _TYPES: dict[str, type] = {

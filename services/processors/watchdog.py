@@ -6,14 +6,13 @@ the broker instead of trusting the consumer, whose own view stands still when it
 
 import faulthandler
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from services.processors.ending import end_process
 from services.processors.errors import EXIT_STALLED, TrustError
-from vitals import tracing
 
 logger = logging.getLogger(__name__)
 
@@ -151,11 +150,4 @@ class Watchdog(threading.Thread):
         if self._ended.is_set():
             return
         faulthandler.dump_traceback()
-        try:
-            # By threads of its own and for a limited time, since anything else here may hang.
-            tracing.end()
-        finally:
-            # The cause comes last: people who look for it read the end of the process's log.
-            logger.critical(message)
-            logging.shutdown()
-            os._exit(code)
+        end_process(code, message)

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import logging
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -13,10 +12,10 @@ import uvloop
 from host.errors import EXIT_FAILED, OperatorError
 from log.errors import LogFailing
 from log.kafka.damage import failure, is_failure
+from services.processors.ending import end_process
 from services.processors.errors import exit_code_of
 from services.processors.settings import ProcessorSettings
 from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
-from vitals import tracing
 from vitals.process_status import ProcessStatus
 
 logger = logging.getLogger(__name__)
@@ -33,13 +32,7 @@ def end_with(run: Callable[[], int]) -> None:
     except OperatorError as error:
         logger.critical(str(error))
         code = exit_code_of(error)
-    try:
-        # Here, since what has begun it does not come to its end.
-        tracing.end()
-    finally:
-        logging.shutdown()
-        # Not sys.exit: after a crash faust's threads continue, and would keep the process from ending.
-        os._exit(code)
+    end_process(code)
 
 
 def run_worker(

@@ -7,6 +7,7 @@ import pytest
 
 from schemas import commands as k
 from schemas.limits import ARGUMENTS_MAX_BYTES, TEXT_MAX_CHARS
+from services.domain.execution import requests
 from services.domain.execution.evolve import evolve
 from services.domain.execution.expiry import _request_ended
 from tests.domain.steps import TESSA, code, held, started
@@ -90,7 +91,9 @@ def test_request_with_options_that_no_answer_could_name_is_refused(options: str,
     assert why in the(said, "CommandRefused").detail
 
 
-@pytest.mark.parametrize("options", ['["true"]', "[false]", '[{"id":"false","label":"No"}]'])
+@pytest.mark.parametrize(
+    "options", ['["true"]', "[false]", '["always","No"]', '[{"id":"false","label":"No"}]']
+)
 def test_permission_with_options_written_like_its_own_answers_is_refused(options: str) -> None:
     world = started()
     command = k.RequestHumanInput(request_id="q", kind="permission", question="May I?", options=options)
@@ -358,3 +361,16 @@ def test_unknown_option_names_the_options_with_nothing_hidden_and_not_without_en
     assert '"option 0 \\u{202e}"' in detail
     assert "\u202e" not in detail
     assert detail.endswith("and 30 more")
+
+
+def test_question_of_an_earlier_version_asked_again_is_the_same_though_its_options_are_refused_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = started()
+    command = k.RequestHumanInput(request_id="q", kind="decision", question="Which?", options='[1,"1"]')
+    with monkeypatch.context() as earlier:
+        earlier.setattr(requests, "question_problem", lambda command: None)
+        world.ask(command, BOT)
+
+    assert code(world.ask(command, BOT)) == "duplicate"
+    assert code(world.ask(command.model_copy(update={"request_id": "r"}), BOT)) == "invalid"

@@ -119,6 +119,14 @@ def test_gateway_ends_in_time_and_is_started_again_while_the_database_is_frozen(
     wait_for(lambda: propose(bot, execution_id)[0].status_code, lambda code: code in (200, 202))
 
 
+def listens(url: str) -> bool:
+    try:
+        httpx.get(url, timeout=REFUSED_WITHIN_S)
+    except httpx.ConnectError:
+        return False
+    return True
+
+
 def test_gateway_started_while_the_database_is_frozen_waits_for_it_and_serves_after_the_thaw(
     doors: Doors, bot: Caller, postgres_url: str
 ) -> None:
@@ -128,16 +136,13 @@ def test_gateway_started_while_the_database_is_frozen_waits_for_it_and_serves_af
         wait_for(lambda: doors.stack.components()["gateway"]["restarts"], before["restarts"].__lt__)
         started = doors.stack.components()["gateway"]
         asked = f"{doors.url}/readyz"
+        wait_for(lambda: listens(asked), bool)
+        # Once it listens, it goes on.
         until = time.monotonic() + STARTING_FOR_S
         answers = []
         while time.monotonic() < until:
-            try:
-                answers.append(httpx.get(asked, timeout=REFUSED_WITHIN_S))
-            except httpx.ConnectError:
-                # It does not listen yet; once it does, it goes on.
-                assert not answers
+            answers.append(httpx.get(asked, timeout=REFUSED_WITHIN_S))
             time.sleep(0.2)
-        assert answers
         assert {answer.status_code for answer in answers} == {503}
         own = httpx.get(f"{asked}?part=gateway", timeout=REFUSED_WITHIN_S).json()["problems"]
         assert own == ["the vault is being opened: its database has not answered yet"]

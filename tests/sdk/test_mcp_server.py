@@ -86,30 +86,32 @@ async def test_longest_wait_is_asked_for() -> None:
     assert [one.params["wait"] for one in asked] == ["50"]
 
 
-async def test_http_refuses_connections_beyond_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_http_answers_503_while_too_many_connections_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_server, "CONNECTIONS_MAX", 3)
-    started: list[uvicorn.Server] = []
-
-    class Server(uvicorn.Server):
-        def __init__(self, config: uvicorn.Config) -> None:
-            super().__init__(config)
-            started.append(self)
-
-    monkeypatch.setattr(uvicorn, "Server", Server)
     port, ready = free_port(), asyncio.Event()
     async with serving(Scripted(on_http=unanswered)) as script, AsyncPlacet(script.url, token="t") as gateway:
-        serve = server_of(gateway).run_streamable_http_async(port=port, on_ready=ready.set)
-        server = asyncio.create_task(serve)
-        await ready.wait()
+        with monkeypatch.context() as patch:
+            started: list[uvicorn.Server] = []
+
+            class Server(uvicorn.Server):
+                def __init__(self, config: uvicorn.Config) -> None:
+                    super().__init__(config)
+                    started.append(self)
+
+            patch.setattr(uvicorn, "Server", Server)
+            serve = server_of(gateway).run_streamable_http_async(port=port, on_ready=ready.set)
+            server = asyncio.create_task(serve)
+            await ready.wait()
         others = [await asyncio.open_connection(LOOPBACK, port) for _ in range(2)]
         found = []
         async with httpx.AsyncClient(base_url=f"http://{LOOPBACK}:{port}") as client:
             found.append((await client.get("/nothing", headers={"Connection": "close"})).status_code)
-            others.append(await asyncio.open_connection(LOOPBACK, port))
+            others += [await asyncio.open_connection(LOOPBACK, port) for _ in range(2)]
             found.append((await client.get("/nothing")).status_code)
         for _, writer in others:
             writer.close()
-        started[0].should_exit = True
+        (running,) = started
+        running.should_exit = True
         await server
     assert found == [404, 503]
 

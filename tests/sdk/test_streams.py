@@ -168,16 +168,16 @@ REFUSED = {"code": "quota", "status": 429, "detail": "20 messages wait, send the
 
 async def test_message_that_is_refused_for_now_is_sent_again_and_then_told_why() -> None:
     async def refuse(asked: Asked) -> Response:
-        return JSONResponse(REFUSED, 429, {"Retry-After": "1"})
+        return JSONResponse(REFUSED, 429, {"Retry-After": "4"})
 
-    patience = replace(QUICK, request_s=0.5)
+    patience = replace(QUICK, request_s=3.0)
     async with (
         serving(Scripted(on_http=refuse)) as script,
         AsyncPlacet(script.url, token="t", agent="bot", patience=patience) as client,
     ):
         with pytest.raises(QuotaExceeded, match="20 messages wait"):
             await anext(client.conversations.chat("hello"))
-    # After the second that the gateway named, and not after QUICK's hundredths of one.
+    # After the seconds that the gateway named, and not after QUICK's hundredths of one.
     assert len(script.asked) == 2
 
 
@@ -221,3 +221,29 @@ async def test_connection_on_which_nothing_comes_is_opened_anew(monkeypatch: pyt
         found = [event.type async for event in client.conversations.chat("hello")]
         held.set()
     assert found == ["message", "complete"]
+
+
+async def test_stream_that_was_quiet_for_long_is_opened_anew_when_it_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A person may think for hours: that the connection is lost then says nothing of the gateway."""
+    monkeypatch.setattr(sse, "SILENT_S", 0.5)
+    held = asyncio.Event()
+
+    async def quiet() -> AsyncIterator[str]:
+        yield ": still here\n\n"
+        await held.wait()
+
+    async def stream(asked: Asked) -> Response:
+        done = 'id: 2\nevent: complete\ndata: {"text": "done"}\n\n'
+        body = quiet() if len(script.asked) < 3 else iter([done])
+        return StreamingResponse(body, media_type="text/event-stream")
+
+    patience = replace(QUICK, request_s=0.1, outage_s=0.1)
+    async with (
+        serving(Scripted(on_http=stream)) as script,
+        AsyncPlacet(script.url, token="t", agent="bot", patience=patience) as client,
+    ):
+        found = [event.type async for event in client.conversations.chat("hello")]
+        held.set()
+    assert (found, len(script.asked)) == (["complete"], 3)

@@ -247,7 +247,8 @@ class Attempt:
         """Give the turn back until a person has decided a call.
 
         Without a verdict, as while the decider is away, it has no hold. Its verdict is waited for here: what releases
-        the call may consume it for the attempt that this process keeps, which no other process could go on with.
+        the call may consume it for the attempt that this process keeps. If another worker has the turn next, a person
+        settles that.
         """
         call, clock = why.call, asyncio.get_running_loop().time
         until = clock() + VERDICT_S

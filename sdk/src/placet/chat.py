@@ -175,5 +175,7 @@ def _is_end(event: ChatEvent) -> bool:
 def _event(kind: str, body: Mapping[str, Any], cursor: str) -> ChatEvent:
     if kind == "error" and body.get("code") == "unauthenticated":
         # The token was accepted at first and has expired since: the next try uses a new one.
-        raise ConnectionLost(str(refusal(401, body)))
+        lost = ConnectionLost(str(refusal(401, body)))
+        lost.opened = True
+        raise lost
     return ChatEvent(kind, cursor, body)

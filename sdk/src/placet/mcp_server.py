@@ -47,7 +47,7 @@ ARGUMENTS: Mapping[str, str] = {
 }
 # The gateway is tried for so long before a client is answered, which waits for it.
 START_S = 5.0
-# Of clients over HTTP, and requests at a time: further ones get 503.
+# Of clients over HTTP: while more are open, each request gets 503, whoever makes it.
 CONNECTIONS_MAX = 1_000
 NOBODY = "none"
 _log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class _Server(MCPServer[Any]):
             port=port,
             log_config=None,
             log_level=LOG_LEVEL.lower(),
-            limit_concurrency=CONNECTIONS_MAX,
+            limit_concurrency=CONNECTIONS_MAX + 1,
             # Otherwise a request that is sent before the answer to another one begins with that one's token.
             reset_contextvars=True,
         )

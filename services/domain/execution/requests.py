@@ -94,11 +94,12 @@ def _problem(
 ) -> tuple[Refusal | None, str]:
     if not acts_for_agent(ctx.actor, state.agent):
         return Refusal.NOT_FOUND, "no such execution"
-    if (unaskable := question_problem(command)) is not None:
-        return unaskable
     earlier = state.holds.get(hold_id)
+    # First: it was asked by the rules of an earlier version, perhaps, and an agent that runs again asks it again.
     if earlier is not None and earlier.digest == digest and earlier.default_value == command.default:
         return Refusal.DUPLICATE, "already asked"
+    if (unaskable := question_problem(command)) is not None:
+        return unaskable
     if state.closed:
         return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
     if earlier is not None:

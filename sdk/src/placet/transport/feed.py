@@ -114,7 +114,11 @@ async def _sse(
             if kind == "error":
                 error = _error(int(message.get("status", 400)), message)
                 # The token was accepted at first and has expired since: the next try uses a new one.
-                raise ConnectionLost(str(error)) if isinstance(error, Unauthenticated) else error
+                if isinstance(error, Unauthenticated):
+                    lost = ConnectionLost(str(error))
+                    lost.opened = True
+                    raise lost
+                raise error
             yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
 
 

@@ -178,6 +178,7 @@ class ConnectionLost(Unreachable):
 
     Attributes:
         sent: true if the request may have arrived.
+        opened: true if it was a stream that had been opened: however long it was quiet, the gateway was there.
         retry_after_s: the time after which the gateway asked to come back.
         quota: the refusal, if the caller's share is used up.
     """
@@ -185,6 +186,7 @@ class ConnectionLost(Unreachable):
     def __init__(self, message: str, *, sent: bool = False) -> None:
         super().__init__(message)
         self.sent = sent
+        self.opened = False
         self.retry_after_s: float | None = None
         self.quota: QuotaExceeded | None = None
 

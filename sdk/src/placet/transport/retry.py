@@ -22,7 +22,7 @@ def delays(patience: Patience) -> Iterator[float]:
 
 
 class Outage:
-    """How long a stream has brought nothing, and whether that is still tolerated; made where the stream begins."""
+    """For how long a stream could not be opened, and whether that is tolerated; made where the stream begins."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
@@ -43,6 +43,8 @@ class Outage:
             QuotaExceeded: the same, as the caller's share is used up.
         """
         self._at_least_s = min(lost.retry_after_s or 0.0, MOST_RETRY_AFTER_S)
+        if lost.opened:
+            self._heard_at, self._has_heard = self._clock(), True
         patience_s = self._patience.outage_s if self._has_heard else self._patience.request_s
         if self._clock() - self._heard_at >= patience_s:
             raise lost.quota or Unreachable(str(lost)) from lost

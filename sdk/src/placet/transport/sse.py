@@ -92,7 +92,7 @@ async def sse_events(
             raise refusal(refused.status, refused.body)
         request["content"] = text.encode()
         headers["Content-Type"] = "application/json"
-    parser = SseParser()
+    parser, is_open = SseParser(), False
     try:
         async with (
             http_client(url, timeout=httpx.Timeout(patience.open_s, read=SILENT_S)) as client,
@@ -103,13 +103,17 @@ async def sse_events(
                 raise _refused(response)
             if response.status_code == httpx.codes.NO_CONTENT:
                 raise StreamOver
+            # A page that answers whatever is asked of it is no gateway.
+            is_open = response.headers.get("Content-Type", "").startswith("text/event-stream")
             async for line in response.aiter_lines():
                 event = parser.feed(line)
                 if event is not None:
                     yield event
     except httpx.RequestError as error:
         what = str(error) or type(error).__name__
-        raise ConnectionLost(f"{shown_address(url)} is not reachable ({what})") from error
+        lost = ConnectionLost(f"{shown_address(url)} is not reachable ({what})")
+        lost.opened = is_open
+        raise lost from error
 
 
 def _refused(response: httpx.Response) -> Exception:
