@@ -15,7 +15,7 @@ from ops.errors import KafkaUnreachableError, OpsError, TopicMismatchError, Topi
 from schemas.topics import DEFAULT_PARTITIONS, MAX_MESSAGE_BYTES, Topics, TopicSpec
 
 REQUEST_TIMEOUT_MS = 15_000
-VISIBLE_WITHIN_S = 15.0
+VISIBLE_WITHIN_S = 60.0
 POLL_S = 0.02
 
 
