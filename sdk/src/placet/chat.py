@@ -175,7 +175,5 @@ def _is_end(event: ChatEvent) -> bool:
 def _event(kind: str, body: Mapping[str, Any], cursor: str) -> ChatEvent:
     if kind == "error" and body.get("code") == "unauthenticated":
         # The token was accepted at first and has expired since: the next try uses a new one.
-        lost = ConnectionLost(str(refusal(401, body)))
-        lost.opened = True
-        raise lost
+        raise ConnectionLost(str(refusal(401, body)), opened=True)
     return ChatEvent(kind, cursor, body)

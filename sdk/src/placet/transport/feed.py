@@ -115,9 +115,7 @@ async def _sse(
                 error = _error(int(message.get("status", 400)), message)
                 # The token was accepted at first and has expired since: the next try uses a new one.
                 if isinstance(error, Unauthenticated):
-                    lost = ConnectionLost(str(error))
-                    lost.opened = True
-                    raise lost
+                    raise ConnectionLost(str(error), opened=True)
                 raise error
             yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
 

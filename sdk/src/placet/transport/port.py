@@ -183,12 +183,20 @@ class ConnectionLost(Unreachable):
         quota: the refusal, if the caller's share is used up.
     """
 
-    def __init__(self, message: str, *, sent: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        sent: bool = False,
+        opened: bool = False,
+        retry_after_s: float | None = None,
+        quota: QuotaExceeded | None = None,
+    ) -> None:
         super().__init__(message)
         self.sent = sent
-        self.opened = False
-        self.retry_after_s: float | None = None
-        self.quota: QuotaExceeded | None = None
+        self.opened = opened
+        self.retry_after_s = retry_after_s
+        self.quota = quota
 
 
 class Transport(Protocol):

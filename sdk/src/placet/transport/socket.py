@@ -145,6 +145,4 @@ def closed_error(closed: ConnectionClosed, served: bool) -> PlacetError:
         return NotAuthorised("not_authorised", 403, frame.reason or "the token may not work in this project")
     if not served and frame is not None and frame.code in _AUTHENTICATION_CLOSES:
         return Unauthenticated("unauthenticated", 401, frame.reason or "the token was not accepted")
-    lost = ConnectionLost(f"the connection ended: {closed}")
-    lost.opened = served
-    return lost
+    return ConnectionLost(f"the connection ended: {closed}", opened=served)

@@ -111,9 +111,7 @@ async def sse_events(
                     yield event
     except httpx.RequestError as error:
         what = str(error) or type(error).__name__
-        lost = ConnectionLost(f"{shown_address(url)} is not reachable ({what})")
-        lost.opened = is_open
-        raise lost from error
+        raise ConnectionLost(f"{shown_address(url)} is not reachable ({what})", opened=is_open) from error
 
 
 def _refused(response: httpx.Response) -> Exception:
@@ -124,8 +122,9 @@ def _refused(response: httpx.Response) -> Exception:
         refused = refusal(response.status_code, response.text)
     if not is_passing(response.status_code):
         return refused
-    lost = ConnectionLost(f"{shown_address(str(response.url))} answers {response.status_code} for now")
-    lost.retry_after_s = retry_after(response)
-    # What the caller can do about a quota is in the refusal; of all else only that it has to wait.
-    lost.quota = refused if isinstance(refused, QuotaExceeded) else None
-    return lost
+    return ConnectionLost(
+        f"{shown_address(str(response.url))} answers {response.status_code} for now",
+        retry_after_s=retry_after(response),
+        # What the caller can do about a quota is in the refusal; of all else only that it has to wait.
+        quota=refused if isinstance(refused, QuotaExceeded) else None,
+    )
