@@ -84,7 +84,7 @@ def answer_value(hold: Hold, text: str) -> Any:
         typer.BadParameter: it is the label of several options.
     """
     option = _chosen(hold, text)
-    if option is None and hold.kind == "permission" and not hold.call_id:
+    if option is None and asks_permission(hold):
         option = _PERMISSION.get(text.strip().lower())
     value = _read(hold, text) if option is None else option
     if not may_be_several(hold):
@@ -153,7 +153,7 @@ def offered(hold: Hold) -> str:
     if hold.raw.get("cause") == "outcome_unknown":
         # A call's options are its decisions; an answer replaces the tool's output.
         return "the call's output"
-    words = (YES_OR_NO,) if hold.kind == "permission" and not hold.call_id else ()
+    words = (YES_OR_NO,) if asks_permission(hold) else ()
     found = safe.escaped(", ".join((*words, *map(name_shown, hold.options))))
     return f"{found}, or {REMEMBERED} for further times, too" if asks_of(hold).get("remember") else found
 
@@ -164,9 +164,14 @@ def name_shown(option: Any) -> str:
     return name if isinstance(name, str) else json.dumps(name, ensure_ascii=False)
 
 
+def asks_permission(hold: Hold) -> bool:
+    """Returns True for a question for a permission; the hold of a call is none."""
+    return hold.kind == "permission" and not hold.call_id
+
+
 def gives_permission(hold: Hold, said: Any) -> bool:
     """Returns True if an answer may give a permission that a question asks for."""
-    if hold.kind != "permission" or hold.call_id:
+    if not asks_permission(hold):
         return False
     return said is not False and not (isinstance(said, dict) and said.get("granted") is False)
 
@@ -185,7 +190,7 @@ def _check_option(hold: Hold, said: Any) -> None:
     Raises:
         typer.BadParameter: it is neither yes, no nor one of the options.
     """
-    if hold.kind != "permission" or hold.call_id:
+    if not asks_permission(hold):
         return
     # Python treats 1 and True as equal: compare the canonical text.
     known = {canonical(one) for one in (True, False, *map(named_by, hold.options))}

@@ -10,7 +10,15 @@ import typer
 
 from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
-from placet.cli.answering import answer_to, check_open, gives_permission, label_of, name_shown, send_answer
+from placet.cli.answering import (
+    answer_to,
+    asks_permission,
+    check_open,
+    gives_permission,
+    label_of,
+    name_shown,
+    send_answer,
+)
 from placet.cli.describing import answers
 from placet.cli.inputs import name_of, variables_of
 from placet.cli.prompting import InputEnded, Watch, Withdrawn, agrees, ask
@@ -129,7 +137,7 @@ class _Asked:
 
     def show(self) -> None:
         """Show the question as far as the prompt for its answer needs it; a permission whole."""
-        if self._is_permission():
+        if asks_permission(self.hold):
             self._view_digest = show_permission(self.placet, self.hold, stderr=True)
         for line in answers(self.hold):
             list_one(line)
@@ -159,6 +167,3 @@ class _Asked:
         said = answer_to(self.hold, typed)
         tell_meaning(self.hold, typed, said)
         return said
-
-    def _is_permission(self) -> bool:
-        return self.hold.kind == "permission" and not self.hold.call_id
