@@ -7,10 +7,11 @@ import functools
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
+from gateway.live.cache import key_of
 from gateway.live.outcome import Outcome, Refused, given_up, outcome_of
 from gateway.live.reader import REQUESTS_MAX, Found, FoundAll, Named, Subject
 from gateway.live.waiters import Wanted
@@ -20,7 +21,13 @@ from projections.folds.text import GIVEN_UP
 from projections.queries import definitions, history, resources
 from projections.queries.history import ExecutionState, Fold, Until, WantedRows
 from projections.queries.moment import Moment
-from projections.queries.open_work import open_calls, open_executions, open_holds, open_turns
+from projections.queries.open_work import (
+    executions_by_key,
+    open_calls,
+    open_executions,
+    open_holds,
+    open_turns,
+)
 from projections.queries.views import Positions, Views
 from projections.store.port import Position, ViewError, ViewUnavailable
 from projections.tables.answers import AnswerRow
@@ -129,6 +136,15 @@ class GatewayViews:
         except ViewUnavailable:
             return {}
 
+    async def executions(self, keys: Collection[bytes]) -> dict[bytes, ExecutionRow]:
+        """Return the rows of executions by their Kafka keys, as far as the views have them.
+
+        Raises:
+            Problem: 503, they cannot be read.
+        """
+        rows, _ = await self.read(lambda moment: executions_by_key(moment, keys))
+        return {key_of(row): row for row in rows}
+
     async def state_before(
         self, key: bytes, partition: int, offset: int, wanted: WantedRows
     ) -> ExecutionState | None:
@@ -220,11 +236,16 @@ def _publication(row: DefinitionRow) -> PolicyPublished | PolicyRetired | ToolPu
 
 
 def _beginning(moment: Moment, executions_max: int) -> Beginning:
+    calls, holds, turns = open_calls(moment), open_holds(moment), open_turns(moment)
+    executions = open_executions(moment, executions_max)
+    # What follows in open work needs its execution, however long ago that started.
+    of_work = dict.fromkeys(key_of(row) for row in (*calls, *holds, *turns))
+    older = of_work.keys() - {key_of(row) for row in executions}
     return Beginning(
         moment.positions(),
         definitions.adopted_through(moment),
-        open_executions(moment, executions_max),
-        open_calls(moment),
-        open_holds(moment),
-        open_turns(moment),
+        [*executions_by_key(moment, older), *executions],
+        calls,
+        holds,
+        turns,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from log.errors import FactsDeleted, LogChanged, LogError, TopicMissing
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 POLL_MS = 1_000
 
-Take = Callable[[int, Sequence[Event], int], None]
+Take = Callable[[int, Sequence[Event], int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class KafkaTail:
         follower = _opened(self._follower)
         while True:
             for tp, records in await follower.poll_on(POLL_MS):
-                self._take(tp, records)
+                await self._take(tp, records)
 
     async def end_offsets(self) -> list[int]:
         """Return, per lane, the present high watermark.
@@ -143,12 +143,12 @@ class KafkaTail:
                 what = f"ends at offset {end}, but the views are at {begin.offset}"
                 raise LogChanged(begin.tp, what)
 
-    def _take(self, tp: TopicPartition, records: Sequence[RawRecord]) -> None:
+    async def _take(self, tp: TopicPartition, records: Sequence[RawRecord]) -> None:
         rule = self._rules[tp]
         events = [
             event for raw in records if (event := self._read(tp, raw)) is not None and rule.admits(event, raw)
         ]
-        self.take(self._lanes[tp], events, records[-1].offset + 1)
+        await self.take(self._lanes[tp], events, records[-1].offset + 1)
 
     def _read(self, tp: TopicPartition, raw: RawRecord) -> Event | None:
         try:

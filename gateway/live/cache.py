@@ -1,14 +1,18 @@
 """Rows of executions, calls, holds and turns, kept current by the tail.
 
 A cached row has exactly its state at the tail's position. A row that is not cached may be in the views:
-`gateway.live.reader` fetches it and caches it. Open calls, holds and turns stay; other rows leave, least
-recently changed first.
+`gateway.live.reader` fetches it and caches it. Open calls, holds and turns stay, with their executions; other rows
+leave, least recently changed first.
+
+The first row of a call, a hold or a turn has columns of its execution. `gateway.live.prefetch` fetches the execution
+before such an event is folded. Where it could not, no row is made, and `incomplete` names it:
+`gateway.live.completion` fetches it as soon as the views have it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gateway.live.facts import Fact
 from gateway.live.shelf import Shelf
@@ -24,6 +28,15 @@ from projections.tables.conversations import TurnRow
 from schemas.ids import execution_key
 
 CallKey = tuple[bytes, str]
+Kind = Literal["call", "hold", "turn"]
+
+
+class Incomplete(NamedTuple):
+    """A call, a hold or a turn that began while its execution was not cached."""
+
+    key: bytes
+    kind: Kind
+    id: str
 
 
 @dataclass(slots=True)
@@ -42,6 +55,7 @@ class Cache:
     calls: Shelf[CallKey] = field(default_factory=Shelf)
     holds: Shelf[str] = field(default_factory=Shelf)
     turns: Turns = field(default_factory=Turns)
+    incomplete: dict[Incomplete, None] = field(default_factory=dict)
     _requests: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
     _open: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
     _open_of: dict[bytes, OpenWork] = field(default_factory=dict)
@@ -52,7 +66,8 @@ class Cache:
 
     def put_execution(self, key: bytes, row: Row) -> None:
         """Store an execution's row."""
-        self.executions.put(key, row, pin=key in self._open_of)
+        has_open_work = key in self._open_of or self.turns.first_open(key) is not None
+        self.executions.put(key, row, pin=has_open_work)
 
     def put_call(self, key: bytes, row: Row) -> None:
         """Store a call's row."""
@@ -79,6 +94,11 @@ class Cache:
             others.discard(gone["hold_id"])
             if not others:
                 del self._requests[_request_key(gone)]
+
+    def put_turn(self, row: TurnRow) -> None:
+        """Store a turn's row."""
+        self.turns.put(row)
+        self._keep_execution(key_of(row))
 
     def requests(self, tenant: str, project: str, request_id: str) -> list[Row]:
         """Return the cached holds that are requests with an id: one for each execution that chose it."""
@@ -110,7 +130,7 @@ class Cache:
             self._keep_execution(key)
 
     def _keep_execution(self, key: bytes) -> None:
-        """Pin the row of an execution while it has open work, of which it says who must not decide it."""
+        """Pin the row of an execution while it has open work: what follows in it needs the row."""
         if (row := self.executions.get(key)) is not None:
             self.put_execution(key, row)
 
@@ -136,21 +156,34 @@ class Folding:
         call = self._call(call_id) if call_id else None
         answered_id = answered_turn(event.body, execution)
         answered = self._turn(answered_id) if answered_id else None
+        has_context = execution is not None and (answered is not None or not answered_id)
         fact.execution = self.execution = after = execution_resource(execution, event, hold=hold)
         if after is not None:
             fact.state_changed = execution is None or execution["state"] != after["state"]
         if turn_id := turn_of(event.body):
-            fact.turn = self.turns[turn_id] = turn_resource(self._turn(turn_id), event, execution=execution)
+            turn = self._turn(turn_id)
+            turn_after = turn_resource(turn, event, execution=execution)
+            is_whole = turn is not None or execution is not None
+            fact.turn = self.turns[turn_id] = self._whole("turn", turn_id, turn_after, is_whole)
         if call_id:
             fact.call_before = call
-            fact.call = self.calls[call_id] = call_resource(call, event, execution=execution, turn=answered)
+            call_after = call_resource(call, event, execution=execution, turn=answered)
+            is_whole = call is not None or has_context
+            fact.call = self.calls[call_id] = self._whole("call", call_id, call_after, is_whole)
         if hold_id:
-            fact.hold = self.holds[hold_id] = hold_resource(
-                hold, event, call=call, execution=execution, turn=answered
-            )
+            hold_after = hold_resource(hold, event, call=call, execution=execution, turn=answered)
+            is_whole = hold is not None or (has_context and (call is not None or not call_id))
+            fact.hold = self.holds[hold_id] = self._whole("hold", hold_id, hold_after, is_whole)
             if fact.hold is not None:
                 was_open = hold is None or hold["status"] == "open"
                 fact.hold_closed = was_open and fact.hold["status"] != "open"
+
+    def _whole(self, kind: Kind, name: str, row: Row | None, is_whole: bool) -> Row | None:
+        """Return the row after an event; None if it begins without the rows of which it has columns."""
+        if row is not None and not is_whole:
+            self.cache.incomplete[Incomplete(self.key, kind, name)] = None
+            return None
+        return row
 
     def keep(self) -> None:
         """Store the rows in the cache as they are after all of the events."""
@@ -165,7 +198,7 @@ class Folding:
                 cache.put_hold(hold)
         for turn in self.turns.values():
             if turn is not None:
-                cache.turns.put(turn)
+                cache.put_turn(turn)
 
     def _call(self, call_id: str) -> Row | None:
         if call_id not in self.calls:

@@ -227,7 +227,7 @@ class Reader:
         elif subject.kind == "call":
             cache.put_call(key, row)
         elif subject.kind == "turn":
-            cache.turns.put(row)
+            cache.put_turn(row)
         else:
             cache.put_hold(row)
 

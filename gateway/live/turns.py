@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from gateway.live.shelf import Shelf
@@ -63,7 +64,12 @@ class Turns:
         self.shelf.put(place, row, pin=is_open)
         waiting = self._open.setdefault(key, {})
         if is_open:
+            is_late = row["turn_id"] not in waiting and bool(waiting)
             waiting[row["turn_id"]] = row
+            if is_late:
+                # A row that was fetched can belong before one that the tail made.
+                ordered = sorted(waiting.values(), key=itemgetter("log_offset"))
+                self._open[key] = waiting = {each["turn_id"]: each for each in ordered}
         else:
             waiting.pop(row["turn_id"], None)
         self._note_ready(key, next(iter(waiting.values()), None))

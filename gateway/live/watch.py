@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from gateway.live.facts import Fact
 from gateway.live.turns import agent_of
 
-Changed = Callable[[Fact], None]
+Changed = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -41,11 +41,18 @@ class Watch:
         if not self._by_subject:
             return
         if fact.call is not None:
-            self._tell((fact.event.key, fact.call["call_id"]), fact)
+            self.wake((fact.event.key, fact.call["call_id"]))
         if fact.hold is not None:
-            self._tell(fact.hold["hold_id"], fact)
-        if fact.execution is not None and (fact.turn is not None or fact.state_changed):
-            self._tell(agent_of(fact.execution), fact)
+            self.wake(fact.hold["hold_id"])
+        if fact.turn is not None:
+            self.wake(agent_of(fact.turn))
+        elif fact.execution is not None and fact.state_changed:
+            self.wake(agent_of(fact.execution))
+
+    def wake(self, subject: Hashable) -> None:
+        """Call the watchers of a subject."""
+        for changed in tuple(self._by_subject.get(subject, ())):
+            changed()
 
     async def until(self, subject: Hashable, done: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until a condition holds that can become true only when the subject changes.
@@ -57,7 +64,7 @@ class Watch:
             return done()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def changed(_: Fact) -> None:
+        def changed() -> None:
             if not future.done() and done():
                 future.set_result(None)
 
@@ -79,7 +86,3 @@ class Watch:
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
-
-    def _tell(self, subject: Hashable, fact: Fact) -> None:
-        for changed in tuple(self._by_subject.get(subject, ())):
-            changed(fact)

@@ -14,6 +14,7 @@ from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.pushes.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
 from gateway.shares.work import Owner, owner_of, processor_s
+from projections.folds.rows import Row
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
 from schemas.actor import Actor
@@ -127,6 +128,17 @@ class Hub:
                     self._charge_many(receivers, processor_s() - started)
         if wanted:
             self._resync_unserved(group, wanted, pushes)
+
+    def resync(self, kind: str, row: Row) -> None:
+        """Tell the receivers that wanted a message about a new call, hold or turn, of which there was none."""
+        channels = [f"executions:{row['execution_id']}"]
+        if kind == "call":
+            channels.append(f"calls:{row['execution_id']}/{row['call_id']}")
+        if kind == "hold":
+            channels.append(HOLDS)
+        wanted = self._by_project.get((row["tenant"], row["project"]), {})
+        for receiver in {receiver for channel in channels for receiver in wanted.get(channel, ())}:
+            receiver.resync()
 
     def _charge_many(self, receivers: set[Receiver], seconds: float) -> None:
         """Charge each subject that has many of the receivers of a message its part."""

@@ -189,4 +189,4 @@ def _seed(cache: Cache, name: _Name, row: Row | None) -> None:
         case "holds":
             cache.put_hold(row)
         case _:
-            cache.turns.put(row)
+            cache.put_turn(row)

@@ -23,6 +23,7 @@ from gateway.kafka.heartbeats import HeartbeatTail
 from gateway.kafka.past import KafkaPast
 from gateway.kafka.tail import KafkaTail
 from gateway.kafka.trust import TrustTail
+from gateway.live.completion import Completion
 from gateway.service.assembled import Assembled
 from gateway.service.live_state import beginning_of, gate_of, live_of, until_read
 from vitals.heartbeat import HEARTBEAT_INTERVAL_S
@@ -80,6 +81,7 @@ class Gateway(Assembled):
         self.tasks.spawn(self._gate.asker.outbox.run())
         self.tasks.spawn(self._gate.asker.run())
         self.tasks.spawn(self.vault_reconciler.run())
+        self.tasks.spawn(Completion(self._gate.reader, self.hub.resync).run())
         trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
         self.tasks.spawn(trust.run())
         self.tasks.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))

@@ -15,6 +15,7 @@ from gateway.kafka.tail import KafkaTail, Start
 from gateway.live.cache import key_of
 from gateway.live.cursor import CursorKey
 from gateway.live.live import Live
+from gateway.live.prefetch import Prefetch
 from gateway.live.reader import Reader
 from gateway.live.shelf import MAX_PASSING
 from gateway.operations.plan import Gate
@@ -74,7 +75,10 @@ def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
         *(Start(at.topic, at.partition, at.next_offset, at.claim) for at in lanes),
     ]
 
-    def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
+    prefetch = Prefetch(live.cache, parts.views)
+
+    async def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
+        await prefetch.before(events)
         live.take(lane, events, next_offset)
         parts.vault_reconciler.note(events)
 
@@ -143,11 +147,12 @@ def _undecided(parts: Assembled, live: Live, config: KafkaSettings) -> Undecided
 def _fill(live: Live, beginning: Beginning) -> None:
     for partition, through in beginning.adopted.items():
         live.adopted[partition] = through
-    for execution in beginning.executions:
-        live.cache.put_execution(key_of(execution), execution)
     for call in beginning.calls:
         live.cache.put_call(key_of(call), call)
     for hold in beginning.holds:
         live.cache.put_hold(hold)
     for turn in beginning.turns:
-        live.cache.turns.put(turn)
+        live.cache.put_turn(turn)
+    # Last: those of the open work stay, however many there are.
+    for execution in beginning.executions:
+        live.cache.put_execution(key_of(execution), execution)

@@ -1,10 +1,13 @@
-"""All open work of every tenant: the state from which a gateway starts."""
+"""All open work of every tenant: the state from which a gateway starts; and executions by their keys."""
+
+from collections.abc import Iterable
 
 from projections.queries.moment import Moment
 from projections.tables.calls import TOOL_CALLS, CallRow
 from projections.tables.conversations import TURNS, TurnRow
 from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
+from schemas.ids import split_execution_key
 
 
 def open_holds(moment: Moment) -> list[HoldRow]:
@@ -28,3 +31,8 @@ def open_executions(moment: Moment, limit: int) -> list[ExecutionRow]:
         EXECUTIONS, 'WHERE "ended_at_ms" IS NULL ORDER BY "started_at_ms" DESC LIMIT ?', (limit,)
     )
     return newest[::-1]
+
+
+def executions_by_key(moment: Moment, keys: Iterable[bytes]) -> list[ExecutionRow]:
+    """The executions with these Kafka keys, in any order; those that have not started are left out."""
+    return moment.keyed(EXECUTIONS, [split_execution_key(key) for key in keys])

@@ -29,8 +29,16 @@ def behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A gateway of this process hears everything late."""
     take = KafkaTail._take
 
-    def late(self: KafkaTail, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
-        asyncio.get_running_loop().call_later(BEHIND_S, take, self, tp, records)
+    taking = set[asyncio.Task[None]]()
+
+    async def later(self: KafkaTail, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
+        await asyncio.sleep(BEHIND_S)
+        await take(self, tp, records)
+
+    async def late(self: KafkaTail, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> None:
+        task = asyncio.create_task(later(self, tp, records))
+        taking.add(task)
+        task.add_done_callback(taking.discard)
 
     monkeypatch.setattr(KafkaTail, "_take", late)
 

@@ -44,11 +44,15 @@ def _record(body: Message, number: int, term: int, key: bytes = LOG) -> OutRecor
     )
 
 
+async def nothing(lane: int, events: Sequence[Event], next_offset: int) -> None:
+    """Takes nothing in."""
+
+
 @asynccontextmanager
 async def reading(kafka: str, start: Start) -> AsyncIterator[tuple[KafkaTail, list[Event]]]:
     taken: list[Event] = []
 
-    def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
+    async def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
         taken.extend(events)
         through[lane] = next_offset
 
@@ -103,7 +107,7 @@ async def test_run_from_the_middle_goes_on_with_the_claim_in_force(kafka: str, t
 
 
 async def test_open_views_beyond_the_log_is_an_error_that_says_what_to_do(kafka: str, topics: Topics) -> None:
-    tail = KafkaTail(KafkaSettings(kafka), [Start(topics.executions, 0, offset=5, claim=0)], lambda *_: None)
+    tail = KafkaTail(KafkaSettings(kafka), [Start(topics.executions, 0, offset=5, claim=0)], nothing)
     with pytest.raises(LogChanged, match="placet replay"):
         await tail.open()
     await tail.close()
@@ -118,7 +122,7 @@ async def test_open_on_facts_whose_first_ones_were_deleted_is_an_error_though_th
     await admin.start()
     await admin.delete_records({TopicPartition(topics.executions, 0): RecordsToDelete(before_offset=1)})
     await admin.close()
-    tail = KafkaTail(KafkaSettings(kafka), [Start(topics.executions, 0, offset=3, claim=0)], lambda *_: None)
+    tail = KafkaTail(KafkaSettings(kafka), [Start(topics.executions, 0, offset=3, claim=0)], nothing)
     with pytest.raises(FactsDeleted, match=r"begins at offset 1, .* Restore all topics from a backup"):
         await tail.open()
     await tail.close()

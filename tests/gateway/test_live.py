@@ -101,7 +101,9 @@ def test_take_whoever_waits_gets_the_first_trace_after_it_was_folded() -> None:
     wait = Wait(Waited("propose", "body"), KEY, 1, "acme", "books", until=1e9, look_at=1e9)
     wait.answered += [answered, answered]
     live.waiters.add(wait)
-    Partition(live).write(KEY, "propose", *HELD_CALL)
+    partition = Partition(live)
+    partition.write(KEY, "start", started())
+    partition.write(KEY, "propose", *HELD_CALL)
     assert [status for _, status in answers] == ["held", "held"]
     assert isinstance(answers[0][0], Outcome)
     assert len(live.waiters) == 0
