@@ -25,10 +25,10 @@ from placet import (
     Unavailable,
     attempt,
 )
-from placet.attempt import deciding
 from placet.hitl import HITLHandler
 from placet.models import HumanRequest
 from placet.parsing import parse
+from placet.turn_errors import deciding
 from tests.sdk.scripted import QUICK
 from tests.sdk.turns import Turns, worked
 
@@ -252,14 +252,15 @@ async def test_question_whose_time_is_computed_anew_is_the_same_question() -> No
 
 
 UNJUDGED = {**CALL, "status": "proposed", "hold_id": None}
+RECORDED = {**UNJUDGED, "digest": "d"}
+HELD = {**CALL, "status": "held"}
 NO_VERDICT_YET: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
-    "it is held then": ([UNJUDGED, {**CALL, "status": "held"}], ["claim", "yield call-1"]),
-    "it was consumed then": (
-        [UNJUDGED, {**UNJUDGED, "status": "consumed"}],
-        ["claim", "yield None", "claim", "completed: done"],
-    ),
-    "it is not recorded yet": ([{}, UNJUDGED, {**CALL, "status": "held"}], ["claim", "yield call-1"]),
-    "it never comes": ([UNJUDGED], ["claim", "yield None", "claim", "completed: done"]),
+    "it is held then": ([UNJUDGED, HELD], ["claim", "yield call-1"]),
+    "it is held late": ([UNJUDGED] * 30 + [HELD], ["claim", "yield call-1"]),
+    "it was consumed then": ([UNJUDGED, {**UNJUDGED, "status": "consumed"}], ["claim", "completed: done"]),
+    "it is not recorded yet": ([{}, UNJUDGED, HELD], ["claim", "yield call-1"]),
+    "it is never recorded": ([{}], ["claim", "completed: done"]),
+    "it is put off": ([RECORDED], ["claim", "yield None", "claim", "completed: done"]),
 }
 
 
@@ -267,7 +268,7 @@ NO_VERDICT_YET: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 async def test_turn_waits_for_the_verdict_of_a_call_while_the_decider_is_away(
     calls: list[dict[str, Any]], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempt, "VERDICT_S", 0.2 if calls == [UNJUDGED] else 60.0)
+    monkeypatch.setattr(attempt, "VERDICT_S", 0.1)
     runs = 0
 
     async def agent(turn: AsyncTurn) -> str:
@@ -284,10 +285,12 @@ def test_error_that_decides_of_several_is_one_that_leaves_the_turn_open() -> Non
     call = parse(ToolCall, CALL)
     pending = HITLPending(parse(HumanRequest, {"request_id": "r", "execution_id": "c", "status": "open"}))
     held, unknown, quota = StillHeld(call, 1.0), OutcomeUnknown(call), QuotaExceeded("quota", 429, "")
+    unjudged = StillHeld(parse(ToolCall, UNJUDGED), 1.0)
     denied, wrong = Denied(call), ValueError("wrong")
     for several, decides in (
         ([wrong, pending], pending),
         ([quota, held], held),
+        ([pending, unjudged], unjudged),
         ([unknown, quota], unknown),
         ([denied, quota], quota),
     ):

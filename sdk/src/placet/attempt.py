@@ -4,13 +4,14 @@ What it returned is the last reply, and the turn is completed. What it raised fa
 * an error that a person has to end first (`HITLPending`, `StillHeld`, `OutcomeUnknown`, `ResultNotReported`): the
   turn is given back until then, and the function runs again;
 * an error that passes (`acts` is "retry"): the turn is given back after a pause, which grows each time.
+A turn is not given back while a call of it may be consumed for an attempt of this process under which nothing was
+run: the function runs again under the same claim (`placet.unstarted`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import Any
 
 from placet import asks
@@ -20,14 +21,14 @@ from placet.errors import (
     PASSING_ERRORS,
     ExecutionClosed,
     HITLPending,
-    NotFound,
     OutcomeUnknown,
     PlacetError,
     Refused,
     ResultNotReported,
     StillHeld,
+    Unavailable,
+    Unreachable,
 )
-from placet.execution import ends
 from placet.gate import MOST_ERROR_CHARS
 from placet.gated import current_run
 from placet.models import ToolCall
@@ -35,17 +36,17 @@ from placet.recording import recordable_failure
 from placet.replies import checked_reply
 from placet.transport.port import Request
 from placet.turn import AgentFunction, AsyncTurn
+from placet.turn_errors import AgentCancelled, AgentExited, WaitsElsewhere, deciding, shown, waits_for
+from placet.unstarted import LateVerdict, Unstarted, read_call
 
 _log = logging.getLogger(__name__)
 GIVE_BACK_S = 5.0
 LOOK_AGAIN_S = 2.0
-# How long the verdict of a call is waited for: longer than a decider takes to start again.
+# How long the verdict of a call is waited for that is recorded, or cannot be found.
 VERDICT_S = 60.0
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 # Of how many turns a worker remembers that it gave them back.
 REMEMBERED_MAX = 1_000
-# What a person has to end before the function can go on.
-_WAITING = (HITLPending, StillHeld, OutcomeUnknown, ResultNotReported)
 # The turn is another attempt's, or it is over.
 _TAKEN = frozenset({"already_consumed", "not_released", "execution_closed", "not_open"})
 _UNUSED = (
@@ -53,25 +54,8 @@ _UNUSED = (
     "the agent catch HITLPending?"
 )
 
+_STOPPED = "its worker was stopped before it began"
 _AGAIN = "another worker has it when its lease ends"
-
-
-class AgentExited(PlacetError):
-    """An agent's function called `sys.exit`: its turn has failed, and the worker goes on."""
-
-
-class AgentCancelled(PlacetError):
-    """An agent's function ended as cancelled, though nothing cancelled it: its turn has failed."""
-
-
-class WaitsElsewhere(PlacetError):
-    """An agent's function waits for a question or call of another run, for which its turn cannot be given back."""
-
-    def __init__(self, why: PlacetError, execution_id: str) -> None:
-        super().__init__(
-            f"{why}; it is of the run {execution_id} and not of the conversation, so that the turn cannot wait for "
-            "it: use turn.hitl and turn.run in an agent"
-        )
 
 
 class _TextWithheld(Exception):
@@ -114,16 +98,18 @@ class Attempt:
         self._claimed = claimed
         self._turn = AsyncTurn(channel, claimed.agent, claimed, wait_s)
         self._pauses = pauses
+        self._unstarted = Unstarted(channel, claimed)
+        self._running: asyncio.Task[str | None] | None = None
         self._is_lost = self._is_ended = False
         self._task: asyncio.Task[Any] | None = None
 
     async def work(self) -> None:
         """Run the function and report its end; if this is cancelled, the turn is given back."""
         self._task = asyncio.current_task()
-        running = asyncio.create_task(self._run())
-        renewing = asyncio.create_task(self._renew(running))
+        renewing = asyncio.create_task(self._renew())
         try:
-            await self._to_its_end(running, renewing)
+            while await self._to_its_end(renewing):
+                self._turn = await self._turn.begun_again()
         except asyncio.CancelledError:
             # A lost lease cancels the function, too: then nothing is given back.
             if not self._is_lost and not self._is_ended:
@@ -131,8 +117,10 @@ class Attempt:
             if self._is_stopped:
                 raise
         finally:
-            running.cancel()
+            if self._running is not None:
+                self._running.cancel()
             renewing.cancel()
+            self._unstarted.keep_no_longer()
             if self._is_lost or self._is_ended:
                 self._channel.taken.forget(self._claimed.conversation_id)
 
@@ -141,9 +129,13 @@ class Attempt:
         # Of this task: a task group of the function's cancels the task of the function itself.
         return self._task is not None and self._task.cancelling() > 0
 
-    async def _to_its_end(self, running: asyncio.Task[str | None], renewing: asyncio.Task[None]) -> None:
+    async def _to_its_end(self, renewing: asyncio.Task[None]) -> bool:
+        """Run the function and report its end; returns True if it is to run again under this claim."""
+        if self._is_lost:
+            return False
+        self._running = asyncio.create_task(self._run())
         try:
-            said = await running
+            said = await self._running
         except Exception as raised:
             # Reported below: what goes wrong there must not have this error, with its text, as its context.
             error: Exception = raised
@@ -151,12 +143,12 @@ class Attempt:
             if waiting := self._turn.run.unanswered:
                 _log.warning(_UNUSED, self._claimed.agent, ", ".join(waiting))
             await self._complete(said or "")
-            return
+            return False
         if self._is_lost or self._is_stopped:
             # What its clean-up raised, or what a task group made of the cancellation.
             _log.warning("the agent %s was stopped and raised %s", self._claimed.agent, type(error).__name__)
             raise asyncio.CancelledError
-        await self._left(error, renewing)
+        return await self._left(error, renewing)
 
     async def _run(self) -> str | None:
         token = current_run.set(self._turn.run)
@@ -174,7 +166,7 @@ class Attempt:
             current_run.reset(token)
         return checked_reply(said, self._function)
 
-    async def _renew(self, running: asyncio.Task[str | None]) -> None:
+    async def _renew(self) -> None:
         """Renew the lease; if that is refused, end the function: another attempt may work on the turn."""
         lease = self._turn.lease
         while True:
@@ -190,7 +182,8 @@ class Attempt:
                 if isinstance(error, Refused) and not isinstance(error, PASSING_ERRORS):
                     _log.warning("a turn was lost: %s", error)
                     self._is_lost = True
-                    running.cancel()
+                    if self._running is not None:
+                        self._running.cancel()
                     return
                 # Also an error of the client's token source: without renewals the turn would be lost for sure.
                 _log.warning("the lease of a turn was not renewed, and it is tried again: %s", shown(error))
@@ -209,26 +202,27 @@ class Attempt:
             error = refused
         await self._fail(error)
 
-    async def _left(self, error: Exception, renewing: asyncio.Task[None]) -> None:
-        """Report what an error of the function means for its turn."""
+    async def _left(self, error: Exception, renewing: asyncio.Task[None]) -> bool:
+        """Report what an error of the function means for its turn; returns True if the function is to run again."""
         why = deciding(error)
-        of = _waits_for(why)
+        of = waits_for(why)
         if of is not None and of != self._claimed.conversation_id:
             assert isinstance(why, PlacetError)
             await self._fail(WaitsElsewhere(why, of))
         elif isinstance(why, HITLPending):
             await self._wait_for(why.request.hold_id)
         elif isinstance(why, StillHeld) and why.call.pending:
-            await self._wait_for_decision(why, renewing)
+            return await self._wait_for_decision(why, renewing)
         elif isinstance(why, OutcomeUnknown):
             await self._wait_until_settled(why.call, renewing)
         elif isinstance(why, ResultNotReported):
             # The call as it was before it ran; it may have been reported after all.
             await self._wait_until_settled(await self._read(why.call), renewing)
         elif isinstance(why, PlacetError) and why.acts == "retry":
-            await self._again_later(why, renewing)
+            return await self._again_later(why, renewing, isinstance(why, Unavailable | Unreachable))
         else:
             await self._fail(error)
+        return False
 
     async def _wait_for(self, hold_id: str | None) -> None:
         """Give the turn back until a person has decided a hold; None: until now."""
@@ -243,24 +237,26 @@ class Attempt:
             error = refused
         await self._fail(error)
 
-    async def _wait_for_decision(self, why: StillHeld, renewing: asyncio.Task[None]) -> None:
-        """Give the turn back until a person has decided a call.
+    async def _wait_for_decision(self, why: StillHeld, renewing: asyncio.Task[None]) -> bool:
+        """Give the turn back until a person has decided a call; returns True if the function is to run again.
 
         Without a verdict, as while the decider is away, it has no hold. Its verdict is waited for here: what releases
-        the call may consume it for the attempt that this process keeps. If another worker has the turn next, a person
-        settles that.
+        the call may consume it for the attempt that this process keeps, which no other worker can run.
         """
-        call, clock = why.call, asyncio.get_running_loop().time
-        until = clock() + VERDICT_S
-        while _has_no_verdict(call) and not self._is_lost and clock() < until:
+        late = LateVerdict(self._channel, why.call, VERDICT_S)
+        while late.is_awaited and not self._is_lost:
             await asyncio.wait({renewing}, timeout=LOOK_AGAIN_S)
-            # Not found: the proposal is on its way.
-            with suppress(NotFound):
-                call = await self._read(call)
-        if _has_no_verdict(call) and not self._is_lost:
-            await self._again_later(why, renewing)
-        elif not self._is_lost:
-            await self._wait_for(call.hold_id if call.pending else None)
+            await late.look()
+        if self._is_lost:
+            return False
+        if late.is_put_off:
+            return await self._again_later(why, renewing, False)
+        if late.call.pending and late.call.hold_id:
+            await self._wait_for(late.call.hold_id)
+            return False
+        self._unstarted.keep(late.call, late.none_at)
+        self._pauses.forget(self._claimed)
+        return True
 
     async def _wait_until_settled(self, call: ToolCall, renewing: asyncio.Task[None]) -> None:
         """Give the turn back until a person has settled a call whose result was not reported.
@@ -273,12 +269,21 @@ class Attempt:
         if not self._is_lost:
             await self._wait_for(call.hold_id if call.status == "outcome_unknown" else None)
 
-    async def _again_later(self, error: PlacetError, renewing: asyncio.Task[None]) -> None:
+    async def _again_later(
+        self, error: PlacetError, renewing: asyncio.Task[None], is_unanswered: bool
+    ) -> bool:
+        """Give the turn back after a pause; returns True if the function is to run again here.
+
+        What was not answered may have consumed a call that only this process can run.
+        """
         pause_s = self._pauses.take(self._claimed)
-        _log.warning("a turn of %s is given back in %g s: %s", self._claimed.agent, pause_s, error)
+        is_kept = is_unanswered and self._unstarted.may_be
+        said = "is tried again" if is_kept else "is given back"
+        _log.warning("a turn of %s %s in %g s: %s", self._claimed.agent, said, pause_s, error)
         await asyncio.wait({renewing}, timeout=pause_s)
-        if not renewing.done():
+        if not is_kept and not renewing.done():
             await self._tell(asks.yield_turn(self._claimed, None))
+        return is_kept
 
     async def _fail(self, error: Exception) -> None:
         is_exposed = await self._channel.is_exposed()
@@ -307,14 +312,18 @@ class Attempt:
         """Give the turn back without waiting long: a process that is told to stop must not be held up."""
         try:
             async with asyncio.timeout(GIVE_BACK_S):
-                await self._ask(asks.yield_turn(self._claimed, None))
+                # Both at once: what does not answer for one must not keep the other.
+                await asyncio.gather(
+                    self._ask(asks.yield_turn(self._claimed, None)), self._unstarted.withdraw(_STOPPED)
+                )
         except (PlacetError, TimeoutError) as error:
             why = str(error) or f"no answer within {GIVE_BACK_S:g} s"
             _log.warning("a turn was not given back (%s): %s", why, _AGAIN)
 
     async def _read(self, call: ToolCall) -> ToolCall:
-        asked = asks.get_call(call.execution_id, call.call_id, None, None)
-        return await self._channel.patiently(lambda: self._channel.one(ToolCall, asked))
+        return await self._channel.patiently(
+            lambda: read_call(self._channel, call.execution_id, call.call_id)
+        )
 
     async def _tell(self, request: Request) -> bool:
         """Report what became of the turn, also if this worker is being stopped; see `_ask`."""
@@ -361,40 +370,3 @@ class Attempt:
                 _log.warning("the end of a turn was not reported, and it is tried again: %s", error)
                 return False
         return True
-
-
-def deciding(error: Exception) -> Exception:
-    """The error that says what becomes of a turn: of several at once (ExceptionGroup), one that leaves it open."""
-    if ends(error):
-        return error
-    leaves = _leaves(error)
-    for kind in _WAITING:
-        for leaf in leaves:
-            if isinstance(leaf, kind):
-                return leaf
-    return next((leaf for leaf in leaves if isinstance(leaf, PlacetError) and leaf.acts == "retry"), error)
-
-
-def _leaves(error: BaseException) -> list[Exception]:
-    within = getattr(error, "exceptions", None)
-    if isinstance(within, tuple):
-        return [leaf for each in within for leaf in _leaves(each)]
-    return [error] if isinstance(error, Exception) else []
-
-
-def _has_no_verdict(call: ToolCall) -> bool:
-    return call.pending and not call.hold_id
-
-
-def _waits_for(error: Exception) -> str | None:
-    """The run of the question or call that an error waits for; None if it waits for none."""
-    if isinstance(error, HITLPending):
-        return error.request.execution_id
-    return (
-        error.call.execution_id if isinstance(error, StillHeld | OutcomeUnknown | ResultNotReported) else None
-    )
-
-
-def shown(error: Exception) -> str:
-    """An error in a line of the log: those of others are named by their type, too."""
-    return str(error) if isinstance(error, PlacetError) else repr(error)

@@ -209,12 +209,12 @@ async def _fitted(
         fit(arguments)
     except Exception as error:
         if call.status == "consumed":
-            await _never_ran(channel, call, str(call.raw.get("attempt_id")), error)
+            await never_ran(channel, call, str(call.raw.get("attempt_id")), error)
         raise
     return arguments
 
 
-async def _never_ran(channel: Channel, call: ToolCall, attempt_id: str, error: Exception) -> None:
+async def never_ran(channel: Channel, call: ToolCall, attempt_id: str, error: object) -> None:
     """Report a call that was consumed and never run as failed, so that no person has to settle it."""
     failed = {"outcome": "failed", "error": f"the tool did not run: {error}"[:MOST_ERROR_CHARS]}
     await report(channel, Cleared(call, {}, attempt_id), failed)
@@ -234,7 +234,7 @@ async def _left(channel: Channel, one: Try, call: ToolCall, timeout_s: float | N
         StillHeld: after `timeout_s` another attempt still has it.
     """
     one.place.leave()
-    if call.status in ("consumed", "outcome_unknown") and not await _is_idempotent(channel, call.tool):
+    if call.status in ("consumed", "outcome_unknown") and not await is_idempotent(channel, call.tool):
         raise OutcomeUnknown(call)
     # It reports, or its lease ends: no other attempt may run beside it.
     found, clock = call, asyncio.get_running_loop().time
@@ -247,7 +247,8 @@ async def _left(channel: Channel, one: Try, call: ToolCall, timeout_s: float | N
     return found
 
 
-async def _is_idempotent(channel: Channel, tool: str) -> bool:
+async def is_idempotent(channel: Channel, tool: str) -> bool:
+    """Returns True if another attempt may run a call of the tool once the lease of this one has ended."""
     try:
         return (await channel.one(Tool, asks.get_tool(tool))).idempotent
     except (NotFound, NotAuthorised):
@@ -287,7 +288,7 @@ async def _consume(
         whole = handed_over(arguments, delivered, proposal.arguments, is_edited=call.revision > 1)
         return Cleared(call, whole, attempt.id, lease)
     except ForgedSecret as error:
-        await _never_ran(channel, call, attempt.id, error)
+        await never_ran(channel, call, attempt.id, error)
         raise _mismatch(call, str(error), "") from error
 
 

@@ -66,6 +66,12 @@ class Tries:
         """Forget the unused attempt, if any."""
         self._unused.pop(self._key(name), None)
 
+    @property
+    def unstarted(self) -> tuple[str, ...]:
+        """The names of the calls and questions with an attempt under which nothing was run."""
+        here = os.getpid(), self.execution_id
+        return tuple(name for pid, execution_id, name in self._unused if (pid, execution_id) == here)
+
     def has(self, call: ToolCall) -> bool:
         """Returns True if a call is consumed by the unused attempt of an earlier try."""
         left = self._unused.get(self._key(call.call_id))

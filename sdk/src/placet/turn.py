@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from placet import asks, clock
 from placet.channel import Channel
 from placet.chat_models import ChatMessage, ClaimedTurn
-from placet.errors import PASSING_ERRORS
+from placet.errors import PASSING_ERRORS, NotReleased
 from placet.execution import AsyncExecution
 from placet.hitl import HITLHandler
 from placet.lease import Lease
@@ -42,15 +43,16 @@ class AsyncTurn:
         self.message = claimed.text
         self.sent_by = claimed.sent_by
         self.claimed = claimed
-        # Equal calls in two turns are two calls.
-        numbering = f"{claimed.conversation_id}/{claimed.turn_id}"
-        self.run = AsyncExecution(channel, agent, claimed.conversation_id, {}, numbering, wait_s)
+        self.run = AsyncExecution(channel, agent, claimed.conversation_id, {}, numbering_of(claimed), wait_s)
         self._wait_s = wait_s
         self._channel = channel
         self._said = 0
         self._saying = asyncio.Lock()
         # A reply that may have been posted or not: its number is taken until that is known.
         self._undecided: dict[str, Any] | None = None
+        # Such a reply of an earlier run of the function: its number has this text, whatever is said now.
+        self._left: dict[str, Any] | None = None
+        self._is_over = False
         # From now on, since how long the claim waited for a turn does not count.
         self.lease = Lease(claimed.lease_seconds, claimed.raw.get("lease_until"), clock.now())
 
@@ -58,6 +60,18 @@ class AsyncTurn:
     def hitl(self) -> HITLHandler:
         """Questions to people as functions, within this turn."""
         return HITLHandler(self.run, wait_s=self._wait_s)
+
+    async def begun_again(self) -> AsyncTurn:
+        """The turn for another run of the function from its beginning, under the same claim and its lease.
+
+        Nothing more is said under this one: what still runs of the earlier run has no turn any more.
+        """
+        async with self._saying:
+            self._is_over = True
+        claimed = replace(self.claimed, replies=max(self.claimed.replies, self._said))
+        again = AsyncTurn(self._channel, claimed.agent, claimed, self._wait_s)
+        again.lease, again._left = self.lease, self._undecided or self._left
+        return again
 
     async def say(self, /, text: str, **details: Any) -> None:
         """Say something before the turn is over; `details` are kept beside it, for the agent's later turns.
@@ -68,6 +82,8 @@ class AsyncTurn:
         checked_reply(text)
         # One after the other: a reply is refused before the one with the number before its own.
         async with self._saying:
+            if self._is_over:
+                raise NotReleased("not_released", 409, "the agent's function was begun again for this turn")
             if (undecided := self._undecided) is not None:
                 await self._post(undecided)
                 if (undecided["text"], undecided["details"]) == (text, details):
@@ -77,7 +93,8 @@ class AsyncTurn:
             if number <= self.claimed.replies:
                 self._said = number
                 return
-            await self._post({"number": number, "text": text, "details": details})
+            left = self._left if self._left is not None and self._left["number"] == number else None
+            await self._post(left or {"number": number, "text": text, "details": details})
 
     async def _post(self, reply: dict[str, Any]) -> None:
         self._undecided = reply
@@ -106,3 +123,8 @@ class AsyncTurn:
             cursor = page.next_cursor
             if cursor is None:
                 return found
+
+
+def numbering_of(claimed: ClaimedTurn) -> str:
+    """What equal calls and questions are numbered within: equal calls in two turns are two calls."""
+    return f"{claimed.conversation_id}/{claimed.turn_id}"

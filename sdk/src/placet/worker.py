@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 from placet import asks, tracing
-from placet.attempt import Attempt, Pauses, shown
+from placet.attempt import Attempt, Pauses
 from placet.channel import Channel
 from placet.chat_models import ClaimedTurn
 from placet.errors import PASSING_ERRORS, AlreadyConsumed, NotAuthorised, NotReleased, PlacetError
@@ -24,6 +24,7 @@ from placet.places import Claim, Places
 from placet.transport.port import Patience
 from placet.transport.retry import delays
 from placet.turn import AgentFunction
+from placet.turn_errors import shown
 
 _log = logging.getLogger(__name__)
 # A gateway that is there has answered, or begun to wait, in a fraction of this.
