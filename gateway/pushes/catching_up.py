@@ -31,7 +31,7 @@ from gateway.problems import Problem
 from gateway.pushes.hub import Hub, Receiver, project_of, unserved
 from gateway.pushes.messages import EVENTS, HOLDS, Push, frame, pushes_of
 from gateway.pushes.past_rows import PastRows, RowsAt, RowsAway, settled, settled_soon
-from gateway.pushes.returning import Past, Returning
+from gateway.pushes.returning import Past, Returning, has_place
 from log.errors import LogError
 from schemas.ids import split_rule_uses_key
 from schemas.record import RawRecord
@@ -93,24 +93,20 @@ class CatchUps:
             if not self._waiting[who]:
                 del self._waiting[who]
 
-    async def is_of_this_log(self, vector: Vector, lane: int) -> bool:
-        """Return True if a lane of this log has the record that a cursor names there.
+    async def is_of_this_log(self, receiver: Receiver, vector: Vector, lane: int) -> bool:
+        """Return True if a lane of this log has the record that a reader's cursor names there.
 
         Raises:
-            Problem: 503 unavailable, the log cannot be read.
+            Problem: as `run`; 503 unavailable, the log cannot be read.
         """
         offset, mark = vector.offsets[lane], vector.marks[lane]
         if offset == NONE or self.live.ring.connects(lane, offset, mark):
             return True
         reader = PastLane(lane, vector._replace(given=ALL_GIVEN), _none, partial(self.rule_at, lane))
         try:
-            async with asyncio.timeout(AHEAD_S), self._turns:
-                reader.begin_at(*(await self.past.bounds([lane]))[lane])
-                async with aclosing(self.past.read({lane: offset})) as chunks:
-                    async for _, raws in chunks:
-                        for raw in raws:
-                            reader.take(raw)
-                            return True
+            with self._place(receiver):
+                async with asyncio.timeout(AHEAD_S), self._turns:
+                    return await has_place(self.past, reader)
         except PastGone as error:
             logger.info("a reader must begin anew: %s", error)
         except (LogError, TimeoutError) as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Protocol
 
+from gateway.live.past import PastLane
 from gateway.problems import Problem
 from gateway.pushes.hub import Receiver
 from log.places import Bounds
@@ -46,3 +48,19 @@ class Returning(Receiver, Protocol):
     def give_up(self, problem: Problem) -> None:
         """End the connection: its client comes back with the cursor of the last message that it has."""
         ...
+
+
+async def has_place(past: Past, reader: PastLane) -> bool:
+    """Return True if the log has the record that a cursor names on a lane.
+
+    Raises:
+        PastGone: it has another record there, or none.
+        LogError: it cannot be read.
+    """
+    reader.begin_at(*(await past.bounds([reader.lane]))[reader.lane])
+    async with aclosing(past.read({reader.lane: reader.place})) as chunks:
+        async for _, raws in chunks:
+            for raw in raws:
+                reader.take(raw)
+                return True
+    return False

@@ -119,7 +119,8 @@ async def chat(context: Context) -> Response:
 async def follow(context: Context) -> Response:
     """Stream the events of a conversation without sending a message; as `POST /agent/chat`.
 
-    Without `message_id` and `Last-Event-ID` the stream begins with the calls and questions that are open.
+    Without `message_id` and `Last-Event-ID` the stream begins with the calls and questions that are open, as far as
+    they have room; questions get it first, and the event more says how many of which are shown.
     """
     conversation_id = context.query(CONVERSATION.name)
     if conversation_id is None:
@@ -281,7 +282,7 @@ async def _stream(
             if is_of_one_turn:
                 after = None if catching_up is None or cursor is None else await _reached(context, cursor)
                 turn = await _turn(context, conversation_id, message)
-                if turn["ended_at_ms"] is not None and not await _continues(context, after, key):
+                if turn["ended_at_ms"] is not None and not await _continues(context, stream, after, key):
                     stream.resync()
                     return EventStream(stream, taken.pop_all(), None)
                 stream.first = await begun(await past_of(context, turn, events, after, known, taken))
@@ -298,15 +299,16 @@ def _ended(stream: Stream, taken: ExitStack) -> Response:
     return Response(status_code=204) if stream.first is None else EventStream(stream, taken.pop_all(), None)
 
 
-async def _continues(context: RequestContext, after: Vector | None, key: bytes) -> bool:
+async def _continues(context: RequestContext, stream: Stream, after: Vector | None, key: bytes) -> bool:
     """Return True if a reader comes anew, or its position in a conversation is of this log.
 
     Raises:
-        Problem: 503 unavailable, the log cannot be read.
+        Problem: 429 quota, too many of the subject's readers are catching up; 503 unavailable, too many of all are,
+            or the log cannot be read.
     """
     gate = context.gate
     lane = lane_of(partition_of(key, gate.partitions))
-    return after is None or await gate.catch_ups.is_of_this_log(after, lane)
+    return after is None or await gate.catch_ups.is_of_this_log(stream, after, lane)
 
 
 async def _reached(context: RequestContext, cursor: str) -> Vector:

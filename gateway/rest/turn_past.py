@@ -8,17 +8,17 @@ log of the conversation, and for other partitions, of which a chat shows nothing
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import ExitStack, aclosing, closing
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from gateway.live.cache import key_of
 from gateway.live.cursor import ALL_GIVEN, NONE, Position, Vector
-from gateway.live.facts import Group
+from gateway.live.facts import Fact, Group
 from gateway.live.live import groups_of, lane_of
-from gateway.problems import Problem
 from gateway.pushes.messages import Push, pushes_of
 from gateway.pushes.past_rows import PastRows
 from gateway.rest.history import fold_execution, read_execution
@@ -29,11 +29,9 @@ from gateway.sockets.chat import ChatEvents
 from projections.queries import history
 from projections.queries.history import ExecutionState, Until, WantedRows
 from projections.queries.moment import Moment, size_of
-from projections.queries.resources import turn_at
 from projections.tables.conversations import TurnRow
-from schemas.events.conversations import MessageSent
+from schemas.events.conversations import MessageSent, TurnClaimed
 from schemas.record import Event
-from schemas.refusals import Refusal
 from schemas.topics import partition_of
 
 # So much of the log is read at once, and the rest of the command that is read then.
@@ -67,33 +65,19 @@ async def past_of(
 
     Returns:
         The events; None if there are none, or the reader is sent them as it catches up.
+
+    Raises:
+        Problem: 503, the views are needed, and are behind for too long or cannot be read.
     """
     is_over, has_begun = turn["ended_at_ms"] is not None, turn["claims"] > 0
     past = TurnPast(context, turn, shown, after)
     taken.callback(past.taken.close)
     # A turn that was opened after the reader had subscribed is still to come, whatever has become of it meanwhile.
     is_past = is_over or (after is None and has_begun and turn["log_offset"] <= known)
-    is_ours = has_begun and past.place.offset >= turn["log_offset"]
-    if not is_over and is_ours and await _had_to_wait(context, turn):
-        # The reader's place may be from before its worker took it on: in a turn before it.
-        is_past = True
-    shown.follow(turn["turn_id"], is_ours=is_ours and not is_past)
+    # A place after its message can still be from before its claim: what else happened then is not the turn's.
+    is_ours = not is_past and has_begun and await past.begins_claimed()
+    shown.follow(turn["turn_id"], is_ours=is_ours)
     return past.events() if is_past else None
-
-
-async def _had_to_wait(context: RequestContext, turn: TurnRow) -> bool:
-    """Return True if an earlier turn of the conversation was open when a turn's message was sent.
-
-    False if the views cannot be read: a reader that comes back needs them for nothing else.
-    """
-    owner = (turn["tenant"], turn["project"], turn["execution_id"])
-    try:
-        first, _ = await context.ask_views(lambda moment: turn_at(moment, *owner, turn["opened_at_ms"]))
-    except Problem as problem:
-        if problem.code is not Refusal.UNAVAILABLE:
-            raise
-        return False
-    return first is None or first["turn_id"] != turn["turn_id"]
 
 
 async def begun(events: AsyncGenerator[bytes, None] | None) -> AsyncGenerator[bytes, None] | None:
@@ -143,6 +127,49 @@ class TurnPast:
             self.place = Place(after.offsets[self.lane], given)
         position = gate.live.position
         self._position = Position.at(position.key, Vector(tuple(position.offsets), tuple(position.marks)))
+
+    async def begins_claimed(self) -> bool:
+        """Return True if a worker had taken the turn on by the reader's place.
+
+        Ids are the same on every stream of a conversation: one of the whole conversation can be from between the
+        turn's message and its claim. Memory mostly has all that came after the place; else the views have what came
+        before it.
+
+        Raises:
+            Problem: 503, the views are behind for too long, or cannot be read.
+        """
+        if self.place.offset < self.turn["log_offset"]:
+            return False
+        if (is_claimed := self._claimed_by_memory()) is not None:
+            return is_claimed
+        offset, end = self.turn["log_offset"], min(self.place.offset, self.through)
+        while offset < end:
+            self.context.views_wait.renew()
+            # Mostly the claim is on the first of these pages: little but earlier turns comes between.
+            groups, offset = await read_execution(
+                self.context, self.turn["execution_id"], partial(self._read, after=offset)
+            )
+            if (claim := self._first_claim(groups)) is not None:
+                return claim.event.offset <= self.place.offset
+        return False
+
+    def _claimed_by_memory(self) -> bool | None:
+        """As `begins_claimed`; None if memory does not tell."""
+        ring, after = self.context.gate.live.ring, self.after
+        if after is None or not ring.connects(self.lane, self.place.offset, after.marks[self.lane]):
+            return None
+        key, since = key_of(self.turn), ring.since(after._replace(given=ALL_GIVEN))
+        claim = self._first_claim(group for group, _ in since if group.key == key)
+        if claim is None:
+            return True
+        return None if claim.turn is None else claim.turn["claims"] > 1
+
+    def _first_claim(self, groups: Iterable[Group]) -> Fact | None:
+        """Return the first claim of the turn, by any attempt; None if there is none."""
+        for fact in chain.from_iterable(group.facts for group in groups):
+            if isinstance(fact.event.body, TurnClaimed) and fact.event.body.turn_id == self.turn["turn_id"]:
+                return fact
+        return None
 
     def has(self, cursor: str) -> bool:
         """Return True if the message with a cursor is part of this past."""

@@ -1,12 +1,13 @@
 """The events of a chat: the messages of a conversation's channel in the words of a chat's client.
 
-A message of the channel becomes at most one event, a snapshot one for each row that it shows. An event's id is the
-message's cursor, so that a client that returns with it continues there, at any gateway.
+A message of the channel becomes at most one event, a snapshot one for each row that it shows, and `more` where it has
+left rows out. An event's id is the message's cursor, so that a client that returns with it continues there, at any
+gateway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import orjson
@@ -25,6 +26,8 @@ _ENDS_STREAM = frozenset({"resync_required", "error"})
 # What a snapshot for a chat shows beside the execution, and the event for each row of it.
 _CALLS_SHOWN, _HOLDS_SHOWN = "chat:calls", "chat:holds"
 _SHOWN_AS = {_CALLS_SHOWN: "tool_call", _HOLDS_SHOWN: "hitl_requested"}
+# Room goes to what a person must answer first: no call displaces a question.
+_HOLDS_RANK, _CALLS_RANK = 1, 2
 # Fields of a channel's message that are of the channel and not of the resource.
 _ENVELOPE = ("type", "cursor")
 
@@ -43,6 +46,8 @@ class ChatEvents:
         self._turn_id: str | None = None
         self._is_ours = True
         self._was_shown: Callable[[str], bool] | None = None
+        # How many rows of the snapshot's present channel have come in its parts so far.
+        self._rows_shown = 0
 
     def follow(self, turn_id: str, *, is_ours: bool) -> None:
         """Show one turn.
@@ -82,12 +87,24 @@ class ChatEvents:
         nothing is open the id comes alone, so that a reader whose connection is lost before its first event misses
         nothing, either.
         """
-        kind, items = _SHOWN_AS.get(message["channel"]), message["items"]
-        is_last = message["channel"] == _HOLDS_SHOWN and not message["more"]
-        if kind is None or not items:
+        kind, is_last = _SHOWN_AS.get(message["channel"]), False
+        told: list[Told] = []
+        if kind is not None:
+            told = [*((kind, item) for item in message["items"]), *self._left_out(kind, message)]
+            is_last = message["channel"] == _HOLDS_SHOWN and not message["more"]
+        if not told:
             return place_bytes(message["cursor"]) if is_last else b""
-        cursors = [*[None] * (len(items) - 1), message["cursor"] if is_last else None]
-        return b"".join(event_bytes(kind, item, cursor) for item, cursor in zip(items, cursors, strict=True))
+        cursors = [*[None] * (len(told) - 1), message["cursor"] if is_last else None]
+        return b"".join(event_bytes(*one, cursor) for one, cursor in zip(told, cursors, strict=True))
+
+    def _left_out(self, kind: str, part: dict[str, Any]) -> Iterator[Told]:
+        """Behind the last part of a channel, say whether there are more rows than had room."""
+        self._rows_shown += len(part["items"])
+        if part["more"]:
+            return
+        shown, self._rows_shown = self._rows_shown, 0
+        if shown < part["total"]:
+            yield "more", {"event": kind, "shown": shown, "total": part["total"]}
 
     def _told(self, kind: str, content: dict[str, Any]) -> Told | None:
         if kind == "turn_changed":
@@ -129,9 +146,10 @@ def open_work(cache: Cache, key: bytes) -> tuple[Callable[[], Shown], Callable[[
     """Return what looks up the calls and the holds of a conversation that are open, for a snapshot."""
 
     def calls() -> Shown:
-        return Shown(_CALLS_SHOWN, cache.open_work(key)[0], lambda row: {**call_json(row), "grant": None})
+        rows = cache.open_work(key)[0]
+        return Shown(_CALLS_SHOWN, rows, lambda row: {**call_json(row), "grant": None}, rank=_CALLS_RANK)
 
     def holds() -> Shown:
-        return Shown(_HOLDS_SHOWN, cache.open_work(key)[1], hold_json)
+        return Shown(_HOLDS_SHOWN, cache.open_work(key)[1], hold_json, rank=_HOLDS_RANK)
 
     return calls, holds

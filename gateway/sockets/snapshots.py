@@ -29,12 +29,22 @@ class SnapshotsTooLarge(ValueError):
 
 
 class Shown(NamedTuple):
-    """A channel's state: its rows, the function that shows one, and which rows this reader may see (None: all)."""
+    """A channel's state.
+
+    Attributes:
+        channel: its name.
+        rows: its rows.
+        item: shows one of them.
+        sees: which of them this reader may see; None: all.
+        rank: those of a lower rank get room first. 0 is what the reader has asked for by name; what is shown beside
+            that can be left out, also where it is one row.
+    """
 
     channel: str
     rows: Sequence[Row]
     item: Callable[[Row], dict[str, Any]]
     sees: Callable[[Row], bool] | None = None
+    rank: int = 0
 
 
 View = Callable[[Shown], Shown]
@@ -55,7 +65,8 @@ async def snapshot_frames(
 ) -> list[bytes]:
     """Return the messages that show some channels, in order, with the cursors of the moment of the call.
 
-    Channels with fewer rows get room first: a full inbox never displaces the one row of an execution or a call.
+    Of one rank, channels with fewer rows get room first: a full inbox never displaces the one row of an execution or
+    a call.
 
     Args:
         shown: the channels.
@@ -73,9 +84,9 @@ async def snapshot_frames(
     runs_of: dict[str, list[list[bytes]]] = {}
     left = bytes_max
     shown = [await _seen(one, work, owner) for one in shown]
-    for one in sorted(shown, key=lambda one: len(one.rows)):
+    for one in sorted(shown, key=lambda one: (one.rank, len(one.rows))):
         runs, left = await _runs(one, left, work, owner)
-        if len(one.rows) == 1 and not runs[0]:
+        if one.rank == 0 and len(one.rows) == 1 and not runs[0]:
             raise SnapshotsTooLarge(
                 f"the snapshots of these channels are over {bytes_max} bytes: subscribe to fewer at once"
             )

@@ -246,6 +246,36 @@ async def test_catch_up_too_many_of_one_subject_are_refused(monkeypatch: pytest.
     assert caught.value.code is Refusal.QUOTA
 
 
+async def test_looking_up_a_place_in_the_log_takes_the_subjects_place_among_those_who_catch_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catching_up, "WAITING_OF_ONE_MAX", 1)
+    site = Site()
+    site.story()
+    cursor = site.live.position.key.read(site.live.position.cursor())
+    site.live.ring.max_groups = 1
+    site.story(key=key_of("e2"))
+    lane, otto = 1, Returner(ANNA.model_copy(update={"subject": "otto"}))
+    assert not site.live.ring.connects(lane, cursor.offsets[lane], cursor.marks[lane])
+    # The shared turns are taken, so that whoever comes has to wait for one.
+    for _ in range(catching_up.TURNS):
+        await site.catch_ups._turns.acquire()
+    waiting = asyncio.create_task(site.catch_ups.is_of_this_log(Returner(), cursor, lane))
+    await begun()
+    with pytest.raises(Problem) as caught:
+        await asyncio.wait_for(site.catch_ups.is_of_this_log(Returner(), cursor, lane), 5)
+    assert caught.value.code is Refusal.QUOTA
+    theirs = asyncio.create_task(site.catch_ups.is_of_this_log(otto, cursor, lane))
+    await begun()
+    for _ in range(catching_up.TURNS):
+        site.catch_ups._turns.release()
+    assert all(await asyncio.wait_for(asyncio.gather(waiting, theirs), 5))
+    # It has given its place back, also where the place is of another log.
+    other = cursor._replace(marks=tuple(mark ^ 1 for mark in cursor.marks))
+    assert not await site.catch_ups.is_of_this_log(Returner(), other, lane)
+    assert await site.catch_ups.is_of_this_log(Returner(), cursor, lane)
+
+
 async def test_catch_up_has_no_grants_token() -> None:
     site = Site(Hub(lambda row: "token"))
     start = site.live.position.cursor()

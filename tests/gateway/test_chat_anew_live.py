@@ -350,6 +350,33 @@ async def test_turn_shows_nothing_of_the_one_before_from_an_id_of_that_time(
     assert [data["question"] for kind, data in seen if kind == "hitl_requested"] == ["2?"]
 
 
+async def test_turn_begins_with_its_claim_from_an_earlier_id(doors: Doors, anna: Caller) -> None:
+    name = fresh("asker")
+    web = doors.caller("web", "agent", agent=name)
+    conversation = web.execution()
+    turn = {"conversation_id": conversation, "message_id": "m"}
+
+    async def ask(turn: AsyncTurn) -> str:
+        return str(await turn.hitl.request_decision("Mine?", ["a", "b"]))
+
+    async with opened(doors.url, web, params={"conversation_id": conversation}) as whole:
+        web.post(f"/v1/executions/{conversation}/messages", {"message_id": "m", "text": "go"})
+        ((place, _, _),) = await until(whole, "message")
+    # Before a worker has taken the turn on, something is asked that belongs to none.
+    aside = {"question": "Aside?", "execution_id": conversation}
+    assert (await asyncio.to_thread(web.post, "/v1/requests", aside)).is_success
+    async with serving(doors, name, ask, wait_s=0), opened(doors.url, web, params=turn) as anew:
+        seen = words(await until(anew, "hitl_requested"))
+        assert [data["question"] for _, data in seen] == ["Mine?"]
+        async with another_gateway(doors) as url:
+            # The second gateway has nothing of it in memory.
+            for door in (doors.url, url):
+                async with opened(door, web, params=turn, last=place) as back:
+                    assert words(await until(back, "hitl_requested")) == seen
+        await asyncio.to_thread(answer_next, anna, name, "a", question="Mine?")
+        await until(anew, "complete")
+
+
 async def test_stream_of_a_conversation_in_which_nothing_is_open_begins_with_its_place(doors: Doors) -> None:
     # Nobody answers the message, so it is sent to an agent of its own.
     bot = doors.caller("web", "agent", agent=fresh("silent"))

@@ -118,6 +118,9 @@ def raw(doors: Doors, caller: Caller, body: dict[str, Any], **headers: str) -> l
             if line:
                 name, _, value = line.partition(": ")
                 fields[name] = value
+            elif "event" not in fields:
+                # A comment, which keeps the connection open.
+                fields = {}
             else:
                 found.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
                 fields = {}

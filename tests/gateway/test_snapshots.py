@@ -92,6 +92,15 @@ def test_rows_of_channels_of_one_row_over_the_bytes_allowed_are_refused_instead_
         messages(show([600], "calls:e1/c1"), show([600], "calls:e1/c2"), bytes_max=1_000)
 
 
+def test_rows_of_a_lower_rank_get_room_first_and_one_row_of_a_higher_rank_can_be_left_out() -> None:
+    beside = show([600], "beside")._replace(rank=2)
+    found = messages(
+        show([500], "executions:e1"), beside, show([1_000] * 3, "asked")._replace(rank=1), bytes_max=3_900
+    )
+    counts = [(part["channel"], len(part["items"]), part["total"]) for part in found]
+    assert counts == [("executions:e1", 1, 1), ("beside", 0, 1), ("asked", 3, 3)]
+
+
 @pytest.mark.parametrize("channel", ["holds", 'executions:"odd"'])
 def test_frame_is_json_whatever_the_channel_is_called(channel: str) -> None:
     assert messages(show([3], channel))[0]["channel"] == channel

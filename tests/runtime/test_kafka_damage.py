@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from log.places import TopicPartition
 from ops.kafka.broker import Broker
+from schemas.record import Event
 from services.runtime.worker import FATAL
 from tests.log.logs import KafkaWorld, kafka_world, read_all, records
 
@@ -71,9 +73,13 @@ async def _poll_on(tail: Follower) -> None:
         await tail.poll()
 
 
+async def _take(lane: int, events: Sequence[Event], next_offset: int) -> None:
+    """Take nothing in."""
+
+
 async def _gateway_says(broker: Broker, tp: TopicPartition, said: str) -> None:
     config = KafkaSettings(broker.bootstrap_servers)
-    tail = GatewayTail(config, [Start(tp.topic, 0)], lambda lane, events, next_offset: None)
+    tail = GatewayTail(config, [Start(tp.topic, 0)], _take)
     await tail.open()
     with pytest.raises(LogDamaged, match=said):
         await tail.run()

@@ -10,7 +10,7 @@ from placet.models import Object
 
 @dataclass(frozen=True)
 class ChatEvent:
-    """One event of a chat: message, tool_call, hitl_requested, hitl_resolved, complete or error.
+    """One event of a chat: message, tool_call, hitl_requested, hitl_resolved, more, complete or error.
 
     Attributes:
         type: what it is.
