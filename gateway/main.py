@@ -28,14 +28,17 @@ from gateway.shutdown import ANSWER_GRACE_S, WRITE_GRACE_S
 from gateway.sockets.ws import FRAME_MAX_BYTES
 from host.errors import EXIT_USAGE, AddressTaken, OperatorError, end_process
 from host.open_files import allow_many_sockets
+from vitals import tracing
 from vitals.heartbeat import READY, STOPPING
 from vitals.tracing import also_by_otlp, sends_metrics
 
 logger = logging.getLogger(__name__)
 
 READY_PAUSE_S = 0.05
-# A stop is promised within 5 s.
-END_WITHIN_S = 4.8
+# A stop is promised within 5 s: what does not end by itself is left after this, and the last spans and metrics have
+# the rest.
+END_WITHIN_S = 4.4
+LAST_SPANS_WITHIN_S = 0.4
 STOP_GRACE_S = 5
 BACKLOG = 2_048
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -114,10 +117,15 @@ def _end_now(settings: GatewaySettings) -> None:
     logger.warning(
         "the gateway did not end within %g s and is ended now; threads still running: %s", END_WITHIN_S, held
     )
-    if settings.status_file is not None:
-        settings.status_file.unlink(missing_ok=True)
-    logging.shutdown()
-    os._exit(0)
+    try:
+        # By threads of its own and for a limited time: anything else of this process may hang. Does nothing if the
+        # orderly end has come so far, and waits for a collector.
+        tracing.end(LAST_SPANS_WITHIN_S)
+    finally:
+        if settings.status_file is not None:
+            settings.status_file.unlink(missing_ok=True)
+        logging.shutdown()
+        os._exit(0)
 
 
 def listen(host: str, port: int) -> socket.socket:

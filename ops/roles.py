@@ -19,8 +19,8 @@ from ops.config import StackConfig, load_config
 from ops.errors import OpsError, UsageError
 from ops.file_modes import UMASK
 from ops.role import ROLES
+from vitals import tracing
 from vitals.logs import JSON, log_to_stderr
-from vitals.tracing import SIGNALS, is_on, telemetry
 
 Run = Callable[[Mapping[str, str]], None]
 
@@ -50,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             config = load_config(parsed.config)
             check_tls()
-            check_telemetry()
             log_to_stderr(config.log_level, config.log_format)
             os.umask(UMASK)
             os.nice(ROLES[parsed.role].niceness)
@@ -78,21 +77,20 @@ def check_tls() -> None:
 
 
 def check_telemetry() -> None:
-    """Refuse variables of OpenTelemetry that ask for what is not supported.
+    """Refuse variables of OpenTelemetry that no role would start with.
 
     Raises:
-        UsageError: They do.
+        UsageError: They ask for what is not supported, or the SDK refuses them.
     """
     try:
-        for signal in SIGNALS:
-            is_on(os.environ, signal)
+        tracing.check(os.environ)
     except SettingsRefused as error:
         raise UsageError(f"{error}.") from error
 
 
 def _begin_telemetry(running: ExitStack, role: str, config: StackConfig) -> None:
     try:
-        running.enter_context(telemetry(role, os.environ, json_logs=config.log_format == JSON))
+        running.enter_context(tracing.telemetry(role, os.environ, json_logs=config.log_format == JSON))
     except SettingsRefused as error:
         raise UsageError(f"{error}.") from error
 

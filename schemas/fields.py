@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from schemas.blank import SEEN
 from schemas.ids import CHOSEN_ID, CHOSEN_ID_RULE, CLIENT_ID, ID_RULE
 from schemas.limits import (
     ARGUMENTS_MAX_BYTES,
@@ -28,7 +29,7 @@ ToolName = Annotated[
     Limit(ID_MAX_CHARS),
     Form(r"[^\x00-\x1f\x7f]{1,128}", "must be 1 to 128 characters, and no control characters"),
 ]
-Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(r"[\s\S]*\S[\s\S]*", "must not be blank")]
+Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(rf"[\s\S]*{SEEN}[\s\S]*", "must not be blank")]
 Count = Annotated[Long, Range(0, COUNT_MAX)]
 ClaimSeconds = Annotated[Long, Range(1, CLAIM_MAX_S)]
 ExtensionSeconds = Annotated[Long, Range(1, EXTENSION_MAX_S)]

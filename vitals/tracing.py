@@ -7,7 +7,8 @@ logs, which show the ids of the work in hand (docs/operations.md, Traces).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -123,8 +124,7 @@ def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False)
         finally:
             spans = None
         return
-    every_s = int(environ.get(INTERVAL) or INTERVAL_MS) / 1000 if METRICS in on else None
-    _otlp = otlp = _begun(role, has_traces=TRACES in on, metrics_every_s=every_s)
+    _otlp = otlp = _begun(role, on, environ)
     spans = otlp.spans() if TRACES in on or json_logs else None
     _send_metrics = otlp.send_metrics if METRICS in on else None
     try:
@@ -133,28 +133,54 @@ def telemetry(role: str, environ: Mapping[str, str], *, json_logs: bool = False)
         end()
 
 
-def _begun(role: str, *, has_traces: bool, metrics_every_s: float | None) -> Otlp:
+def check(environ: Mapping[str, str]) -> None:
+    """Refuse what `telemetry` would refuse, before any process has it.
+
+    The SDK checks its variables only as it begins, so it begins here, and ends without having sent anything.
+
+    Args:
+        environ: the process's own, with the variables of OpenTelemetry.
+
+    Raises:
+        SettingsRefused: as `telemetry`.
+    """
+    if not (on := [signal for signal in SIGNALS if is_on(environ, signal)]):
+        return
+    # What the SDK warns of is for the logs of the processes that have it.
+    earlier = logging.root.manager.disable
+    logging.disable()
+    try:
+        _begun("check", on, environ).end(LAST_WITHIN_S)
+    finally:
+        logging.disable(earlier)
+
+
+def _begun(role: str, on: Collection[str], environ: Mapping[str, str]) -> Otlp:
+    every_s = int(environ.get(INTERVAL) or INTERVAL_MS) / 1000 if METRICS in on else None
     try:
         # Some variables are read where the SDK is imported.
         from vitals.otlp import Otlp
 
-        return Otlp.begun(role, has_traces=has_traces, metrics_every_s=metrics_every_s)
+        return Otlp.begun(role, has_traces=TRACES in on, metrics_every_s=every_s)
     except (ValueError, RuntimeError) as error:
         # The SDK names its own parameter and not always the variable, such as of a queue smaller than a batch.
         reason = on_one_line(str(error))[:REASON_MAX].rstrip(".")
         raise SettingsRefused(f"OpenTelemetry refuses its variables (OTEL_…): {reason}") from error
 
 
-def end() -> None:
-    """Send the last spans and metrics, for `LAST_WITHIN_S` at most; does nothing if it was done, or nothing is sent.
+def end(within_s: float | None = None) -> None:
+    """Send the last spans and metrics; does nothing if it was done or is being done, or if nothing is sent.
 
     For a process that ends by `os._exit`, which leaves no context.
+
+    Args:
+        within_s: how long that may take at most; None: `LAST_WITHIN_S`.
     """
     global spans, _send_metrics, _otlp
     ending, _otlp = _otlp, None
     if ending is not None:
         spans = _send_metrics = None
-        ending.end(LAST_WITHIN_S)
+        ending.end(LAST_WITHIN_S if within_s is None else within_s)
 
 
 def sends_metrics() -> bool:

@@ -13,6 +13,7 @@ from gateway.live.outcome import Outcome
 from gateway.live.reader import REQUESTS_MAX, Named, Subject
 from gateway.live.waiters import reused
 from gateway.operations.executions import agent_of, made_id, plan_start
+from gateway.operations.executions import subject_of as execution_of
 from gateway.operations.plan import Gate, Given, Plan, Reply, planned
 from gateway.problems import Problem, not_found, shortened
 from gateway.strictjson import canonical_text
@@ -95,7 +96,10 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
         if body.agent is not None:
             start["agent"] = body.agent
         opening = plan_start(gate, claims, lambda: start, None)
-        plan = _plan(gate, claims, body, execution_id, request_id, key, is_opened=True)
+        # A fresh id is no repeat's.
+        earlier = execution_of(actor, execution_id) if body.request_id or key else None
+        await _check_askable(gate, _command(body, request_id), earlier)
+        plan = _plan(gate, claims, body, execution_id, request_id, key)
         # If the request's id is made from the key, an earlier request with that key had another body.
         is_made = key is not None and body.request_id is None
         return plan._replace(first=opening.ask, refused=_key_reused if is_made else _id_reused)
@@ -103,14 +107,36 @@ async def plan_request(gate: Gate, claims: Claims, given: Given, key: str | None
     return await planned(gate, lambda: _plan(gate, claims, body, where, request_id, key))
 
 
-def _check_askable(command: k.RequestHumanInput) -> None:
-    """Check all that the decider refuses in any state, so that nothing is opened for a question that it refuses.
+async def _check_askable(gate: Gate, command: k.RequestHumanInput, earlier: Subject | None) -> None:
+    """Check all that the decider refuses of a new question, so that nothing is opened for one that it refuses.
+
+    If the execution was opened before, the decider is asked all the same: this very question may have been accepted
+    by the rules of an earlier version, and then it is answered as every repeat is.
+
+    Args:
+        gate: the services of the gateway.
+        command: the question.
+        earlier: the execution that an earlier request with this id would have opened; None if there can be none.
 
     Raises:
-        Problem: 413 too_large, 400 malformed, 422 invalid or unknown_option.
+        Problem: 413 too_large, 400 malformed, 422 invalid or unknown_option; 503 unavailable, it is not known now
+            whether the execution was opened.
     """
-    if (fault := unfit(command) or question_problem(command)) is not None:
+    if (fault := unfit(command)) is not None:
         raise Problem(*fault)
+    fault = question_problem(command)
+    if fault is not None and (earlier is None or not await _is_there(gate, earlier)):
+        raise Problem(*fault)
+
+
+async def _is_there(gate: Gate, execution: Subject) -> bool:
+    try:
+        await gate.reader.read(execution)
+    except Problem as problem:
+        if problem.code is not Refusal.NOT_FOUND:
+            raise
+        return False
+    return True
 
 
 def _key_reused(problem: Problem) -> Problem:
@@ -135,15 +161,27 @@ def _plan(
     execution_id: str,
     request_id: str,
     key: str | None,
-    *,
-    is_opened: bool = False,
 ) -> Plan:
     actor = claims.actor
     agent = agent_of(gate, actor, execution_id)
     check_acts(actor, agent)
+    command = _command(body, request_id)
+    name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
+    subject = subject_of(actor, execution_id, request_id)
+    if gate.reader.at_hand(subject) is None:
+        gate.quotas.take(actor.tenant, actor.project, agent)
+
+    def render(row: HoldRow, outcome: Outcome) -> Reply:
+        check_acts(actor, row["agent"] or "")
+        return gate.json(request_json(row), 201 if outcome.refused is None else 200)
+
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)
+
+
+def _command(body: bodies.RequestHumanInput, request_id: str) -> k.RequestHumanInput:
     # A null is the default of rejecting, except for variables, which have no default.
     has_default = "default" in body.model_fields_set and body.kind != "env_var"
-    command = k.RequestHumanInput(
+    return k.RequestHumanInput(
         request_id=request_id,
         kind=body.kind,
         question=body.question,
@@ -160,18 +198,6 @@ def _plan(
         remember=body.remember,
         remind_after_ms=_ms(body.remind_after_seconds),
     )
-    if is_opened:
-        _check_askable(command)
-    name = name_of(actor, ROUTE, key, (execution_id, request_id) if body.request_id else None)
-    subject = subject_of(actor, execution_id, request_id)
-    if gate.reader.at_hand(subject) is None:
-        gate.quotas.take(actor.tenant, actor.project, agent)
-
-    def render(row: HoldRow, outcome: Outcome) -> Reply:
-        check_acts(actor, row["agent"] or "")
-        return gate.json(request_json(row), 201 if outcome.refused is None else 200)
-
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, render)
 
 
 def _ms(seconds: float | None) -> int | None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from schemas import commands as k
+from schemas.blank import is_blank
 from schemas.canonical import canonical, parse_strict
 from schemas.commands import RequestKind
 from schemas.display.escape import revealed
@@ -23,6 +24,7 @@ Problem = tuple[Refusal, str]
 Schema = Mapping[str, Any]
 OPTIONS_NAMED_MAX = 20
 OPTIONS_MAX_CHARS = 500
+# A form needs no more to be drawn: blank texts of other characters than white space are refused by `is_empty`.
 CUSTOM: Schema = {"type": "string", "pattern": r"\S"}
 # Whatever says something: not null, and no blank text.
 ANYTHING: Schema = {"anyOf": [CUSTOM, {"type": ["array", "boolean", "number", "object"]}]}
@@ -110,8 +112,8 @@ def default_problem(
 
 
 def is_empty(answer: Any) -> bool:
-    """Returns True if an answer is null, or a text of only white space."""
-    return answer is None or (isinstance(answer, str) and not answer.strip())
+    """Returns True if an answer is null, or a blank text."""
+    return answer is None or (isinstance(answer, str) and is_blank(answer))
 
 
 def named_options(options: str) -> tuple[str, ...]:

@@ -86,13 +86,13 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
         option.get("id") if isinstance(option, dict) else option for option in parse_strict(command.options)
     ]
     if any(isinstance(name, list | dict) or is_empty(name) for name in named):
-        return "an option is a text that is not blank, a number, true, false, or an object with an id that is one"
+        return "options: each is a text that is not blank, a number, true, false, or an object with an id that is one"
     # A person who types `1` cannot tell the number from the text.
     typed = {name if isinstance(name, str) else canonical(name) for name in named}
     if len(typed) != len(named):
-        return 'two options have the same id, or ids that are written the same, such as 1 and "1"'
+        return 'options: two have the same id, or ids that are written the same, such as 1 and "1"'
     if command.kind == "permission" and GIVEN_OR_NOT & {name.lower() for name in typed}:
-        return "a permission has the answers true and false (yes and no) already: no option is called so"
+        return "options: a permission has the answers true and false (yes and no) already: call none so"
     return None
 
 

@@ -86,6 +86,21 @@ def test_schema_of_a_hold_permits_the_answers_that_are_taken_and_no_others(
 
 
 @pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ({"kind": "clarification"}, "\u200b"),
+        ({"kind": "decision"}, "\u2060 \ufeff"),
+        ({"kind": "decision", "options": REGIONS, "allow_custom": True}, "\x00\u200b"),
+        ({"kind": "decision", "options": REGIONS, "allow_custom": True, "multiple": True}, ["eu", "\u3164"]),
+    ],
+)
+def test_answer_of_which_nothing_is_seen_is_refused(content: dict[str, Any], value: Any) -> None:
+    world = started()
+    hold = asked(world, **content)
+    assert code(answered(world, hold, value)) in ("invalid", "unknown_option")
+
+
+@pytest.mark.parametrize(
     ("content", "why"),
     [
         ({"kind": "clarification", "multiple": True, "options": REGIONS}, "multiple is only for a decision"),

@@ -98,6 +98,7 @@ MANY = canonical([str(number) for number in range(ITEMS_MAX + 1)])
         (QUESTION.model_copy(update={"request_id": ""}), "invalid", "request_id must be"),
         (QUESTION.model_copy(update={"question": ""}), "invalid", "question must not be blank"),
         (QUESTION.model_copy(update={"question": " \n\u00a0"}), "invalid", "question must not be blank"),
+        (QUESTION.model_copy(update={"question": "\u200b\ufeff"}), "invalid", "question must not be blank"),
         (QUESTION.model_copy(update={"options": MANY}), "invalid", "there are at most 100 options"),
         (QUESTION.model_copy(update={"fields": MANY}), "invalid", "there are at most 100 options"),
         (QUESTION.model_copy(update={"default": ""}), "malformed", ""),

@@ -73,11 +73,12 @@ def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_l
         ('[{"label":"Staging"},{"id":"production"}]', "an object with an id"),
         ("[null]", "an object with an id"),
         ('[["a"]]', "an object with an id"),
-        ('[{"id":"a"},"a"]', "two options"),
+        ('[{"id":"a"},"a"]', "two have the same id"),
         ('[1,"1"]', "written the same"),
         ('[{"id":true},"true"]', "written the same"),
         ('["a"," "]', "not blank"),
         ('[{"id":"\\t"}]', "not blank"),
+        ('["a","\\u200b"]', "not blank"),
     ],
 )
 def test_request_with_options_that_no_answer_could_name_is_refused(options: str, why: str) -> None:
@@ -88,7 +89,9 @@ def test_request_with_options_that_no_answer_could_name_is_refused(options: str,
     )
 
     assert code(said) == "invalid"
-    assert why in the(said, "CommandRefused").detail
+    detail = the(said, "CommandRefused").detail
+    assert detail.startswith("options: ")
+    assert why in detail
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,8 @@ def test_permission_with_options_written_like_its_own_answers_is_refused(options
     world = started()
     command = k.RequestHumanInput(request_id="q", kind="permission", question="May I?", options=options)
 
-    assert code(world.ask(command, BOT)) == "invalid"
+    refused = the(world.ask(command, BOT), "CommandRefused")
+    assert (refused.code, refused.detail.partition(": ")[0]) == ("invalid", "options")
     assert names(world.ask(command.model_copy(update={"kind": "decision"}), BOT))[0] == "HumanInputRequested"
 
 

@@ -28,10 +28,11 @@ def check_nothing_opened(caller: Caller, reader: Caller, agent: str) -> None:
     ("text", "headers"),
     [
         (" \n", {}),
+        ("\u200b\u2060", {}),
         ("hello", {"Last-Event-ID": "garbage"}),
         ("hello", {"Idempotency-Key": "k" * 1_000}),
     ],
-    ids=["nothing said", "no cursor", "no key"],
+    ids=["nothing said", "nothing seen", "no cursor", "no key"],
 )
 @pytest.mark.parametrize("is_named", [False, True])
 def test_message_that_is_refused_opens_no_conversation(
@@ -45,12 +46,15 @@ def test_message_that_is_refused_opens_no_conversation(
     check_nothing_opened(caller, anna, name)
 
 
+@pytest.mark.parametrize("said", [" ", "\ufeff\u200b"], ids=["white space", "unseen"])
 @pytest.mark.parametrize("path", ["/v1/requests", "/v1/tools:run"])
-def test_question_that_says_nothing_opens_no_execution(doors: Doors, anna: Caller, path: str) -> None:
+def test_question_that_says_nothing_opens_no_execution(
+    doors: Doors, anna: Caller, path: str, said: str
+) -> None:
     name = fresh()
     caller = doors.caller(name, "agent", agent=name)
-    tool = {"name": "human_input", "arguments": {"prompt": " "}}
-    answer = caller.post(path, {"question": " "} if path == "/v1/requests" else tool)
+    tool = {"name": "human_input", "arguments": {"prompt": said}}
+    answer = caller.post(path, {"question": said} if path == "/v1/requests" else tool)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     check_nothing_opened(caller, anna, name)
 
@@ -75,6 +79,7 @@ WRONG_QUESTIONS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "default grants": ({"kind": "permission", "default": True}, "invalid"),
     "default says nothing": ({"default": " "}, "invalid"),
+    "nothing is seen of a default": ({"default": "\u200b"}, "invalid"),
     "default is misread": ({"default": 2**60}, "malformed"),
     "reminder after the end": ({"timeout_seconds": 5, "remind_after_seconds": 5}, "invalid"),
     "no variables": ({"kind": "env_var"}, "invalid"),

@@ -62,7 +62,9 @@ async def test_id_of_several_questions_is_told_apart_by_the_field_of_each_way_in
         assert (await person.next("error", task_id=request_id))["detail"] == give
 
 
-@pytest.mark.parametrize("message", [" ", "\n\u00a0", "x" * 16_385], ids=["blank", "no-break", "longer"])
+@pytest.mark.parametrize(
+    "message", [" ", "\n\u00a0", "\u200b", "x" * 16_385], ids=["blank", "no-break", "unseen", "longer"]
+)
 def test_message_that_is_refused_is_named_as_it_was_sent(doors: Doors, bot: Caller, message: str) -> None:
     answer = bot.post("/agent/chat", {"message": message})
     assert answer.status_code == 422

@@ -137,3 +137,16 @@ def test_longest_question_is_kept_whole_and_its_run_described_in_short(bot: Call
     run = bot.get(f"/v1/executions/{found['execution_id']}").json()
     assert (hold["question"], hold["request"]) == (question, run["request"])
     assert run["request"] == "🙂" * ((REQUEST_MAX_BYTES - 3) // 4) + "…"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{"kind": "permission", "options": ["yes"]}, {"options": ["a", "a"]}, {"options": ["\u2060"]}],
+    ids=["an answer of its own", "two alike", "blank"],
+)
+def test_request_with_options_that_no_answer_could_name_is_refused_by_their_field(
+    bot: Caller, content: dict[str, Any]
+) -> None:
+    answer = bot.post("/v1/requests", {"question": "May I?", **content})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert answer.json()["detail"].startswith("options: ")

@@ -247,7 +247,7 @@ def test_request_is_a_hold_and_its_answer_comes_back(bot: Caller, anna: Caller) 
     ("content", "code"),
     [
         ({"kind": "permission", "default": True}, "invalid"),
-        ({"kind": "permission", "options": ["yes"], "default": "yes"}, "invalid"),
+        ({"kind": "permission", "options": ["always"], "default": "always"}, "invalid"),
         ({"kind": "decision", "options": ["a", "b"], "default": "c"}, "unknown_option"),
         ({"kind": "clarification", "default": " "}, "invalid"),
     ],

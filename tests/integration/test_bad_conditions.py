@@ -240,3 +240,20 @@ def test_up_with_telemetry_that_is_not_supported_is_one_sentence_and_exit_2(
     done = up(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{NOWHERE}", **{name: value})
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"{name} must be ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "256"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "0"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "x"),
+    ],
+)
+def test_up_with_telemetry_that_the_sdk_refuses_is_one_sentence_and_exit_2_before_anything_starts(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    done = up(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{NOWHERE}", **{name: value})
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert done.stderr.startswith("OpenTelemetry refuses its variables (OTEL_…): ")
+    assert list(tmp_path.iterdir()) == []

@@ -187,8 +187,9 @@ def test_answer_sends_the_value(terminal: Terminal) -> None:
     assert terminal.sent()[0].json()["value"] == 42
 
 
-def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal) -> None:
-    assert terminal("answer", "c0ffee", "") == 2
+@pytest.mark.parametrize("text", ["", " ", "\u200b", "\ufeff\u3164"])
+def test_answer_that_says_nothing_is_wrong_usage(terminal: Terminal, text: str) -> None:
+    assert terminal("answer", "c0ffee", text) == 2
     assert "must not be blank" in terminal.err
     assert terminal.sent() == []
 

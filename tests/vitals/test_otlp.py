@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from host.errors import SettingsRefused
 from tests.servers.otlp import collecting
 from vitals import tracing
 from vitals.otlp import Otlp
@@ -91,6 +92,34 @@ def test_telemetry_that_was_ended_within_is_not_ended_again(monkeypatch: pytest.
         tracing.end()
         assert (tracing.spans, tracing.sends_metrics()) == (None, False)
     assert ends == [tracing.LAST_WITHIN_S]
+
+
+def test_check_of_variables_sends_nothing_and_leaves_nothing_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(threading.enumerate())
+    with collecting() as collector:
+        environ = {**collector.environ, "OTEL_METRIC_EXPORT_INTERVAL": "1"}
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        tracing.check(environ)
+        assert collector.raw == []
+    assert (tracing.spans, tracing.sends_metrics()) == (None, False)
+    assert [thread.name for thread in threading.enumerate() if thread not in before] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("OTEL_BSP_MAX_QUEUE_SIZE", "256"), ("OTEL_EXPORTER_OTLP_HEADERS", "api-key: GB29")]
+)
+def test_check_refuses_what_a_process_with_these_variables_would(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    environ = {"OTEL_TRACES_EXPORTER": "otlp", name: value}
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsRefused) as checked:
+        tracing.check(environ)
+    with pytest.raises(SettingsRefused) as refused, tracing.telemetry("decider", environ):
+        pass
+    assert str(checked.value) == str(refused.value)
+    assert caplog.records == []
 
 
 def test_end_of_what_was_never_begun_does_nothing() -> None:

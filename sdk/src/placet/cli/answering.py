@@ -179,7 +179,7 @@ def gives_permission(hold: Hold, said: Any) -> bool:
 def _said(hold: Hold, text: str | None) -> Any:
     if text is None:
         raise typer.BadParameter(f"give an answer{_offered(hold)}", param_hint="VALUE")
-    if not text.strip():
+    if safe.is_blank(text):
         raise typer.BadParameter("an answer must not be blank: answer, or reject", param_hint="VALUE")
     return answer_value(hold, text)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 # Letters and marks that print as nothing: Hangul fillers, the braille blank, variation selectors.
 _BLANKS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 # Stacked marks reach into other lines.
@@ -26,12 +27,21 @@ _RUN_OF_SPACES = re.compile(r"[^\S\n]{33,}")
 
 def is_hidden(char: str) -> bool:
     """Returns True if a character is invisible or controls the output."""
-    if char in _BLANKS or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef":
+    if char in _BLANKS or _selects(char):
         return True
     if char == " ":
         return False
     category = unicodedata.category(char)
     return category in _HIDDEN_CATEGORIES or category == "Zs" or _covers(char)
+
+
+def is_blank(value: str) -> bool:
+    """Returns True if nothing of a text is seen: the gateway refuses it as an answer."""
+    return all(char in _BLANKS or _selects(char) or unicodedata.category(char) in _UNSEEN for char in value)
+
+
+def _selects(char: str) -> bool:
+    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
 def _covers(char: str) -> bool:
