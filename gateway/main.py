@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import uvicorn
 import uvloop
@@ -39,6 +40,7 @@ READY_PAUSE_S = 0.05
 # the rest.
 END_WITHIN_S = 4.4
 LAST_SPANS_WITHIN_S = 0.4
+LEAVE_WITHIN_S = 0.1
 STOP_GRACE_S = 5
 BACKLOG = 2_048
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -122,10 +124,17 @@ def _end_now(settings: GatewaySettings) -> None:
         # orderly end has come so far, and waits for a collector.
         tracing.end(LAST_SPANS_WITHIN_S)
     finally:
-        if settings.status_file is not None:
-            settings.status_file.unlink(missing_ok=True)
-        logging.shutdown()
+        # By a thread: the disk can be what hangs.
+        last = threading.Thread(target=_leave, args=(settings.status_file,), name="last", daemon=True)
+        last.start()
+        last.join(LEAVE_WITHIN_S)
         os._exit(0)
+
+
+def _leave(status_file: Path | None) -> None:
+    if status_file is not None:
+        status_file.unlink(missing_ok=True)
+    logging.shutdown()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from gateway.live.cache import key_of
 from gateway.live.outcome import Outcome, Refused, given_up, outcome_of
+from gateway.live.prefetch import StoredExecutions
 from gateway.live.reader import REQUESTS_MAX, Found, FoundAll, Named, Subject
 from gateway.live.waiters import Wanted
 from gateway.problems import Problem
@@ -136,14 +137,14 @@ class GatewayViews:
         except ViewUnavailable:
             return {}
 
-    async def executions(self, keys: Collection[bytes]) -> dict[bytes, ExecutionRow]:
-        """Return the rows of executions by their Kafka keys, as far as the views have them.
+    async def executions(self, keys: Collection[bytes]) -> StoredExecutions:
+        """Return the rows of executions by their Kafka keys, as far as the views have them, with the positions.
 
         Raises:
             Problem: 503, they cannot be read.
         """
-        rows, _ = await self.read(lambda moment: executions_by_key(moment, keys))
-        return {key_of(row): row for row in rows}
+        rows, positions = await self.read(lambda moment: executions_by_key(moment, keys))
+        return StoredExecutions({key_of(row): row for row in rows}, positions.executions)
 
     async def state_before(
         self, key: bytes, partition: int, offset: int, wanted: WantedRows

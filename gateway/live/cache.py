@@ -11,6 +11,7 @@ before such an event is folded. Where it could not, no row is made, and `incompl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -19,13 +20,14 @@ from gateway.live.shelf import Shelf
 from gateway.live.turns import TurnKey, Turns
 from projections.folds.calls import call_resource
 from projections.folds.executions import execution_resource
-from projections.folds.fold import answered_turn, subjects_of
+from projections.folds.fold import answered_turn, first_of_call, first_of_hold, subjects_of
 from projections.folds.holds import hold_resource
-from projections.folds.rows import Row
+from projections.folds.rows import Row, place_of
 from projections.folds.states import TERMINAL
 from projections.folds.turns import turn_of, turn_resource
 from projections.tables.conversations import TurnRow
 from schemas.ids import execution_key
+from schemas.record import Event
 
 CallKey = tuple[bytes, str]
 Kind = Literal["call", "hold", "turn"]
@@ -55,7 +57,8 @@ class Cache:
     calls: Shelf[CallKey] = field(default_factory=Shelf)
     holds: Shelf[str] = field(default_factory=Shelf)
     turns: Turns = field(default_factory=Turns)
-    incomplete: dict[Incomplete, None] = field(default_factory=dict)
+    # With the event that each began with.
+    incomplete: dict[Incomplete, Event] = field(default_factory=dict)
     _requests: dict[tuple[str, str, str], set[str]] = field(default_factory=dict)
     _open: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
     _open_of: dict[bytes, OpenWork] = field(default_factory=dict)
@@ -108,6 +111,23 @@ class Cache:
     def open_holds(self, tenant: str, project: str) -> list[Row]:
         """Return the open holds of a project, longest open first."""
         return list(self._open.get((tenant, project), {}).values())
+
+    def has_incomplete(self, tenant: str, project: str, hold_id: str, positions: Mapping[int, int]) -> bool:
+        """Return True if a hold of a project is incomplete that views at these positions do not have either.
+
+        Args:
+            tenant: of the project.
+            project: the project.
+            hold_id: the hold; empty for any.
+            positions: per partition of the executions, the first offset not read.
+        """
+        return any(
+            one.kind == "hold"
+            and hold_id in ("", one.id)
+            and place_of(one.key)[:2] == (tenant, project)
+            and positions.get(began.partition, 0) <= began.offset
+            for one, began in self.incomplete.items()
+        )
 
     def open_work(self, key: bytes) -> tuple[list[Row], list[Row]]:
         """Return the calls and the holds of an execution that are open, each longest open first."""
@@ -164,24 +184,25 @@ class Folding:
             turn = self._turn(turn_id)
             turn_after = turn_resource(turn, event, execution=execution)
             is_whole = turn is not None or execution is not None
-            fact.turn = self.turns[turn_id] = self._whole("turn", turn_id, turn_after, is_whole)
+            fact.turn = self.turns[turn_id] = self._whole(event, "turn", turn_id, turn_after, is_whole)
         if call_id:
             fact.call_before = call
             call_after = call_resource(call, event, execution=execution, turn=answered)
-            is_whole = call is not None or has_context
-            fact.call = self.calls[call_id] = self._whole("call", call_id, call_after, is_whole)
+            is_whole = call is not None or (has_context and first_of_call(event.body))
+            fact.call = self.calls[call_id] = self._whole(event, "call", call_id, call_after, is_whole)
         if hold_id:
             hold_after = hold_resource(hold, event, call=call, execution=execution, turn=answered)
-            is_whole = hold is not None or (has_context and (call is not None or not call_id))
-            fact.hold = self.holds[hold_id] = self._whole("hold", hold_id, hold_after, is_whole)
+            begins = has_context and first_of_hold(event.body) and (call is not None or not call_id)
+            is_whole = hold is not None or begins
+            fact.hold = self.holds[hold_id] = self._whole(event, "hold", hold_id, hold_after, is_whole)
             if fact.hold is not None:
                 was_open = hold is None or hold["status"] == "open"
                 fact.hold_closed = was_open and fact.hold["status"] != "open"
 
-    def _whole(self, kind: Kind, name: str, row: Row | None, is_whole: bool) -> Row | None:
-        """Return the row after an event; None if it begins without the rows of which it has columns."""
+    def _whole(self, event: Event, kind: Kind, name: str, row: Row | None, is_whole: bool) -> Row | None:
+        """Return the row after an event; None if rows are missing of which it has columns."""
         if row is not None and not is_whole:
-            self.cache.incomplete[Incomplete(self.key, kind, name)] = None
+            self.cache.incomplete.setdefault(Incomplete(self.key, kind, name), event)
             return None
         return row
 

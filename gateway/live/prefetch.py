@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.live.cache import Cache
 from gateway.problems import Problem
@@ -34,11 +34,18 @@ PAUSE_S = 0.02
 RETRY_AFTER_S = 5.0
 
 
+class StoredExecutions(NamedTuple):
+    """Executions by Kafka key, and per partition the first offset that the views have not read."""
+
+    rows: Mapping[bytes, ExecutionRow]
+    positions: Mapping[int, int]
+
+
 class Stored(Protocol):
     """The executions in the views."""
 
-    async def executions(self, keys: Collection[bytes]) -> Mapping[bytes, ExecutionRow]:
-        """Return the rows by Kafka key, as far as the views have them.
+    async def executions(self, keys: Collection[bytes]) -> StoredExecutions:
+        """Return the rows by Kafka key, as far as the views have them, with the positions of the same moment.
 
         Raises:
             Problem: they cannot be read.
@@ -73,38 +80,44 @@ class Prefetch:
                     wanted = await self._missing(wanted)
         except (Problem, TimeoutError) as error:
             self._not_before_s = time.monotonic() + RETRY_AFTER_S
-            logger.warning("%d executions could not be fetched before their events: %s", len(wanted), error)
+            why = error.detail if isinstance(error, Problem) else f"not within {WITHIN_S:g} s"
+            logger.warning("%d executions could not be fetched before their events: %s", len(wanted), why)
 
-    def _wanted(self, events: Iterable[Event]) -> dict[bytes, Event]:
+    def _wanted(self, events: Sequence[Event]) -> dict[bytes, Event]:
         """Return the first of the events of each execution that is needed."""
-        needed = {event.key for event in events if type(event.body) in BEGINS_WORK}
+        started, needed = set[bytes](), set[bytes]()
+        for event in events:
+            kind = type(event.body)
+            if kind is ExecutionStarted:
+                # Refusals can come before it.
+                started.add(event.key)
+            elif kind in BEGINS_WORK and event.key not in started:
+                needed.add(event.key)
         missing = {key for key in needed if self.cache.executions.get(key) is None}
         first: dict[bytes, Event] = {}
         if missing:
             for event in events:
                 if event.key in missing:
                     first.setdefault(event.key, event)
-        return {key: event for key, event in first.items() if not isinstance(event.body, ExecutionStarted)}
+        return first
 
     async def _missing(self, wanted: Mapping[bytes, Event]) -> dict[bytes, Event]:
         """Fetch executions; return those that the views have not read far enough."""
-        found = await self.stored.executions(wanted)
-        return {
-            key: first
-            for key, first in wanted.items()
-            if not ((row := found.get(key)) and await self._is_kept(key, row, first))
-        }
+        rows, positions = await self.stored.executions(wanted)
+        missing = {}
+        for key, first in wanted.items():
+            row = rows.get(key)
+            if row is not None and row["version"] == first.meta.version - 1:
+                # The number of its events: the views have read all before this one, and no more.
+                self.cache.put_execution(key, row)
+            elif positions.get(first.partition, 0) <= first.offset:
+                missing[key] = first
+            else:
+                await self._put_past(key, first)
+        return missing
 
-    async def _is_kept(self, key: bytes, row: ExecutionRow, first: Event) -> bool:
-        """Cache the row that an execution had before an event; False if the views have not read that far.
-
-        An execution's version is the number of its events.
-        """
-        before: ExecutionRow | None = row
-        if row["version"] >= first.meta.version:
-            state = await self.stored.state_before(key, first.partition, first.offset, NO_ROWS)
-            before = state.execution if state else None
-        if before is None or before["version"] != first.meta.version - 1:
-            return False
-        self.cache.put_execution(key, before)
-        return True
+    async def _put_past(self, key: bytes, first: Event) -> None:
+        """Cache the row that an execution had before an event that the views have read."""
+        state = await self.stored.state_before(key, first.partition, first.offset, NO_ROWS)
+        if state is not None and state.execution is not None:
+            self.cache.put_execution(key, state.execution)

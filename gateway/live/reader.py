@@ -237,8 +237,11 @@ class Reader:
         return [lane_of(partition) for partition in range(self.partitions)]
 
     def _is_whole(self, subject: Subject, positions: Mapping[int, int]) -> bool:
-        """Return True if the views and the ring together contain everything that the tail has read."""
+        """Return True if the views and the cache together contain everything that the tail has read."""
         ring = self.live.ring
+        owner = (subject.tenant, subject.project)
+        if not subject.execution_id and self.live.cache.has_incomplete(*owner, subject.id, positions):
+            return False
         if subject.execution_id and ring.knows(subject.key):
             lane = self._lanes(subject)[0]
             return positions.get(lane - 1, 0) > ring.last_offset_of(subject.key, lane)

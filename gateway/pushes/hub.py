@@ -10,11 +10,11 @@ from typing import Protocol
 from gateway.deciding import sees_hold
 from gateway.identity.authentication import acts_for, reads_project
 from gateway.identity.grants import is_consumable
+from gateway.live.completion import NewRow
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
-from gateway.pushes.messages import HOLDS, CallSubject, Push, concerns, frame, pushes_of
+from gateway.pushes.messages import HOLDS, CallSubject, Push, channels_of, concerns, frame, pushes_of
 from gateway.shares.work import Owner, owner_of, processor_s
-from projections.folds.rows import Row
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
 from schemas.actor import Actor
@@ -129,15 +129,14 @@ class Hub:
         if wanted:
             self._resync_unserved(group, wanted, pushes)
 
-    def resync(self, kind: str, row: Row) -> None:
-        """Tell the receivers that wanted a message about a new call, hold or turn, of which there was none."""
-        channels = [f"executions:{row['execution_id']}"]
-        if kind == "call":
-            channels.append(f"calls:{row['execution_id']}/{row['call_id']}")
-        if kind == "hold":
-            channels.append(HOLDS)
-        wanted = self._by_project.get((row["tenant"], row["project"]), {})
-        for receiver in {receiver for channel in channels for receiver in wanted.get(channel, ())}:
+    def resync(self, rows: Sequence[NewRow]) -> None:
+        """Tell the receivers that wanted a message about these rows, of which there was none."""
+        receivers = set[Receiver]()
+        for kind, row in rows:
+            wanted = self._by_project.get((row["tenant"], row["project"]), {})
+            for channel in channels_of(row, *([HOLDS] if kind == "hold" else [])):
+                receivers |= wanted.get(channel, set())
+        for receiver in receivers:
             receiver.resync()
 
     def _charge_many(self, receivers: set[Receiver], seconds: float) -> None:

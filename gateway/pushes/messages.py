@@ -127,7 +127,7 @@ def _holds(group: Group) -> Iterator[Push]:
 
 def _hold(row: HoldRow, facts: list[Fact]) -> Iterator[Push]:
     types = {type(fact.event.body) for fact in facts}
-    channels = _channels(row, HOLDS)
+    channels = channels_of(row, HOLDS)
     if types & _OPENS_HOLD:
         reviews = row["kind"] == "permission" and row["call_id"]
         kind = "tool_call_pending_review" if reviews else "hitl_requested"
@@ -157,7 +157,7 @@ def _calls(group: Group) -> Iterator[Push]:
 def _call(key: bytes, row: CallRow, is_decided: bool) -> Push:
     kind = "tool_call_decided" if is_decided else "tool_call_changed"
     subject = (key, row["call_id"]) if is_decided else None
-    return Push(kind, _channels(row), lambda: call_json(row), subject, row)
+    return Push(kind, channels_of(row), lambda: call_json(row), subject, row)
 
 
 def _conversation(group: Group) -> Iterator[Push]:
@@ -173,20 +173,21 @@ def _conversation(group: Group) -> Iterator[Push]:
 
 
 def _message(row: TurnRow, event: Event) -> Push:
-    return Push("message", _channels(row), lambda: message_json(message_row(event)))
+    return Push("message", channels_of(row), lambda: message_json(message_row(event)))
 
 
 def _turn(row: TurnRow) -> Push:
-    return Push("turn_changed", _channels(row), lambda: turn_json(row))
+    return Push("turn_changed", channels_of(row), lambda: turn_json(row))
 
 
 def _execution(group: Group) -> Iterator[Push]:
     row = group.facts[-1].execution
     if row is not None and any(fact.state_changed for fact in group.facts):
-        yield Push("execution_state_changed", _channels(row), lambda: execution_json(row))
+        yield Push("execution_state_changed", channels_of(row), lambda: execution_json(row))
 
 
-def _channels(row: CallRow | HoldRow | ExecutionRow | TurnRow, *more: str) -> tuple[str, ...]:
+def channels_of(row: CallRow | HoldRow | ExecutionRow | TurnRow, *more: str) -> tuple[str, ...]:
+    """Return the channels of a row: its execution's and, if it is of a call, that one's; and more."""
     execution = f"executions:{row['execution_id']}"
     call_id = row.get("call_id")
     if not call_id:

@@ -57,6 +57,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
     authenticator = authenticator_of(settings.keys_dir / ISSUERS, settings.oidc)
     config = KafkaSettings(settings.bootstrap_servers, client_settings(settings.kafka_settings))
     views = GatewayViews(open_views(settings.database_url, settings.topics), settings.topics)
+    tail_views = GatewayViews(open_views(settings.database_url, settings.topics, 1), settings.topics)
     vault_access = vault_access_of(settings)
     heartbeats, status = LatestHeartbeats(), ProcessStatus("gateway", settings.name)
     producer = HeartbeatProducer(config.bootstrap_servers, config.security, settings.topics.heartbeats)
@@ -70,6 +71,7 @@ def assemble(settings: GatewaySettings) -> Gateway:
         authenticator=authenticator,
         hub=Hub(grants.token, work.handed),
         views=views,
+        tail_views=tail_views,
         commands=commands,
         asked_for_time=KafkaCommandLog(config, commands.time),
         requests=Buckets(limits.requests_per_s),

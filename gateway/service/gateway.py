@@ -122,6 +122,7 @@ class Gateway(Assembled):
         if self._past is not None:
             await self._past.close()
         await self.authenticator.close()
+        self.tail_views.views.close()
         self.views.views.close()
 
     async def _update_status(self) -> None:

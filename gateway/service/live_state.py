@@ -75,7 +75,7 @@ def live_of(parts: Assembled, beginning: Beginning) -> tuple[Live, KafkaTail]:
         *(Start(at.topic, at.partition, at.next_offset, at.claim) for at in lanes),
     ]
 
-    prefetch = Prefetch(live.cache, parts.views)
+    prefetch = Prefetch(live.cache, parts.tail_views)
 
     async def take(lane: int, events: Sequence[Event], next_offset: int) -> None:
         await prefetch.before(events)

@@ -68,10 +68,10 @@ def changed_rows(event: Event, rows: Rows) -> Changed:
     key = event.key
     call_id, hold_id = subjects_of(event.body)
     execution = None if isinstance(event.body, ExecutionStarted) else rows.execution(key)
-    hold = rows.hold(key, hold_id) if hold_id and not _first_of_hold(event.body) else None
+    hold = rows.hold(key, hold_id) if hold_id and not first_of_hold(event.body) else None
     if not call_id and hold is not None:
         call_id = hold["call_id"] or ""
-    call = rows.call(key, call_id) if call_id and not _first_of_call(event.body) else None
+    call = rows.call(key, call_id) if call_id and not first_of_call(event.body) else None
     turn_id = turn_of(event.body)
     turn = rows.turn(key, turn_id) if turn_id and not isinstance(event.body, MessageSent) else None
     turn_after = turn_resource(turn, event, execution=execution) if turn_id else None
@@ -132,14 +132,14 @@ def needed_rows(events: Iterable[Event]) -> Needed:
             needed.executions[key] = None
         _need_turn(needed.turns, made, event)
         if hold_id:
-            if _first_of_hold(event.body):
+            if first_of_hold(event.body):
                 made.add((key, "hold", hold_id))
             elif (key, "hold", hold_id) not in made:
                 needed.holds[key, hold_id] = None
             if not call_id:
                 needed.of_holds[key, hold_id] = None
         if call_id:
-            if _first_of_call(event.body):
+            if first_of_call(event.body):
                 made.add((key, "call", call_id))
             elif (key, "call", call_id) not in made:
                 needed.calls[key, call_id] = None
@@ -172,9 +172,11 @@ def subjects_of(body: Message) -> tuple[str, str]:
 # An event that makes a new thing is recognised by its type: no earlier row needs to be read.
 
 
-def _first_of_call(body: Message) -> bool:
+def first_of_call(body: Message) -> bool:
+    """Returns True if a call begins with an event."""
     return isinstance(body, ToolCallProposed) and body.revision == 1
 
 
-def _first_of_hold(body: Message) -> bool:
+def first_of_hold(body: Message) -> bool:
+    """Returns True if a hold begins with an event."""
     return isinstance(body, HumanInputRequested) or (isinstance(body, HoldOpened) and not body.request_id)

@@ -38,14 +38,14 @@ class Source(Protocol):
 
 
 class Views:
-    """Reads of the views, from any task or thread; at most `CONNECTIONS` at a time."""
+    """Reads of the views, from any task or thread; at most `connections` at a time."""
 
-    def __init__(self, source: Source, topics: Topics) -> None:
+    def __init__(self, source: Source, topics: Topics, connections: int = CONNECTIONS) -> None:
         self._source = source
         self._topics = topics
         # Threads of its own: a database that does not answer must not block other work that runs in threads.
         self._is_closed = False
-        self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="views")
+        self._threads = ThreadPoolExecutor(connections, thread_name_prefix="views")
 
     async def read(self, ask: Callable[[Moment], T], within_s: float = ANSWER_S) -> tuple[T, Positions]:
         """Query the views in one snapshot, outside the event loop's thread.
@@ -88,22 +88,24 @@ class Views:
         return Positions(offsets, next(defined, 0))
 
 
-def open_views(url: str, topics: Topics | None = None) -> Views:
+def open_views(url: str, topics: Topics | None = None, connections: int = CONNECTIONS) -> Views:
     """The views of a database URL. Connects at the first query.
 
     Args:
         url: as for the projector.
         topics: the topics of the installation; by default those with the prefix `placet`.
+        connections: how many reads can be under way at once.
 
     Raises:
         UnknownDatabase: the URL is neither SQLite nor PostgreSQL.
     """
     if is_sqlite(url):
-        return Views(SqliteMoments(sqlite_path(url)), topics or Topics())
+        return Views(SqliteMoments(sqlite_path(url)), topics or Topics(), connections)
     # The driver is loaded only if the views are in PostgreSQL.
     from projections.queries.postgres_moments import PostgresMoments
     from projections.store.facade import data_schema
     from projections.store.postgres_address import split_url
 
     plain, schema = split_url(url)
-    return Views(PostgresMoments(plain, data_schema(schema), CONNECTIONS), topics or Topics())
+    source = PostgresMoments(plain, data_schema(schema), connections)
+    return Views(source, topics or Topics(), connections)

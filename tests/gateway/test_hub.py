@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from gateway.live.completion import NewRow
 from gateway.pushes.hub import FEW, Hub
 from projections.tables.holds import HoldRow
 from schemas.actor import Actor
@@ -283,3 +284,15 @@ def test_message_to_a_few_receivers_is_charged_to_nobody() -> None:
     for _ in range(FEW):
         hub.subscribe(Reader(), ["holds"])
     _story(Partition(live))
+
+
+def test_resync_tells_each_reader_of_a_channel_once() -> None:
+    live, hub = new_live()
+    Partition(live).write(KEY, "propose", started(), *HELD_CALL)
+    hold, call = live.cache.holds.get("h1"), live.cache.calls.get((KEY, "c1"))
+    inbox, of_call, other = Reader(), Reader(), Reader()
+    hub.subscribe(inbox, ["holds", "executions:e1"])
+    hub.subscribe(of_call, ["calls:e1/c1"])
+    hub.subscribe(other, ["executions:e2"])
+    hub.resync([NewRow("call", call), NewRow("hold", hold)])
+    assert (inbox.resyncs, of_call.resyncs, other.resyncs) == (1, 1, 0)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+# Format characters that are printed: Unicode's property Prepended_Concatenation_Mark.
+_PRINTED = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
 # Letters and marks that print as nothing: Hangul fillers, the braille blank, variation selectors.
 _BLANKS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 # Stacked marks reach into other lines.
@@ -37,7 +39,13 @@ def is_hidden(char: str) -> bool:
 
 def is_blank(value: str) -> bool:
     """Returns True if nothing of a text is seen: the gateway refuses it as an answer."""
-    return all(char in _BLANKS or _selects(char) or unicodedata.category(char) in _UNSEEN for char in value)
+    return not any(map(_is_seen, value))
+
+
+def _is_seen(char: str) -> bool:
+    if char in _BLANKS or _selects(char):
+        return False
+    return char in _PRINTED or unicodedata.category(char) not in _UNSEEN
 
 
 def _selects(char: str) -> bool:
