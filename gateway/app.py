@@ -135,7 +135,9 @@ def create_app(gateway: Gateway) -> FastAPI:
     app.state.openapi = openapi_document(app)
     # Anyone may request them, as often as they like; so they are serialized once.
     app.state.openapi_text = orjson.dumps(app.state.openapi)
-    app.state.asyncapi_text = orjson.dumps(asyncapi_document())
+    app.state.asyncapi_text = orjson.dumps(
+        asyncapi_document(gateway.settings.topics, gateway.settings.partitions)
+    )
     return app
 
 

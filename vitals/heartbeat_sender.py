@@ -63,6 +63,7 @@ class HeartbeatSender:
             self._file,
             heartbeat.state,
             heartbeat.address,
+            probe=heartbeat.probe,
             role=heartbeat.role,
             name=heartbeat.name,
             host=heartbeat.host,

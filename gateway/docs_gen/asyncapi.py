@@ -14,6 +14,7 @@ from gateway.docs_gen.schemas import Schemas, add, schemas_of, summary_of
 from gateway.sockets import bridge_protocol
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from gateway.sockets.ws import FRAME_MAX_BYTES
+from schemas.topics import Topics
 from schemas.trace_context import TRACEPARENT
 
 REF = "#/components/schemas/{model}"
@@ -27,8 +28,13 @@ MESSAGES = {**FROM_CLIENTS, **FROM_GATEWAY, **bridge_protocol.CLIENT, **bridge_p
 
 
 @cache
-def asyncapi_document() -> dict[str, Any]:
-    """Return the document. Actions are named from the gateway's side: it receives what clients send."""
+def asyncapi_document(topics: Topics, partitions: int) -> dict[str, Any]:
+    """Return the document. Actions are named from the gateway's side: it receives what clients send.
+
+    Args:
+        topics: those of the installation.
+        partitions: how many of them the topics of executions have.
+    """
     return {
         "asyncapi": "3.0.0",
         "info": {
@@ -51,7 +57,7 @@ def asyncapi_document() -> dict[str, Any]:
             },
             "kafka": log.server(),
         },
-        "channels": {WS: _websocket(), BRIDGE: _bridge(), SSE: _stream(), **log.channels()},
+        "channels": {WS: _websocket(), BRIDGE: _bridge(), SSE: _stream(), **log.channels(topics, partitions)},
         "operations": {**_operations(), **log.operations()},
         "components": {
             "messages": {name: _message(name) for name in MESSAGES} | log.messages(),
@@ -72,7 +78,10 @@ def _websocket() -> dict[str, Any]:
         "address": "/v1/ws",
         "servers": [{"$ref": "#/servers/gateway"}],
         "title": "WebSocket",
-        "description": "Subprotocol placet.v1. Frames are JSON texts of at most 1 MiB.",
+        "description": (
+            "Subprotocol placet.v1. Frames from clients are JSON texts of at most 1 MiB, "
+            "those from the gateway of at most 4 MiB."
+        ),
         "messages": _components({**FROM_CLIENTS, **FROM_GATEWAY}),
         "bindings": {"ws": {"method": "GET", "bindingVersion": "0.1.0"}},
     }

@@ -19,7 +19,7 @@ from schemas.events.rules import RULE_EVENTS
 from schemas.ids import CLIENT_ID
 from schemas.message import Message
 from schemas.registry import builtin
-from schemas.topics import DEFAULT_PARTITIONS, Topics, TopicSpec
+from schemas.topics import Topics, TopicSpec
 from schemas.trace_context import TRACEPARENT
 from schemas.trust import TrustCheckpoint, TrustPart
 
@@ -66,13 +66,19 @@ def server() -> Part:
     }
 
 
-def channels() -> Part:
-    """Return a channel for each topic that other services read or write."""
-    found = {topic.channel: _channel(topic) for topic in _topics()}
-    trust = _spec(Topics().trust)
+def channels(topics: Topics, partitions: int) -> Part:
+    """Return a channel for each topic that other services read or write.
+
+    Args:
+        topics: those of the installation.
+        partitions: how many its topics of executions have.
+    """
+    found = {topic.channel: _channel(topic, partitions) for topic in _topics(topics)}
+    trust = _spec(topics, topics.trust)
     found["trust"] = _described(
         "Trust statistics",
         trust,
+        partitions,
         "{tenant}/{project}/{agent}/{tool}/{partition}, percent-encoded, or _log/{partition}",
         "the trust processor",
         "Canonical JSON, not framed: statistics that anyone may read, not facts of the log (docs/trust.md).",
@@ -86,7 +92,7 @@ def channels() -> Part:
 
 def operations() -> Part:
     """Return an operation for each topic, from the installation's side: it receives commands and sends the rest."""
-    names = [(topic.channel, _names(topic)) for topic in _topics()]
+    names = [(topic.channel, _names(topic)) for topic in _topics(Topics())]
     names.append(("trust", [model.__name__ for model in JSON_MODELS]))
     return {
         f"{_action(channel)}_{channel}": {
@@ -130,8 +136,7 @@ def may_send(model: type[Message]) -> list[str]:
     return senders
 
 
-def _topics() -> tuple[_Topic, ...]:
-    topics = Topics()
+def _topics(topics: Topics) -> tuple[_Topic, ...]:
     of_executions = [model for model in COMMANDS if model not in _DEFINITION_COMMANDS]
     facts = [model for model in EVENTS if model not in _DEFINITION_EVENTS]
     definitions = [
@@ -143,7 +148,7 @@ def _topics() -> tuple[_Topic, ...]:
     return (
         _Topic(
             "commands",
-            _spec(topics.commands),
+            _spec(topics, topics.commands),
             "Commands on executions",
             EXECUTION_KEY,
             senders,
@@ -151,7 +156,7 @@ def _topics() -> tuple[_Topic, ...]:
         ),
         _Topic(
             "executions",
-            _spec(topics.executions),
+            _spec(topics, topics.executions),
             "Events of executions",
             f"{EXECUTION_KEY}; {LOG_KEY}",
             "deciders, each partition by the one whose claim is in force",
@@ -159,7 +164,7 @@ def _topics() -> tuple[_Topic, ...]:
         ),
         _Topic(
             "definition-commands",
-            _spec(topics.definition_commands),
+            _spec(topics, topics.definition_commands),
             "Commands on definitions",
             DEFINITION_KEY,
             "gateways; deciders, only for messages whose x-sent-by names them",
@@ -167,7 +172,7 @@ def _topics() -> tuple[_Topic, ...]:
         ),
         _Topic(
             "definitions",
-            _spec(topics.definitions),
+            _spec(topics, topics.definitions),
             "Events of definitions",
             f"{DEFINITION_KEY}; {LOG_KEY}",
             "the decider whose claim is in force",
@@ -176,14 +181,14 @@ def _topics() -> tuple[_Topic, ...]:
     )
 
 
-def _channel(topic: _Topic) -> Part:
+def _channel(topic: _Topic, partitions: int) -> Part:
     text = f"{topic.title}. Confluent framing (a zero byte, the schema id), then Avro (docs/log-contract.md)."
-    found = _described(topic.title, topic.spec, topic.key, topic.writers, text)
+    found = _described(topic.title, topic.spec, partitions, topic.key, topic.writers, text)
     found["messages"] = {name: {"$ref": f"#/components/messages/{name}"} for name in _names(topic)}
     return found
 
 
-def _described(title: str, spec: TopicSpec, key: str, writers: str, text: str) -> Part:
+def _described(title: str, spec: TopicSpec, partitions: int, key: str, writers: str, text: str) -> Part:
     retention = (
         "kept for ever" if spec.retention_ms < 0 else f"kept for {spec.retention_ms // 86_400_000} days"
     )
@@ -196,7 +201,7 @@ def _described(title: str, spec: TopicSpec, key: str, writers: str, text: str) -
         "bindings": {
             "kafka": {
                 "topic": spec.name,
-                "partitions": spec.partitions or DEFAULT_PARTITIONS,
+                "partitions": spec.partitions or partitions,
                 "topicConfiguration": {
                     "cleanup.policy": [spec.cleanup_policy],
                     "retention.ms": spec.retention_ms,
@@ -300,8 +305,8 @@ def _names(topic: _Topic) -> list[str]:
     return [SUBJECTS[model] for model in topic.messages]
 
 
-def _spec(name: str) -> TopicSpec:
-    return next(spec for spec in Topics().specs() if spec.name == name)
+def _spec(topics: Topics, name: str) -> TopicSpec:
+    return next(spec for spec in topics.specs() if spec.name == name)
 
 
 def _action(channel: str) -> str:

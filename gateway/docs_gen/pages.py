@@ -92,14 +92,17 @@ the `Authorization` header, or as the first message within 5 seconds:
 The answer is `authenticated`. You need not wait for it. A connection with a token in the URL, or from a browser page
 of an origin that the gateway does not permit, is refused before the socket opens.
 
-Frames are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one, or one in more than
-1,024 fragments, closes the socket with 1009. Close code
-{NOT_AUTHENTICATED} means that the token was missing, not accepted, or has expired: get a new one and connect again.
-An open socket is also closed with it when the key of its token is withdrawn or the roles of its subject change,
-whether or not anything is sent. If the `error` before it has the code `invalid`, the first message (or the header
-`Placet-Project` beside it) is wrong: correct it first. {NOT_AUTHORISED} means that the token is valid, but is not
-permitted in the `project` that `authenticate` or the header names (the `error` before it is 403 `not_authorised`):
-leave the project out, or get a token of that project or of the whole tenant; an unchanged retry ends the same way.
+Frames that you send are JSON texts of at most {FRAME_MAX_BYTES} bytes; a longer one, or one in more than 1,024
+fragments, closes the socket with 1009. What you receive is nearly always shorter; only a message whose texts are
+all at their limits is longer. If your client has a limit of its own, set it to 4 MiB (`max_size` of Python's
+websockets is 1 MiB): with a lower one such a message ends the connection, and so it does after each reconnect.
+Close code {NOT_AUTHENTICATED} means that the token was missing, not accepted, or has expired: get a new one and
+connect again. An open socket is also closed with it when the key of its token is withdrawn or the roles of its
+subject change, whether or not anything is sent. If the `error` before it has the code `invalid`, the first
+message (or the header `Placet-Project` beside it) is wrong: correct it first. {NOT_AUTHORISED} means that the
+token is valid, but is not permitted in the `project` that `authenticate` or the header names (the `error` before
+it is 403 `not_authorised`): leave the project out, or get a token of that project or of the whole tenant; an
+unchanged retry ends the same way.
 1007 means that a text frame was not UTF-8.
 {TOO_FAST} means too many messages, too many pings before the token, or answers that are not read.
 {TRY_LATER} means try again in a moment.

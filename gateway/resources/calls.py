@@ -110,14 +110,17 @@ class JsonWebKeySet(BaseModel):
 
 
 class Edit(Resource):
-    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision` from the earlier ones."""
+    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision` from the earlier ones.
+
+    A patch over 32 KiB is null: the event of the decision has all of the edited arguments.
+    """
 
     revision: int
     decision_id: str
     by: str
     at: datetime
     feedback: str
-    patch: list[dict[str, Any]]
+    patch: list[dict[str, Any]] | None
 
 
 class ToolCall(Resource):
@@ -125,10 +128,10 @@ class ToolCall(Resource):
 
     `denied_because` is the cause of a denial. `rollback` names the calls that the agent should undo after this call's
     rejection, newest first; their status does not change. A consumed call that has no result by `run_deadline_at`
-    waits for a person. `edits` are people's changes of its arguments, oldest first. An attempt that runs the call
-    must send a heartbeat (`POST …/heartbeat`) before `lease_until`; else the call's outcome counts as unknown. A
-    sensitive argument is shown as `{handle, commitment}`; `secrets` has its value, only in the answer to a
-    consumption.
+    waits for a person. `edits` are people's newest changes of its arguments, up to 64 KiB, oldest first. An attempt
+    that runs the call must send a heartbeat (`POST …/heartbeat`) before `lease_until`; else the call's outcome
+    counts as unknown. A sensitive argument is shown as `{handle, commitment}`; `secrets` has its value, only in the
+    answer to a consumption.
     """
 
     tenant: str

@@ -55,8 +55,10 @@ def call_span(path: str, context: Context) -> Iterator[None]:
         status = _status(context)
         raise
     except BaseException as error:
-        # One that nobody handles is answered as UNKNOWN; whoever has gone away is told nothing.
-        status = StatusCode.UNKNOWN if isinstance(error, Exception) else StatusCode.CANCELLED
+        # One that nobody handles is answered as UNKNOWN. Whoever has gone away is told nothing, nor is a client that
+        # gRPC itself has answered, as for a message that is too long.
+        is_unhandled = isinstance(error, Exception) and not context.done()
+        status = StatusCode.UNKNOWN if is_unhandled else StatusCode.CANCELLED
         raise
     finally:
         span.set_attribute("rpc.grpc.status_code", status.value[0])

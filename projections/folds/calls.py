@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from projections.folds.edits import edits_json
 from projections.folds.effects import Before
 from projections.folds.events import EFFECTS
 from projections.folds.resources import resource_of
@@ -130,7 +131,7 @@ _RESOURCE = resource_of(
     "arguments",
     "digest",
     "approved_arguments",
-    ("edits", lambda row: json_value(row["edits"]) or []),
+    ("edits", lambda row: edits_json(row["edits"])),
     "reason",
     "status",
     ("verdict", verdict_json),

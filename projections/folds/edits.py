@@ -11,6 +11,10 @@ from schemas.sensitive import pointer
 
 # Of more edits of one call, only the last are kept: each can be as large as the arguments.
 EDITS_MAX = 20
+# What of them is shown with a call. Many WebSocket clients close at a message of 1 MiB, and the call shows its
+# arguments twice and its output besides.
+PATCH_SHOWN_BYTES = 32 * 1024
+EDITS_SHOWN_BYTES = 64 * 1024
 
 
 def with_edit(call: CallRow, body: DecisionRecorded, at_ms: int) -> str | None:
@@ -33,6 +37,24 @@ def with_edit(call: CallRow, body: DecisionRecorded, at_ms: int) -> str | None:
         "patch": patch_of(parse_strict(call["arguments"]), parse_strict(body.edited_arguments)),
     }
     return json_text([*(json_value(edits) or ()), edit][-EDITS_MAX:])
+
+
+def edits_json(text: str | None) -> list[dict[str, Any]]:
+    """The newest edits in a call's row, as the APIs show them, oldest first.
+
+    A patch over `PATCH_SHOWN_BYTES` is null. The last edit is always there; of those before it, as many as fit into
+    `EDITS_SHOWN_BYTES` together.
+    """
+    shown: list[dict[str, Any]] = []
+    size = 0
+    for edit in reversed(json_value(text) or ()):
+        if len(json_text(edit["patch"]).encode()) > PATCH_SHOWN_BYTES:
+            edit = {**edit, "patch": None}
+        size += len(json_text(edit).encode())
+        if shown and size > EDITS_SHOWN_BYTES:
+            break
+        shown.append(edit)
+    return shown[::-1]
 
 
 def patch_of(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:

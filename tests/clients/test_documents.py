@@ -14,6 +14,7 @@ import pytest
 from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.sockets.protocol import CLIENT_MESSAGES, SERVER_MESSAGES, type_of
 from schemas.registry import builtin
+from schemas.topics import DEFAULT_PARTITIONS, Topics
 from tests.clients.documents import document
 from tests.clients.late import late_proxy
 from tests.clients.tools import ROOT, run_tool, start_tool, with_packages
@@ -121,7 +122,7 @@ def test_generated_python_client_drives_a_stack(doors: Doors, python_client: Pat
 @pytest.fixture(scope="module")
 def asyncapi(workplace: Path) -> dict[str, Any]:
     """What the parser finds wrong with the AsyncAPI document, and the types that Modelina makes of it."""
-    (workplace / "asyncapi.json").write_text(json.dumps(asyncapi_document()))
+    (workplace / "asyncapi.json").write_text(json.dumps(asyncapi_document(Topics(), DEFAULT_PARTITIONS)))
     shutil.copy(PROGRAMS / "check_asyncapi.mjs", workplace)
     said = run_tool("node", "--no-warnings", "check_asyncapi.mjs", "asyncapi.json", cwd=workplace)
     found: dict[str, Any] = json.loads(said.stdout)
@@ -137,7 +138,7 @@ def test_modelina_makes_a_type_of_each_message_with_the_names_of_the_wire(asynca
     assert [name for name in models if "Anonymous" in name] == []
     wanted = {
         _type_name(name): list(schema["properties"])
-        for name, schema in asyncapi_document()["components"]["schemas"].items()
+        for name, schema in asyncapi_document(Topics(), DEFAULT_PARTITIONS)["components"]["schemas"].items()
         if "properties" in schema
     }
     for subject, versions in builtin().by_subject.items():

@@ -37,9 +37,10 @@ from projections.tables.holds import HOLDS
 from schemas.refusals import Refusal
 from schemas.registry import builtin
 from schemas.tool_definition import NOT_KEPT
+from schemas.topics import DEFAULT_PARTITIONS, Topics
 from tests.gateway.sockets import check_named
 
-ASYNCAPI = asyncapi_document()
+ASYNCAPI = asyncapi_document(Topics(), DEFAULT_PARTITIONS)
 
 
 @pytest.fixture(scope="module")

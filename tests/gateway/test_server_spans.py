@@ -20,6 +20,7 @@ from starlette.middleware import Middleware
 from gateway.rest.caller_note import note_caller
 from gateway.rest.head_method import HeadAsGet
 from gateway.rest.request_spans import PATH_MAX_CHARS, RequestSpans
+from gateway.rpc.decoding import RECEIVED_MAX_BYTES
 from gateway.rpc.serving import serving
 from gateway.rpc.settings import RpcSettings
 from schemas.actor import Actor
@@ -124,6 +125,19 @@ async def test_call_has_failed_only_by_a_fault_of_the_server(
         "rpc.method": method,
         "rpc.grpc.status_code": status.value[0],
     }
+
+
+async def test_message_that_grpc_itself_refuses_is_no_fault_of_the_server(
+    channel: Any, exported: InMemorySpanExporter
+) -> None:
+    call = channel.unary_unary(f"/{RUN}")(
+        b"x" * (RECEIVED_MAX_BYTES + 1), metadata=(("authorization", "Bearer 200"),)
+    )
+    assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    span = await the_call_span(exported)
+    assert span.status.status_code is not StatusCode.ERROR
+    assert (span.attributes or {})["rpc.grpc.status_code"] == grpc.StatusCode.CANCELLED.value[0]
 
 
 async def test_message_that_cannot_be_read_has_the_span_of_a_refusal(

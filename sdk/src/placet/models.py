@@ -64,11 +64,11 @@ class Grant:
 
 @dataclass(frozen=True)
 class Edit:
-    """A person's change of a call's arguments: `patch` (RFC 6902) turns the earlier ones into those of `revision`."""
+    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision`; None if it is too large."""
 
     revision: int
     by: str
-    patch: tuple[Any, ...] = field(default=(), hash=False)
+    patch: tuple[Any, ...] | None = field(default=(), hash=False)
     feedback: str = ""
     decision_id: str = ""
     at: datetime | None = None

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from projections.folds.calls import call_json
-from projections.folds.edits import EDITS_MAX, patch_of
+from projections.folds.edits import EDITS_MAX, EDITS_SHOWN_BYTES, edits_json, patch_of
+from projections.folds.rows import json_text
 from projections.queries.history import fold_all
 from schemas.canonical import canonical
 from tests.domain.steps import TESSA, ask_two, decided, held, started
@@ -58,3 +59,25 @@ def test_of_many_edits_the_last_are_kept() -> None:
     edits = call_json(fold_all(world.events).calls["c"])["edits"]
     assert len(edits) == EDITS_MAX
     assert edits[-1]["revision"] == EDITS_MAX + 6
+
+
+def test_edit_of_large_arguments_is_shown_without_its_patch() -> None:
+    world = started()
+    ask_two(world)
+    large = canonical({"amount": 3, "text": "é" * 100_000})
+    edited = decided(world, held(world), "edit", edited_arguments='{"amount":4}')
+    decided(world, the(edited, "HoldOpened"), "edit", TESSA, edited_arguments=large)
+    row = fold_all(world.events).calls["c"]
+    small, edit = call_json(row)["edits"]
+    assert small["patch"]
+    assert (edit["by"], edit["revision"], edit["patch"]) == ("tessa", 3, None)
+    assert "é" in (row["edits"] or ""), "the views have it"
+
+
+def test_of_edits_with_long_feedback_the_newest_are_shown() -> None:
+    feedback = "é" * 16_384
+    edits = [{"revision": number, "feedback": feedback, "patch": []} for number in range(2, 7)]
+    shown = edits_json(json_text(edits))
+    assert shown == edits[-1:]
+    assert len(json_text(edits[-1]).encode()) * 2 > EDITS_SHOWN_BYTES
+    assert edits_json(None) == []

@@ -181,7 +181,8 @@ def _print_call(call: ToolCall) -> None:
     )
     console().print(facts_grid(facts))
     for edit in call.edits:
-        _print_value(f"edited by {edit.by}", list(edit.patch))
+        # Too large to be shown: the arguments are those that were made of it.
+        _print_value(f"edited by {edit.by}", "(a large change)" if edit.patch is None else list(edit.patch))
     if call.output is not None:
         _print_value("output", call.output)
     _print_value("arguments", dict(call.approved_arguments or call.arguments))
