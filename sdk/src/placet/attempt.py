@@ -5,7 +5,7 @@ What it returned is the last reply, and the turn is completed. What it raised fa
   turn is given back until then, and the function runs again;
 * an error that passes (`acts` is "retry"): the turn is given back after a pause, which grows each time.
 A turn is not given back while a call of it may be consumed for an attempt of this process under which nothing was
-run: the function runs again under the same claim (`placet.unstarted`).
+run: the function runs again under the same claim, once a person has ended what it waits for (`placet.unstarted`).
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ from placet.errors import (
 )
 from placet.gate import MOST_ERROR_CHARS
 from placet.gated import current_run
-from placet.models import ToolCall
+from placet.models import HumanRequest, ToolCall
 from placet.recording import recordable_failure
 from placet.replies import checked_reply
 from placet.transport.port import Request
 from placet.turn import AgentFunction, AsyncTurn
 from placet.turn_errors import AgentCancelled, AgentExited, WaitsElsewhere, deciding, shown, waits_for
-from placet.unstarted import LateVerdict, Unstarted, read_call
+from placet.unstarted import LateVerdict, Unstarted, read_call, until_ended
 
 _log = logging.getLogger(__name__)
 GIVE_BACK_S = 5.0
 LOOK_AGAIN_S = 2.0
 # How long the verdict of a call is waited for that is recorded, or cannot be found.
 VERDICT_S = 60.0
+# The same for a call that the function waits for no longer, before a turn is given back for something else.
+UNSEEN_S = 5.0
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 # Of how many turns a worker remembers that it gave them back.
 REMEMBERED_MAX = 1_000
@@ -55,6 +57,8 @@ _UNUSED = (
 )
 
 _STOPPED = "its worker was stopped before it began"
+_WITHOUT_IT = "its turn ended without it"
+_HERE = "a turn of %s waits for a person at this worker: of its calls, no other worker can run one"
 _AGAIN = "another worker has it when its lease ends"
 
 
@@ -180,6 +184,8 @@ class Attempt:
                 renewed = lease.answered(answer, asked_at)
             except Exception as error:
                 if isinstance(error, Refused) and not isinstance(error, PASSING_ERRORS):
+                    if self._is_ended:
+                        return
                     _log.warning("a turn was lost: %s", error)
                     self._is_lost = True
                     if self._running is not None:
@@ -210,32 +216,44 @@ class Attempt:
             assert isinstance(why, PlacetError)
             await self._fail(WaitsElsewhere(why, of))
         elif isinstance(why, HITLPending):
-            await self._wait_for(why.request.hold_id)
+            return await self._wait_for(why.request.hold_id, why.request, renewing)
         elif isinstance(why, StillHeld) and why.call.pending:
             return await self._wait_for_decision(why, renewing)
         elif isinstance(why, OutcomeUnknown):
-            await self._wait_until_settled(why.call, renewing)
+            return await self._wait_until_settled(why.call, renewing)
         elif isinstance(why, ResultNotReported):
             # The call as it was before it ran; it may have been reported after all.
-            await self._wait_until_settled(await self._read(why.call), renewing)
+            return await self._wait_until_settled(await self._read(why.call), renewing)
         elif isinstance(why, PlacetError) and why.acts == "retry":
             return await self._again_later(why, renewing, isinstance(why, Unavailable | Unreachable))
         else:
             await self._fail(error)
         return False
 
-    async def _wait_for(self, hold_id: str | None) -> None:
-        """Give the turn back until a person has decided a hold; None: until now."""
+    async def _wait_for(
+        self, hold_id: str | None, on: HumanRequest | ToolCall, renewing: asyncio.Task[None]
+    ) -> bool:
+        """Give the turn back until a person has decided a hold, that of `on`; None: until now.
+
+        Returns True if the function is to run again here: of its calls, only this process can run one.
+        """
+        if await self._unstarted.holds(renewing, UNSEEN_S, LOOK_AGAIN_S):
+            # Reported as failed, the call would fail the agent, which would have run it after the person's answer.
+            _log.warning(_HERE, self._claimed.agent)
+            self._pauses.forget(self._claimed)
+            await until_ended(self._channel, on, renewing, LOOK_AGAIN_S)
+            return not self._is_lost
         try:
             await self._tell(asks.yield_turn(self._claimed, hold_id))
             self._pauses.forget(self._claimed)
-            return
+            return False
         except Refused as refused:
             if refused.acts != "stop":
                 raise
             # Left as it is, the turn would be tried again as often as leases may end.
             error = refused
         await self._fail(error)
+        return False
 
     async def _wait_for_decision(self, why: StillHeld, renewing: asyncio.Task[None]) -> bool:
         """Give the turn back until a person has decided a call; returns True if the function is to run again.
@@ -252,22 +270,23 @@ class Attempt:
         if late.is_put_off:
             return await self._again_later(why, renewing, False)
         if late.call.pending and late.call.hold_id:
-            await self._wait_for(late.call.hold_id)
-            return False
+            return await self._wait_for(late.call.hold_id, late.call, renewing)
         self._unstarted.keep(late.call, late.none_at)
         self._pauses.forget(self._claimed)
         return True
 
-    async def _wait_until_settled(self, call: ToolCall, renewing: asyncio.Task[None]) -> None:
+    async def _wait_until_settled(self, call: ToolCall, renewing: asyncio.Task[None]) -> bool:
         """Give the turn back until a person has settled a call whose result was not reported.
 
-        The hold for that opens when the lease of the call's attempt ends.
+        The hold for that opens when the lease of the call's attempt ends. Returns True as `_wait_for` does.
         """
         while call.status == "consumed" and not self._is_lost:
             await asyncio.wait({renewing}, timeout=LOOK_AGAIN_S)
             call = await self._read(call)
-        if not self._is_lost:
-            await self._wait_for(call.hold_id if call.status == "outcome_unknown" else None)
+        if self._is_lost:
+            return False
+        hold_id = call.hold_id if call.status == "outcome_unknown" else None
+        return await self._wait_for(hold_id, call, renewing)
 
     async def _again_later(
         self, error: PlacetError, renewing: asyncio.Task[None], is_unanswered: bool
@@ -278,9 +297,11 @@ class Attempt:
         """
         pause_s = self._pauses.take(self._claimed)
         is_kept = is_unanswered and self._unstarted.may_be
-        said = "is tried again" if is_kept else "is given back"
+        said = "is tried again" if self._unstarted.may_be else "is given back"
         _log.warning("a turn of %s %s in %g s: %s", self._claimed.agent, said, pause_s, error)
         await asyncio.wait({renewing}, timeout=pause_s)
+        # What is not there by now was refused.
+        is_kept = is_kept or await self._unstarted.holds(renewing, 0.0, LOOK_AGAIN_S)
         if not is_kept and not renewing.done():
             await self._tell(asks.yield_turn(self._claimed, None))
         return is_kept
@@ -303,22 +324,29 @@ class Attempt:
 
     async def _end(self, request: Request) -> bool:
         """Report the end of the turn; returns False if it was not this worker's any more."""
-        is_ours = await self._tell(request)
+        try:
+            self._is_ended = await self._tell(request)
+        finally:
+            if self._is_ended:
+                await self._unstarted.end(_WITHOUT_IT, GIVE_BACK_S)
         self._channel.taken.forget(self._claimed.conversation_id)
         self._pauses.forget(self._claimed)
-        return is_ours
+        return self._is_ended
 
     async def _give_back(self) -> None:
         """Give the turn back without waiting long: a process that is told to stop must not be held up."""
+        # Both at once: what does not answer for one, or refuses it, must not keep the other.
+        await asyncio.gather(self._yield_soon(), self._unstarted.withdraw(_STOPPED, GIVE_BACK_S))
+
+    async def _yield_soon(self) -> None:
         try:
             async with asyncio.timeout(GIVE_BACK_S):
-                # Both at once: what does not answer for one must not keep the other.
-                await asyncio.gather(
-                    self._ask(asks.yield_turn(self._claimed, None)), self._unstarted.withdraw(_STOPPED)
-                )
-        except (PlacetError, TimeoutError) as error:
-            why = str(error) or f"no answer within {GIVE_BACK_S:g} s"
-            _log.warning("a turn was not given back (%s): %s", why, _AGAIN)
+                await self._ask(asks.yield_turn(self._claimed, None))
+        except TimeoutError:
+            _log.warning("a turn was not given back (no answer within %g s): %s", GIVE_BACK_S, _AGAIN)
+        except Exception as error:
+            # Also of the client's token source: what stopped this worker is what its caller must see.
+            _log.warning("a turn was not given back (%s): %s", shown(error), _AGAIN)
 
     async def _read(self, call: ToolCall) -> ToolCall:
         return await self._channel.patiently(

@@ -17,7 +17,7 @@ import asyncio
 import os
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from placet import clock
 from placet.ids import attempt_id, call_id
@@ -28,11 +28,15 @@ from placet.threads import Place
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt to consume: `asked_at` is the time of its first request, by `placet.clock`."""
+    """An attempt to consume.
+
+    `asked_at` is the time of its first request, by `placet.clock`; `by` the last try that proposed a call with it.
+    """
 
     id: str
     asked_at: float
     taken_over: bool = False
+    by: Try | None = field(default=None, compare=False, repr=False)
 
 
 # With the process id: a fork has a copy of the unused attempts, and both processes would run under one attempt.
@@ -59,7 +63,7 @@ class Tries:
         """Take the unused attempt of an earlier try, or a new one; no other try gets it."""
         left = self._unused.pop(self._key(name), None)
         if left is not None:
-            return Attempt(left.id, left.asked_at, taken_over=True)
+            return replace(left, taken_over=True)
         return Attempt(attempt_id(), clock.now())
 
     def drop(self, name: str) -> None:
@@ -72,9 +76,18 @@ class Tries:
         here = os.getpid(), self.execution_id
         return tuple(name for pid, execution_id, name in self._unused if (pid, execution_id) == here)
 
+    def unused(self, name: str) -> Attempt | None:
+        """The attempt of a name under which nothing was run, if any; it stays where it is."""
+        return self._unused.get(self._key(name))
+
+    def is_under_way(self, name: str) -> bool:
+        """Returns True if the try that has proposed a call with its unused attempt can still use that."""
+        left = self.unused(name)
+        return left is not None and left.by is not None and left.by.is_proposing
+
     def has(self, call: ToolCall) -> bool:
         """Returns True if a call is consumed by the unused attempt of an earlier try."""
-        left = self._unused.get(self._key(call.call_id))
+        left = self.unused(call.call_id)
         return left is not None and call.status == "consumed" and call.raw.get("attempt_id") == left.id
 
     def _key(self, name: str) -> AttemptKey:
@@ -86,6 +99,7 @@ class Try:
 
     `started` is true once the function has begun; `failure` is its exception, once the log has it. `trace` is the
     trace context of its proposal; empty if it is not traced. `place` is its place on a thread, if it needs one.
+    `is_proposing` is true from its proposal until it has permission to run, or has none to wait for.
     """
 
     def __init__(self, tries: Tries) -> None:
@@ -94,7 +108,7 @@ class Try:
         self._numbered: tuple[CallKind, int] | None = None
         self._attempt: tuple[str, Attempt] | None = None
         self._is_over = False
-        self.started = False
+        self.started = self.is_proposing = False
         self.failure: BaseException | None = None
         self.trace = ""
 
@@ -114,8 +128,9 @@ class Try:
     def proposing(self, name: str) -> Attempt:
         """The attempt with which a call is proposed. Until it has consumed the call, `consuming` can take it."""
         self._check()
-        attempt = self._tries.take(name)
+        attempt = replace(self._tries.take(name), by=self)
         self._tries.put_back(name, attempt)
+        self.is_proposing = True
         return attempt
 
     def drop(self, name: str) -> None:
@@ -164,6 +179,8 @@ class Try:
             if not isinstance(error, but):
                 self.leave()
             raise
+        finally:
+            self.is_proposing = False
 
     def _check(self) -> None:
         # The caller no longer waits, and the next try may have begun: asyncio's cancellation can be late or lost.

@@ -50,6 +50,8 @@ class AsyncTurn:
         self._saying = asyncio.Lock()
         # A reply that may have been posted or not: its number is taken until that is known.
         self._undecided: dict[str, Any] | None = None
+        # What was to be said with that number: another text if the number has one of an earlier run.
+        self._meant: tuple[str, dict[str, Any]] | None = None
         # Such a reply of an earlier run of the function: its number has this text, whatever is said now.
         self._left: dict[str, Any] | None = None
         self._is_over = False
@@ -86,13 +88,14 @@ class AsyncTurn:
                 raise NotReleased("not_released", 409, "the agent's function was begun again for this turn")
             if (undecided := self._undecided) is not None:
                 await self._post(undecided)
-                if (undecided["text"], undecided["details"]) == (text, details):
+                if self._meant == (text, details):
                     # Said again because it was not known whether it had been said.
                     return
             number = self._said + 1
             if number <= self.claimed.replies:
                 self._said = number
                 return
+            self._meant = text, details
             left = self._left if self._left is not None and self._left["number"] == number else None
             await self._post(left or {"number": number, "text": text, "details": details})
 
