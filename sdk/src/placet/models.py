@@ -64,7 +64,7 @@ class Grant:
 
 @dataclass(frozen=True)
 class Edit:
-    """A person's change of a call's arguments: `patch` (RFC 6902) makes those of `revision`; None if it is too large."""
+    """A change of arguments by a person: `patch` (RFC 6902) makes those of `revision`; None if it is too large."""
 
     revision: int
     by: str
