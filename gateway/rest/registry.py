@@ -214,7 +214,8 @@ def http_error(path: str, status: int, headers: Mapping[str, str]) -> Response |
         status: 404 or 405: the registry has no such address, or no such method of it.
         headers: of the answer.
     """
-    if path.split("/")[1] not in ROOTS:
+    # A target such as `*` has no slash.
+    if path.removeprefix("/").partition("/")[0] not in ROOTS:
         return None
     message = f"HTTP {status} {HTTPStatus(status).phrase}"
     return RegistryResponse({"error_code": status, "message": message}, status, dict(headers))

@@ -3,7 +3,10 @@
 The gateway asks them before it opens an execution for a question, and the decider before it asks the person.
 """
 
+from unicodedata import normalize
+
 from schemas import commands as k
+from schemas.blank import is_blank
 from schemas.canonical import MalformedJson, canonical, parse_new, parse_strict
 from schemas.limits import ARGUMENTS_MAX_BYTES, DEADLINE_MAX_S, ITEMS_MAX
 from schemas.questions.answers import Problem, answer_schema, default_problem, is_empty
@@ -91,9 +94,19 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
     typed = {name if isinstance(name, str) else canonical(name) for name in named}
     if len(typed) != len(named):
         return 'options: two have the same id, or ids that are written the same, such as 1 and "1"'
-    if command.kind == "permission" and GIVEN_OR_NOT & {name.lower() for name in typed}:
+    if command.kind == "permission" and GIVEN_OR_NOT & {_as_read(name) for name in typed | _labels(command)}:
         return "options: a permission has the answers true and false (yes and no) already: call none so"
     return None
+
+
+def _labels(command: k.RequestHumanInput) -> set[str]:
+    labels = (option.get("label") for option in parse_strict(command.options) if isinstance(option, dict))
+    return {label for label in labels if isinstance(label, str)}
+
+
+def _as_read(text: str) -> str:
+    """A text as a person reads it: without what is not seen, in one case and one width."""
+    return normalize("NFKC", "".join(char for char in text if not is_blank(char))).casefold()
 
 
 def _not_json(command: k.RequestHumanInput) -> str | None:

@@ -95,7 +95,16 @@ def test_request_with_options_that_no_answer_could_name_is_refused(options: str,
 
 
 @pytest.mark.parametrize(
-    "options", ['["true"]', "[false]", '["always","No"]', '[{"id":"false","label":"No"}]']
+    "options",
+    [
+        *('["true"]', "[false]", '["always","No"]', '[{"id":"false","label":"No"}]'),
+        *(
+            '[{"id":"go","label":"no"}]',
+            '[{"id":"stop","label":" YES\u200b"}]',
+            '["\uff34\uff32\uff35\uff25"]',
+            '["no\u200b"]',
+        ),
+    ],
 )
 def test_permission_with_options_written_like_its_own_answers_is_refused(options: str) -> None:
     world = started()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,6 +21,15 @@ def test_no_believed_token_is_unauthenticated_everywhere(doors: Doors, header: s
         answer = doors.client.get(f"{doors.url}{path}", headers={"Authorization": header} if header else {})
         assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
         assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+@pytest.mark.parametrize("target", ["OPTIONS *", "GET *", "PROPFIND *", "OPTIONS *foo"])
+def test_request_for_no_path_is_refused_as_one_that_is_not_there(doors: Doors, target: str) -> None:
+    address = urlsplit(doors.url)
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+        connection.sendall(f"{target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        with connection.makefile("rb") as answer:
+            assert b" 404 " in answer.readline()
 
 
 def test_expired_token_is_unauthenticated(doors: Doors) -> None:

@@ -62,6 +62,16 @@ def test_answer_to_a_permission_with_options_can_be_yes_or_no(
     assert terminal.sent()[0].json()["value"] == value
 
 
+@pytest.mark.parametrize(("text", "value"), [("no", False), ("No", False), ("yes", True), ("go", "go")])
+def test_answer_in_words_is_no_option_that_an_agent_labelled_with_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, text: str, value: Any
+) -> None:
+    monkeypatch.setitem(HOLD, "call_id", None)
+    monkeypatch.setitem(HOLD, "options", [{"id": "go", "label": "no"}, {"id": "stop", "label": "yes"}])
+    assert terminal("answer", "5b0a1f6e-2f0e-5c3b", text, "--yes") == 0
+    assert terminal.sent()[0].json()["value"] == value
+
+
 def test_answer_to_a_permission_with_options_is_one_of_them(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

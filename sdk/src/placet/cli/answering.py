@@ -83,9 +83,10 @@ def answer_value(hold: Hold, text: str) -> Any:
     Raises:
         typer.BadParameter: it is the label of several options.
     """
-    option = _chosen(hold, text)
-    if option is None and asks_permission(hold):
-        option = _PERMISSION.get(text.strip().lower())
+    word = _PERMISSION.get(text.strip().lower()) if asks_permission(hold) else None
+    # A person's no is never the label that an agent gave to another option.
+    is_id = text in map(name_shown, hold.options)
+    option = _chosen(hold, text) if word is None or is_id else word
     value = _read(hold, text) if option is None else option
     if not may_be_several(hold):
         return value
