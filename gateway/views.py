@@ -240,8 +240,7 @@ def _beginning(moment: Moment, executions_max: int) -> Beginning:
     calls, holds, turns = open_calls(moment), open_holds(moment), open_turns(moment)
     executions = open_executions(moment, executions_max)
     # What follows in open work needs its execution, however long ago that started.
-    of_work = dict.fromkeys(key_of(row) for row in (*calls, *holds, *turns))
-    older = of_work.keys() - {key_of(row) for row in executions}
+    older = {key_of(row) for row in (*calls, *holds, *turns)} - {key_of(row) for row in executions}
     return Beginning(
         moment.positions(),
         definitions.adopted_through(moment),

@@ -16,17 +16,18 @@ from typing import NamedTuple, Protocol
 
 from gateway.live.cache import Cache
 from gateway.problems import Problem
+from projections.folds.events import EFFECTS
 from projections.queries.history import NO_ROWS, ExecutionState, WantedRows
 from projections.tables.executions import ExecutionRow
-from schemas.events.calls import ToolCallProposed
-from schemas.events.conversations import MessageSent
 from schemas.events.executions import ExecutionStarted
-from schemas.events.holds import HoldOpened, HumanInputRequested
 from schemas.record import Event
 
 logger = logging.getLogger(__name__)
 
-BEGINS_WORK = frozenset({ToolCallProposed, HoldOpened, HumanInputRequested, MessageSent})
+# The first row of what they begin has columns of its execution.
+BEGINS_WORK = frozenset(
+    kind for kind, effect in EFFECTS.items() if effect.proposes or effect.opens or effect.opens_turn
+)
 # The tail stands still meanwhile, for all executions.
 WITHIN_S = 1.0
 PAUSE_S = 0.02

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from placet import AsyncTurn, OutcomeUnknown, QuotaExceeded, StillHeld, attempt, clock, unstarted
 from placet.chat_models import ClaimedTurn
 from placet.errors import Unavailable
+from placet.gate import read_call
 from placet.models import ToolCall
 from placet.parsing import parse
 from placet.tries import Attempt
@@ -245,7 +246,7 @@ async def test_call_that_is_left_to_run_by_itself_runs_after_the_end_of_its_turn
 async def test_refusal_to_take_the_turn_back_does_not_keep_the_call_from_being_withdrawn(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    late, read_call = Slow(), unstarted.read_call
+    late = Slow()
 
     async def refused(body: Any) -> Response:
         return JSONResponse({"code": "invalid", "detail": "no"}, 422)

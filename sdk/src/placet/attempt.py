@@ -29,7 +29,7 @@ from placet.errors import (
     Unavailable,
     Unreachable,
 )
-from placet.gate import MOST_ERROR_CHARS
+from placet.gate import MOST_ERROR_CHARS, read_call
 from placet.gated import current_run
 from placet.models import HumanRequest, ToolCall
 from placet.recording import recordable_failure
@@ -37,7 +37,7 @@ from placet.replies import checked_reply
 from placet.transport.port import Request
 from placet.turn import AgentFunction, AsyncTurn
 from placet.turn_errors import AgentCancelled, AgentExited, WaitsElsewhere, deciding, shown, waits_for
-from placet.unstarted import LateVerdict, Unstarted, read_call, until_ended
+from placet.unstarted import LateVerdict, Unstarted, until_ended
 
 _log = logging.getLogger(__name__)
 GIVE_BACK_S = 5.0

@@ -10,7 +10,6 @@ from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from placet import asks
 from placet.canonical import canonical, check_json, sha256_hex
 from placet.channel import Channel
 from placet.errors import (
@@ -23,14 +22,14 @@ from placet.errors import (
     PlacetError,
     ResultNotJson,
 )
-from placet.gate import MOST_ERROR_CHARS, Proposal
+from placet.gate import MOST_ERROR_CHARS, Proposal, read_call
 from placet.gated import F, Run, current_run, decorate
 from placet.gated_options import GatedOptions, Options
 from placet.human_requests import AsyncRequests
 from placet.ids import check_id, new_id
 from placet.lists import check_variables
 from placet.loopthread import Make
-from placet.models import Execution, HumanRequest, Object, ToolCall
+from placet.models import Execution, HumanRequest, Object
 from placet.recording import Recordable, recordable_failure
 from placet.resources import AsyncExecutions
 from placet.rollback import CallKey, Compensate, Undone, calls_to_undo, undo
@@ -151,7 +150,7 @@ class AsyncExecution:
                 return f"question {request_id}"
         for call_id in tuple(self._undecided):
             try:
-                call = await self.channel.one(ToolCall, asks.get_call(self.id, call_id, None, None))
+                call = await read_call(self.channel, self.id, call_id)
             except NotFound:
                 # It was abandoned before it was proposed.
                 continue

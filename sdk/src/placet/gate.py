@@ -137,7 +137,7 @@ async def clear(
             with tracing.continuing(one.trace):
                 return await _consume(channel, call, arguments, proposal, attempt, leave)
         except NotReleased as error:
-            call = await _read(channel, call)
+            call = await read_call(channel, call.execution_id, call.call_id)
             if call.status == "outcome_unknown" and call.raw.get("attempt_id") == attempt.id:
                 # Its lease has ended: a new attempt runs the call again.
                 one.lost()
@@ -150,7 +150,7 @@ async def clear(
             # In any other status the definitions became stricter after the release: the call is held again.
         except AlreadyConsumed as error:
             one.lost()
-            call = await _read(channel, call)
+            call = await read_call(channel, call.execution_id, call.call_id)
             # An attempt left by an earlier try may have consumed an earlier release.
             if not (call.status == "consumed" or (attempt.taken_over and call.status == "released")):
                 return _settled_elsewhere(call, error)
@@ -173,8 +173,7 @@ async def _propose(channel: Channel, one: Try, proposal: Proposal) -> tuple[Tool
             call = await proposed(channel, proposal.execution_id, body)
     except AlreadyConsumed:
         one.drop(proposal.call_id)
-        read = asks.get_call(proposal.execution_id, proposal.call_id, None, None)
-        return await channel.one(ToolCall, read), None
+        return await read_call(channel, proposal.execution_id, proposal.call_id), None
     except Refused as refused:
         # It was not proposed, and this attempt is never used again.
         if refused.acts != "retry" and not attempt.taken_over:
@@ -243,7 +242,7 @@ async def _left(channel: Channel, one: Try, call: ToolCall, timeout_s: float | N
         if give_up_at is not None and clock() >= give_up_at:
             raise StillHeld(found, timeout_s or 0.0)
         await asyncio.sleep(LOOK_AGAIN_S)
-        found = await channel.patiently(lambda: _read(channel, call))
+        found = await channel.patiently(lambda: read_call(channel, call.execution_id, call.call_id))
     return found
 
 
@@ -292,8 +291,9 @@ async def _consume(
         raise _mismatch(call, str(error), "") from error
 
 
-async def _read(channel: Channel, call: ToolCall) -> ToolCall:
-    return await channel.one(ToolCall, asks.get_call(call.execution_id, call.call_id, None, None))
+async def read_call(channel: Channel, execution_id: str, call_id: str) -> ToolCall:
+    """A call as it is now."""
+    return await channel.one(ToolCall, asks.get_call(execution_id, call_id, None, None))
 
 
 def _settled_elsewhere(call: ToolCall, error: AlreadyConsumed) -> Replayed:

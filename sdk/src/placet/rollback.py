@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
 
-from placet import asks
 from placet.channel import Channel
 from placet.errors import Denied
+from placet.gate import read_call
 from placet.models import ToolCall
 
 Compensate = Callable[[ToolCall], Any]
@@ -46,10 +46,7 @@ class Undone:
 async def calls_to_undo(channel: Channel, denied: Denied) -> list[ToolCall]:
     """The calls that a rollback names, newest first."""
     execution_id = denied.call.execution_id
-    return [
-        await channel.one(ToolCall, asks.get_call(execution_id, call_id, None, None))
-        for call_id in denied.rollback
-    ]
+    return [await read_call(channel, execution_id, call_id) for call_id in denied.rollback]
 
 
 async def undo(

@@ -19,7 +19,7 @@ from placet import asks, clock
 from placet.channel import Channel
 from placet.chat_models import ClaimedTurn
 from placet.errors import PASSING_ERRORS, NotFound, PlacetError
-from placet.gate import is_idempotent, never_ran
+from placet.gate import is_idempotent, never_ran, read_call
 from placet.lease import Lease, beating, lease_of
 from placet.models import HumanRequest, ToolCall
 from placet.tries import Tries
@@ -223,11 +223,6 @@ class LateVerdict:
             if not self.call.digest and not self.is_missing:
                 # Not recorded: the turn could not be given back either, since the same decider decides that.
                 self._until = clock.now() + self._within_s
-
-
-async def read_call(channel: Channel, execution_id: str, call_id: str) -> ToolCall:
-    """A call as it is now."""
-    return await channel.one(ToolCall, asks.get_call(execution_id, call_id, None, None))
 
 
 async def until_ended(
