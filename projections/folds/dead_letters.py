@@ -11,6 +11,8 @@ from schemas.record import RawRecord
 
 # The owner of a letter whose key is not one of ours is unknown.
 NOBODY = ""
+# A key or header may be as long as a record; the views need no more than its beginning.
+TEXT_MAX_CHARS = 1_024
 # The last millisecond of the year 9999, after which RFC 3339 has no time.
 LATEST_MS = 253_402_300_799_999
 
@@ -20,10 +22,10 @@ def dead_letter_row(raw: RawRecord) -> DeadLetterRow:
 
     Args:
         raw: written by a decider (`services.runtime.dead_letters`): the original's bytes, and `placet_` headers.
-            Other roles can write to the topic, too, so nothing is presumed of them.
+            Other roles can write to the topic, too, so nothing is presumed of them, and longer texts are cut.
     """
     headers = {name: (value or b"").decode(errors="replace") for name, value in raw.headers}
-    key = raw.key.decode(errors="replace").replace(NUL, SHOWN_AS)
+    key = _shown(raw.key.decode(errors="replace"))
     owner, _, rest = key.partition("/")
     return {
         "topic": _text(headers, "placet_topic"),
@@ -47,7 +49,11 @@ def _id(row: DeadLetterRow) -> str:
 
 
 def _text(headers: Mapping[str, str], name: str) -> str:
-    return headers.get(name, "").replace(NUL, SHOWN_AS)
+    return _shown(headers.get(name, ""))
+
+
+def _shown(text: str) -> str:
+    return text[:TEXT_MAX_CHARS].replace(NUL, SHOWN_AS)
 
 
 def _integer(text: str | None, otherwise: int) -> int:

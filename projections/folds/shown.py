@@ -9,8 +9,17 @@ from typing import Any, TypedDict, cast
 from projections.folds.rows import json_text, json_value
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
-from schemas.display.versions import SHOWS_MESSAGE_FROM
-from schemas.display.view import UNKNOWN_OUTCOME, Held, Judged, View, texts_of, view_of, words_of_asks
+from schemas.display.versions import SHOW_MESSAGE
+from schemas.display.view import (
+    UNKNOWN_OUTCOME,
+    Held,
+    Judged,
+    View,
+    offer_of,
+    texts_of,
+    view_of,
+    words_of_asks,
+)
 from schemas.display.whole import look_at
 from schemas.events.holds import HoldOpened
 
@@ -63,7 +72,13 @@ def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: st
         words = [body.question, call["agent"], call["tool"], call["reason"]]
     words += words_of_asks(body.view_version, row["asks"])
     texts = texts_of(body.view_version, asked, row["request"] or "", *words)
-    look = look_at("{}" if call is None else call["arguments"], texts, body.view_version)
+    if call is None:
+        said = offer_of(
+            body.view_version, body.options, row["fields"], row["decision_type"], body.default_value
+        )
+    else:
+        said = call["arguments"]
+    look = look_at(said, texts, body.view_version)
     row.update(
         {
             "view_digest": body.view_digest,
@@ -93,7 +108,7 @@ def _held(row: HoldRow, execution: Run, opening: dict[str, Any]) -> Held:
         project=row["project"],
         execution_id=row["execution_id"],
         asked=execution["request"],
-        message=(row["request"] or "") if row["view_version"] >= SHOWS_MESSAGE_FROM else "",
+        message=(row["request"] or "") if row["view_version"] in SHOW_MESSAGE else "",
         hold_id=row["hold_id"],
         call_id=row["call_id"] or "",
         request_id=row["request_id"] or "",

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.canonical import parse_strict, sha256_hex
+from schemas.canonical import canonical, parse_strict, sha256_hex
 from schemas.display.characters import Badge, code_of
 from schemas.display.difference import ABSENT, changes
 from schemas.display.escape import Badges, escaped, escaped_lines, escaped_value
 from schemas.display.values import lines_of, scalar_text, whole_on_one_line
 from schemas.display.versions import (
+    READS_OFFER_FROM,
+    SHOW_MESSAGE,
     SHOWS_ASKS_FROM,
     SHOWS_ENDS_FROM,
-    SHOWS_MESSAGE_FROM,
     SHOWS_REQUEST_FROM,
     version_for,
 )
@@ -37,6 +38,7 @@ _MAY = {
 }
 NUL, STORED_AS = "\x00", "\ufffd"
 UNKNOWN_OUTCOME = "outcome_unknown"
+NO_ARGUMENTS = "{}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +153,7 @@ def texts_of(version: int, asked: str, message: str, *words: str) -> tuple[str, 
         message: the message that the agent was answering, or empty.
         words: the texts that every version shows.
     """
-    if version >= SHOWS_MESSAGE_FROM:
+    if version in SHOW_MESSAGE:
         return (*words, asked, message)
     return (*words, asked) if version >= SHOWS_REQUEST_FROM else words
 
@@ -162,6 +164,22 @@ def words_of_asks(version: int, asks: str | None) -> tuple[str, ...]:
         return ()
     told = parse_strict(asks)
     return told["tool"], told["action"]
+
+
+def offer_of(version: int, options: str, fields: str, decision_type: str, default: str | None) -> str:
+    """What a question offers as its answer, as canonical JSON: it is checked like the arguments of a call.
+
+    Args:
+        version: the view's; those before version 7 do not check it.
+        options: JSON, as in the hold.
+        fields: JSON, as in the request.
+        decision_type: the request's, or empty.
+        default: JSON of the answer that counts without one, or None.
+    """
+    if version < READS_OFFER_FROM:
+        return NO_ARGUMENTS
+    offer = {"decision_type": decision_type, "fields": parse_strict(fields), "options": parse_strict(options)}
+    return canonical(offer if default is None else {**offer, "default": parse_strict(default)})
 
 
 def view_of(held: Held, version: int | None = None) -> View:
@@ -179,9 +197,15 @@ def view_of(held: Held, version: int | None = None) -> View:
         found,
         tuple(body.redactions),
         tuple(body.difference),
-        must_be_read_whole(held.arguments or "{}", texts, version),
+        must_be_read_whole(_checked(held, version), texts, version),
         version,
     )
+
+
+def _checked(held: Held, version: int) -> str:
+    if held.call_id:
+        return held.arguments or NO_ARGUMENTS
+    return offer_of(version, held.options, held.fields, held.decision_type, held.default_value)
 
 
 class _Body:
@@ -197,7 +221,7 @@ class _Body:
 
     def write(self) -> None:
         held = self._held
-        if self._version >= SHOWS_MESSAGE_FROM:
+        if self._version in SHOW_MESSAGE:
             self._text("asked of the agent", held.message)
             self._text("asked first in the conversation", held.asked)
         elif self._version >= SHOWS_REQUEST_FROM:

@@ -94,6 +94,10 @@ def _vague_option(command: k.RequestHumanInput) -> str | None:
     typed = {name if isinstance(name, str) else canonical(name) for name in named}
     if len(typed) != len(named):
         return 'options: two have the same id, or ids that are written the same, such as 1 and "1"'
+    if len({_as_seen(name) for name in typed}) != len(typed):
+        return (
+            "options: the ids of two look the same, such as one with and one without an invisible character"
+        )
     if command.kind == "permission" and GIVEN_OR_NOT & {_as_read(name) for name in typed | _labels(command)}:
         return "options: a permission has the answers true and false (yes and no) already: call none so"
     return None
@@ -104,9 +108,14 @@ def _labels(command: k.RequestHumanInput) -> set[str]:
     return {label for label in labels if isinstance(label, str)}
 
 
+def _as_seen(text: str) -> str:
+    """A text without what is not seen, and in one width."""
+    return normalize("NFKC", "".join(char for char in text if not is_blank(char)))
+
+
 def _as_read(text: str) -> str:
-    """A text as a person reads it: without what is not seen, in one case and one width."""
-    return normalize("NFKC", "".join(char for char in text if not is_blank(char))).casefold()
+    """A text as a person reads it: as it is seen, and in one case."""
+    return _as_seen(text).casefold()
 
 
 def _not_json(command: k.RequestHumanInput) -> str | None:

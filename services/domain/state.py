@@ -4,7 +4,7 @@ Everything is frozen. Calls and holds are in persistent maps, so that folding on
 execution has few events or thousands.
 """
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from immutables import Map
 from msgspec import Struct
@@ -192,6 +192,14 @@ class Handover(Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
+class Asked(NamedTuple):
+    """The part of a question that the event which opens its hold does not repeat; `asks` is that of `asks_of`."""
+
+    decision_type: str = ""
+    fields: str = "[]"
+    asks: str | None = None
+
+
 class Execution(Struct, frozen=True, kw_only=True):
     """One run of an agent.
 
@@ -203,7 +211,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     are the turns of a conversation that have not ended, in the order of their messages: the first one is worked on.
     `senders` are the subjects who have sent a message, and the users for whom tokens have said or asked something
     (`joining`), each once, in the order of their first ones. `asked_about` is
-    what a question is about (`asks_of`), from the event that asks it to the one that opens its hold: one batch.
+    the question that was asked, from the event that asks it to the one that opens its hold: one batch.
     `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never.
     """
 
@@ -232,7 +240,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     turns: Map[str, Turn] = Map()
     open_turns: tuple[str, ...] = ()
     senders: tuple[str, ...] = ()
-    asked_about: str | None = None
+    asked_about: Asked | None = None
     idle_ms: int | None = None
 
     @property

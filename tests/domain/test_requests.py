@@ -79,6 +79,8 @@ def test_request_decision_takes_only_its_options_and_says_so_before_that_it_is_l
         ('["a"," "]', "not blank"),
         ('[{"id":"\\t"}]', "not blank"),
         ('["a","\\u200b"]', "not blank"),
+        ('["a","a\\u200b"]', "look the same"),
+        ('[{"id":"1"},"\uff11"]', "look the same"),
     ],
 )
 def test_request_with_options_that_no_answer_could_name_is_refused(options: str, why: str) -> None:

@@ -52,6 +52,28 @@ def test_decide_against_it_needs_no_view(decision: str, more: dict[str, Any]) ->
     assert "DecisionRecorded" in names(decided(world, long_hold(world), decision, **more))
 
 
+@pytest.mark.parametrize(
+    "offered", [{"options": '["keep\u202e"]'}, {"fields": '[{"name":"a","description":"b\u200b"}]'}]
+)
+def test_permission_that_hides_text_in_what_it_offers_is_given_with_its_view_alone(offered: Any) -> None:
+    world = started()
+    command = k.RequestHumanInput(request_id="r", kind="permission", question="May I?", **offered)
+    hold = the(world.ask(command), "HoldOpened")
+    assert code(decided(world, hold, "approve")) == "invalid"
+    assert code(decided(world, hold, "respond", value="true")) == "invalid"
+    assert "DecisionRecorded" in names(decided(world, hold, "approve", view_digest=hold.view_digest))
+
+
+def test_question_that_version_6_opened_is_decided_as_then() -> None:
+    world = started()
+    command = k.RequestHumanInput(request_id="r", kind="permission", question="?", options='["a\u202e"]')
+    said = world.ask(command)
+    asked, opened = the(said, "HumanInputRequested"), the(said, "HoldOpened")
+    state = evolve(world.state(), asked, world.now_ms)
+    old = opened.model_copy(update={"view_version": 6})
+    assert not evolve(state, old, world.now_ms).holds[opened.hold_id].must_read
+
+
 def test_decide_a_short_hold_needs_no_view_but_takes_none_of_another() -> None:
     world = started()
     first, second = held(world, "pay", "one"), held(world, "pay", "two")

@@ -14,7 +14,7 @@ from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.authority import Asked, Delegation, delegations_from_text, delegations_to_text
 from schemas.canonical import as_json
-from schemas.display.versions import SHOWS_MESSAGE_FROM
+from schemas.display.versions import SHOW_MESSAGE
 from schemas.events import holds as h
 from schemas.record import Event
 from schemas.requirement import escalated, requirements_from_text, requirements_to_text, widened
@@ -122,7 +122,7 @@ def _open(previous: HoldRow | None, body: h.HoldOpened, event: Event, before: Be
     row["agent"] = None if execution is None else execution["agent"]
     if call is not None:
         _copy_call(row, call)
-    if body.view_version >= SHOWS_MESSAGE_FROM:
+    if body.view_version in SHOW_MESSAGE:
         row["request"] = _message(call, before.turn)
     show_opening(row, body, call, asker, "" if execution is None else execution["request"])
     row.update(

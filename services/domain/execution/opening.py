@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from schemas.canonical import as_json
-from schemas.display.view import texts_of, words_of_asks
+from schemas.display.view import NO_ARGUMENTS, offer_of, texts_of, words_of_asks
 from schemas.display.whole import must_be_read_whole
 from schemas.events.holds import HoldCause, HoldOpened
 from schemas.ids import derived_id
@@ -16,7 +16,7 @@ from services.domain.context import Context
 from services.domain.execution.folding import Folds, message_of, with_call, with_hold
 from services.domain.memory.predicates import has_sealed
 from services.domain.policy import HoldTerms
-from services.domain.state import Call, Execution, Hold
+from services.domain.state import Asked, Call, Execution, Hold
 
 UNKNOWN_OUTCOME_QUESTION = (
     "It is unknown whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
@@ -165,14 +165,17 @@ def _must_be_read(state: Execution, call: Call | None, event: HoldOpened) -> boo
     # An earlier version opened the hold: it has no digest that a decision could name.
     if not event.view_digest:
         return False
+    version = event.view_version
     own: tuple[str, ...]
     if call is None:
-        own = (state.agent, *words_of_asks(event.view_version, state.asked_about))
+        asked = state.asked_about or Asked()
+        own = (state.agent, *words_of_asks(version, asked.asks))
+        said = offer_of(version, event.options, asked.fields, asked.decision_type, event.default_value)
     else:
         own = (call.agent, call.tool, call.reason)
-    texts = texts_of(event.view_version, state.request, message_shown(state, call), *own, event.question)
-    arguments = "" if call is None else call.arguments
-    return must_be_read_whole(arguments or "{}", texts, event.view_version)
+        said = call.arguments or NO_ARGUMENTS
+    texts = texts_of(version, state.request, message_shown(state, call), *own, event.question)
+    return must_be_read_whole(said, texts, version)
 
 
 FOLDS: Folds = {

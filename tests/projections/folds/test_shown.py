@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
 
@@ -60,7 +62,7 @@ def test_view_is_rebuilt_with_what_the_run_was_asked_for(hostile: str) -> None:
     world.ask(k.StartExecution(agent="bot", user="ann", request=hostile))
     hold = held(world)
     row = check_views(world).holds[hold.hold_id]
-    assert (row["view_version"], hold.view_version) == (5, 5)
+    assert (row["view_version"], hold.view_version) == (7, 7)
     assert row["must_read"]
     assert view_of_row(row, {"user_id": "ann", "request": "another"}).digest != hold.view_digest
 
@@ -91,7 +93,7 @@ def test_view_in_a_turn_is_rebuilt_with_its_message(message: str) -> None:
     rows = check_views(world).holds
     for hold in (first, question):
         row = rows[hold.hold_id]
-        assert (row["request"], row["view_version"]) == (message, 6)
+        assert (row["request"], row["view_version"]) == (message, 8)
         assert view_of_row(row, RUN).text.count("asked first in the conversation: hi\n") == 1
 
 
@@ -129,6 +131,23 @@ def test_view_is_rebuilt_for_an_unknown_outcome_and_for_a_request() -> None:
     world.ask(asked, BOT)
     rows = check_views(world).holds.values()
     assert {row["cause"] for row in rows} == {"policy", "outcome_unknown", "request"}
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        {"options": '["keep\u202e"]'},
+        {"options": "[]", "fields": '[{"name":"a","description":"b\u200b"}]'},
+        {"options": '["keep\u202e"]', "default": '"keep\u202e"', "kind": "decision"},
+    ],
+)
+def test_view_of_a_question_that_hides_text_in_what_it_offers_must_be_read(offered: Any) -> None:
+    world = started()
+    told = {"request_id": "r", "kind": "permission", "question": "May I?", **offered}
+    world.ask(k.RequestHumanInput(**told), BOT)
+    (row,) = check_views(world).holds.values()
+    assert row["must_read"]
+    assert row["badges"] != "[]"
 
 
 def test_view_is_rebuilt_after_its_secrets_are_erased() -> None:

@@ -107,7 +107,7 @@ def test_view_with_any_fact_changed_is_another(name: str) -> None:
 def test_view_begins_with_what_the_run_was_asked_for() -> None:
     lines = view_of(PLAIN).text.splitlines()
     assert lines[:3] == [
-        "placet-view 5",
+        "placet-view 7",
         "badges: none",
         "asked of the agent: Pay the March invoice of ACME.",
     ]
@@ -116,7 +116,7 @@ def test_view_begins_with_what_the_run_was_asked_for() -> None:
 def test_view_in_a_turn_begins_with_its_message_and_then_the_runs_request() -> None:
     view = view_of(replace(PLAIN, message="rm -rf /prod"))
     assert view.text.splitlines()[:5] == [
-        "placet-view 6",
+        "placet-view 8",
         "badges: none",
         "asked of the agent: rm -rf /prod",
         "asked first in the conversation: Pay the March invoice of ACME.",
@@ -129,6 +129,30 @@ def test_view_in_a_turn_begins_with_its_message_and_then_the_runs_request() -> N
 def test_view_in_a_turn_with_a_long_or_hidden_message_or_request_must_be_read(name: str, text: str) -> None:
     told: dict[str, Any] = {"message": "now", name: text}
     assert view_of(replace(PLAIN, **told)).must_read
+
+
+OFFERED: dict[str, dict[str, Any]] = {
+    "an id that hides text": {"options": '["keep\u202e"]'},
+    "a label that hides text": {"options": '[{"id":"a","label":"Keep\u200b"}]'},
+    "a description out of sight": {"options": canonical([{"id": "a", "description": " " * 40 + "b"}])},
+    "an option of many lines": {"options": canonical([{"id": "a", "label": "x\n" * 41}])},
+    "a long option": {"options": canonical(["x" * 2_001])},
+    "a field that hides text": {"fields": '[{"name":"token","description":"t\u202e"}]'},
+    "a decision type that hides text": {"decision_type": "branch\u200b"},
+    "a default that hides text": {"default_value": '"a\u202e"'},
+}
+
+
+@pytest.mark.parametrize("offered", OFFERED.values(), ids=OFFERED.keys())
+def test_view_of_a_question_must_be_read_for_what_it_offers(offered: dict[str, Any]) -> None:
+    held = replace(HELDS["permission"], asks=asks(), **offered)
+    assert view_of(held).must_read
+    assert [view_of(held, version).must_read for version in (5, 6)] == [False, False]
+    assert not view_of(replace(HELDS["permission"], asks=asks())).must_read
+
+
+def test_view_of_a_call_need_not_be_read_for_the_answers_that_its_policy_offers() -> None:
+    assert not view_of(replace(PLAIN, options='["approve\u202e"]')).must_read
 
 
 def test_view_of_version_1_says_nothing_of_the_request_and_none_of_what_it_hides() -> None:
