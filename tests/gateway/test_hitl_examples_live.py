@@ -211,7 +211,7 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
                 "Shall I? tool: shell action: deploy risk: high truefalse", timeout=30_000
             )
             # The permission is for another person than the one who opened the conversation.
-            await page.click("button:text('true')", timeout=30_000)
+            await page.click("button:has-text('true')", timeout=30_000)
             await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
             await asyncio.to_thread(answer_next, anna, agent, True)
             await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
