@@ -23,6 +23,7 @@ from ops.tools.lines import Lines
 from placet.cli.safe import escaped
 from placet.cli.session import Settings
 from placet.config import SettingRefused, checked_address
+from schemas.token import TokenRefused, unverified_roles
 
 if TYPE_CHECKING:
     from ops.tools.supervision import Happened
@@ -34,6 +35,7 @@ OURS, OF_CLIENTS = "PLACET_", frozenset({URL, TOKEN, "PLACET_PROJECT", "PLACET_C
 # The variables of roles that have names of their own: with passwords of databases, and of the telemetry's collector.
 OF_ROLES = re.compile(r"DATABASE_URL|SCHEMA_REGISTRY_URL|OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS")
 STANDARD_OUTPUT = 1
+AGENT = "agent"
 OWN_COMMAND = (sys.executable, "-m", "ops.tools.own")
 
 ConfigFile = Annotated[Path, typer.Argument(help="The tool's config.json.", dir_okay=False)]
@@ -50,6 +52,8 @@ def start_command(context: typer.Context, file: ConfigFile, json: JsonOption = F
         found = read_tool_file(file)
         environ = environment(found, os.environ, context.find_object(Settings) or Settings())
         _check_port(found.port, file)
+        if found.command:
+            _warn_of_roles(environ.get(TOKEN, ""))
         _run(found, file.absolute().parent, environ, json=json)
 
 
@@ -93,6 +97,21 @@ def _gateway(file: ToolFile, url: str) -> str:
         raise UsageError(str(error)) from error
     check_authorities(address)
     return address
+
+
+def _warn_of_roles(token: str) -> None:
+    """Tell of a token by which the tool could do more than an agent: decide, or change the policy."""
+    try:
+        further = sorted(unverified_roles(token) - {AGENT})
+    except TokenRefused:
+        return  # The gateway's provider issues tokens of another form: their roles are not known here.
+    if further:
+        roles = escaped(", ".join(further))
+        print(
+            f"warning: the tool gets {TOKEN}, which has the roles {roles}, and can do everything that they allow: "
+            f"give it an agent's token (placet token issue --role {AGENT}), or unset {TOKEN}.",
+            file=sys.stderr,
+        )
 
 
 def _check_port(port: int, file: Path) -> None:

@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 
+import jwt
 import pytest
 
 from ops import process
@@ -110,6 +111,26 @@ def test_command_that_always_fails_is_given_up(tmp_path: Path) -> None:
     assert f"The tool ended {FAILURES_MAX} times soon after its start (at last: exit code 7)" in done.stderr
     assert done.stdout.count("The tool was started (process ") == FAILURES_MAX
     assert "The tool ended (exit code 7); starting it again in 0.2 s." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("roles", "told"),
+    [
+        (["agent"], ""),
+        (["admin", "reviewer"], "which has the roles admin, reviewer"),
+        (["agent", "a\x1b"], "a\\u{1b}"),
+    ],
+)
+def test_tool_that_gets_a_token_which_can_decide_is_started_with_a_warning(
+    roles: list[str], told: str, tmp_path: Path
+) -> None:
+    file = write_tool(tmp_path, BROKER, ("sh", "-c", "exit 7"))
+    token = jwt.encode({"roles": roles}, "k" * 32, "HS256")
+    command: list[str | Path] = [PLACET, "--token", token, "tools", "start", file]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert told in done.stderr
+    assert ("warning: " in done.stderr) is bool(told)
+    assert token not in done.stderr
 
 
 def test_tool_that_ignores_the_signal_is_killed_after_a_grace(tmp_path: Path) -> None:
