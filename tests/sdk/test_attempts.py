@@ -24,6 +24,7 @@ from placet import (
     ToolCall,
     Unavailable,
     attempt,
+    turn_reports,
 )
 from placet.hitl import HITLHandler
 from placet.models import HumanRequest
@@ -47,6 +48,7 @@ CALL = {
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr(attempt, "LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(turn_reports, "TRY_AGAIN_S", 0.01)
 
 
 async def test_function_that_awaits_what_it_cancelled_itself_fails_its_turn() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from placet import AsyncTurn, StillHeld, attempt
+from placet import AsyncTurn, StillHeld, attempt, turn_reports
 from tests.sdk.late import Late, two_workers
 
 
@@ -15,6 +15,7 @@ from tests.sdk.late import Late, two_workers
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr(attempt, "LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(turn_reports, "TRY_AGAIN_S", 0.01)
 
 
 class Agent:

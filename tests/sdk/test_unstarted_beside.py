@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet import AsyncTurn, OutcomeUnknown, QuotaExceeded, StillHeld, attempt, clock, unstarted
+from placet import (
+    AsyncTurn,
+    OutcomeUnknown,
+    QuotaExceeded,
+    StillHeld,
+    attempt,
+    clock,
+    turn_reports,
+    unstarted,
+)
 from placet.chat_models import ClaimedTurn
 from placet.errors import Unavailable
 from placet.gate import read_call
@@ -34,6 +43,7 @@ CLAIMED = parse(ClaimedTurn, {**TURN, "attempt_id": "a", "lease_seconds": 30.0})
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempt, "FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr(attempt, "LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(turn_reports, "TRY_AGAIN_S", 0.01)
 
 
 @dataclass

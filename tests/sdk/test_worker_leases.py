@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet import AsyncPlacet, AsyncTurn, NotAuthorised, Placet, attempt, places
+from placet import AsyncPlacet, AsyncTurn, NotAuthorised, Placet, places, turn_reports
 from placet import worker as workers
 from placet.lease import Lease
 from tests.sdk.claimed import TURN
@@ -114,7 +114,7 @@ async def test_claim_that_comes_too_late_is_made_anew_under_another_id(code: str
 async def test_turn_that_cannot_be_given_back_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(attempt, "GIVE_BACK_S", 0.1)
+    monkeypatch.setattr(turn_reports, "GIVE_BACK_S", 0.1)
     agency = Agency(ends=[ENDS[0]])
 
     async def agent(turn: AsyncTurn) -> str:

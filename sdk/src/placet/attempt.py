@@ -19,7 +19,6 @@ from placet.channel import Channel
 from placet.chat_models import ClaimedTurn
 from placet.errors import (
     PASSING_ERRORS,
-    ExecutionClosed,
     HITLPending,
     OutcomeUnknown,
     PlacetError,
@@ -37,10 +36,10 @@ from placet.replies import checked_reply
 from placet.transport.port import Request
 from placet.turn import AgentFunction, AsyncTurn
 from placet.turn_errors import AgentCancelled, AgentExited, WaitsElsewhere, deciding, shown, waits_for
+from placet.turn_reports import GIVE_BACK_S, TurnReports
 from placet.unstarted import LateVerdict, Unstarted, until_ended
 
 _log = logging.getLogger(__name__)
-GIVE_BACK_S = 5.0
 LOOK_AGAIN_S = 2.0
 # How long the verdict of a call is waited for that is recorded, or cannot be found.
 VERDICT_S = 60.0
@@ -49,8 +48,6 @@ UNSEEN_S = 5.0
 FIRST_PAUSE_S, MOST_PAUSE_S = 1.0, 60.0
 # Of how many turns a worker remembers that it gave them back.
 REMEMBERED_MAX = 1_000
-# The turn is another attempt's, or it is over.
-_TAKEN = frozenset({"already_consumed", "not_released", "execution_closed", "not_open"})
 _UNUSED = (
     "a turn of %s ends while its question %s waits, and nothing will use the answer: does an `except Exception` of "
     "the agent catch HITLPending?"
@@ -59,7 +56,6 @@ _UNUSED = (
 _STOPPED = "its worker was stopped before it began"
 _WITHOUT_IT = "its turn ended without it"
 _HERE = "a turn of %s waits for a person at this worker: of its calls, no other worker can run one"
-_AGAIN = "another worker has it when its lease ends"
 
 
 class _TextWithheld(Exception):
@@ -104,7 +100,7 @@ class Attempt:
         self._pauses = pauses
         self._unstarted = Unstarted(channel, claimed)
         self._running: asyncio.Task[str | None] | None = None
-        self._is_lost = self._is_ended = False
+        self._reports = TurnReports(channel, claimed)
         self._task: asyncio.Task[Any] | None = None
 
     async def work(self) -> None:
@@ -116,7 +112,7 @@ class Attempt:
                 self._turn = await self._turn.begun_again()
         except asyncio.CancelledError:
             # A lost lease cancels the function, too: then nothing is given back.
-            if not self._is_lost and not self._is_ended:
+            if not self._reports.is_lost and not self._reports.is_ended:
                 await self._give_back()
             if self._is_stopped:
                 raise
@@ -125,7 +121,7 @@ class Attempt:
                 self._running.cancel()
             renewing.cancel()
             self._unstarted.keep_no_longer()
-            if self._is_lost or self._is_ended:
+            if self._reports.is_lost or self._reports.is_ended:
                 self._channel.taken.forget(self._claimed.conversation_id)
 
     @property
@@ -135,7 +131,7 @@ class Attempt:
 
     async def _to_its_end(self, renewing: asyncio.Task[None]) -> bool:
         """Run the function and report its end; returns True if it is to run again under this claim."""
-        if self._is_lost:
+        if self._reports.is_lost:
             return False
         self._running = asyncio.create_task(self._run())
         try:
@@ -148,7 +144,7 @@ class Attempt:
                 _log.warning(_UNUSED, self._claimed.agent, ", ".join(waiting))
             await self._complete(said or "")
             return False
-        if self._is_lost or self._is_stopped:
+        if self._reports.is_lost or self._is_stopped:
             # What its clean-up raised, or what a task group made of the cancellation.
             _log.warning("the agent %s was stopped and raised %s", self._claimed.agent, type(error).__name__)
             raise asyncio.CancelledError
@@ -161,7 +157,7 @@ class Attempt:
         except SystemExit as left:
             raise AgentExited(f"SystemExit: {left.code}") from left
         except asyncio.CancelledError as left:
-            if self._is_lost or self._is_stopped:
+            if self._reports.is_lost or self._is_stopped:
                 raise
             raise AgentCancelled(
                 "CancelledError: the function awaited a task that it, or a library, had cancelled"
@@ -184,10 +180,10 @@ class Attempt:
                 renewed = lease.answered(answer, asked_at)
             except Exception as error:
                 if isinstance(error, Refused) and not isinstance(error, PASSING_ERRORS):
-                    if self._is_ended:
+                    if self._reports.is_ended:
                         return
                     _log.warning("a turn was lost: %s", error)
-                    self._is_lost = True
+                    self._reports.is_lost = True
                     if self._running is not None:
                         self._running.cancel()
                     return
@@ -242,9 +238,9 @@ class Attempt:
             _log.warning(_HERE, self._claimed.agent)
             self._pauses.forget(self._claimed)
             await until_ended(self._channel, on, renewing, LOOK_AGAIN_S)
-            return not self._is_lost
+            return not self._reports.is_lost
         try:
-            await self._tell(asks.yield_turn(self._claimed, hold_id))
+            await self._reports.tell(asks.yield_turn(self._claimed, hold_id))
             self._pauses.forget(self._claimed)
             return False
         except Refused as refused:
@@ -262,10 +258,10 @@ class Attempt:
         the call may consume it for the attempt that this process keeps, which no other worker can run.
         """
         late = LateVerdict(self._channel, why.call, VERDICT_S)
-        while late.is_awaited and not self._is_lost:
+        while late.is_awaited and not self._reports.is_lost:
             await asyncio.wait({renewing}, timeout=LOOK_AGAIN_S)
             await late.look()
-        if self._is_lost:
+        if self._reports.is_lost:
             return False
         if late.is_put_off:
             return await self._again_later(why, renewing, False)
@@ -280,10 +276,10 @@ class Attempt:
 
         The hold for that opens when the lease of the call's attempt ends. Returns True as `_wait_for` does.
         """
-        while call.status == "consumed" and not self._is_lost:
+        while call.status == "consumed" and not self._reports.is_lost:
             await asyncio.wait({renewing}, timeout=LOOK_AGAIN_S)
             call = await self._read(call)
-        if self._is_lost:
+        if self._reports.is_lost:
             return False
         hold_id = call.hold_id if call.status == "outcome_unknown" else None
         return await self._wait_for(hold_id, call, renewing)
@@ -303,7 +299,7 @@ class Attempt:
         # What is not there by now was refused.
         is_kept = is_kept or await self._unstarted.holds(renewing, 0.0, LOOK_AGAIN_S)
         if not is_kept and not renewing.done():
-            await self._tell(asks.yield_turn(self._claimed, None))
+            await self._reports.tell(asks.yield_turn(self._claimed, None))
         return is_kept
 
     async def _fail(self, error: Exception) -> None:
@@ -325,76 +321,20 @@ class Attempt:
     async def _end(self, request: Request) -> bool:
         """Report the end of the turn; returns False if it was not this worker's any more."""
         try:
-            self._is_ended = await self._tell(request)
+            self._reports.is_ended = await self._reports.tell(request)
         finally:
-            if self._is_ended:
+            if self._reports.is_ended:
                 await self._unstarted.end(_WITHOUT_IT, GIVE_BACK_S)
         self._channel.taken.forget(self._claimed.conversation_id)
         self._pauses.forget(self._claimed)
-        return self._is_ended
+        return self._reports.is_ended
 
     async def _give_back(self) -> None:
         """Give the turn back without waiting long: a process that is told to stop must not be held up."""
         # Both at once: what does not answer for one, or refuses it, must not keep the other.
-        await asyncio.gather(self._yield_soon(), self._unstarted.withdraw(_STOPPED, GIVE_BACK_S))
-
-    async def _yield_soon(self) -> None:
-        try:
-            async with asyncio.timeout(GIVE_BACK_S):
-                await self._ask(asks.yield_turn(self._claimed, None))
-        except TimeoutError:
-            _log.warning("a turn was not given back (no answer within %g s): %s", GIVE_BACK_S, _AGAIN)
-        except Exception as error:
-            # Also of the client's token source: what stopped this worker is what its caller must see.
-            _log.warning("a turn was not given back (%s): %s", shown(error), _AGAIN)
+        await asyncio.gather(self._reports.give_back_soon(), self._unstarted.withdraw(_STOPPED, GIVE_BACK_S))
 
     async def _read(self, call: ToolCall) -> ToolCall:
         return await self._channel.patiently(
             lambda: read_call(self._channel, call.execution_id, call.call_id)
         )
-
-    async def _tell(self, request: Request) -> bool:
-        """Report what became of the turn, also if this worker is being stopped; see `_ask`."""
-        telling = asyncio.create_task(self._ask(request))
-        try:
-            return await asyncio.shield(telling)
-        except asyncio.CancelledError:
-            # The turn has its end: given back, it would be worked on again.
-            self._is_ended = True
-            await asyncio.wait({telling}, timeout=GIVE_BACK_S)
-            if not telling.done():
-                _log.warning("the end of a turn was not reported within %g s: %s", GIVE_BACK_S, _AGAIN)
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)
-            raise
-
-    async def _ask(self, request: Request) -> bool:
-        """Report what became of the turn, for as long as the lease is held: what is not reported is done again.
-
-        Returns:
-            False if another attempt has taken it on, or it is over: it is left alone.
-        """
-        try:
-            while True:
-                if await self._is_told(request):
-                    break
-                await asyncio.sleep(LOOK_AGAIN_S)
-        except ExecutionClosed:
-            _log.info("the conversation %s has ended", self._claimed.conversation_id)
-            return False
-        except Refused as error:
-            if error.code not in _TAKEN:
-                raise
-            _log.warning("a turn was taken from this worker: %s", error)
-            return False
-        return not self._is_lost
-
-    async def _is_told(self, request: Request) -> bool:
-        """Try once; returns True if it need not be tried again."""
-        if not self._is_lost:
-            try:
-                await self._channel.ask(request)
-            except PASSING_ERRORS as error:
-                _log.warning("the end of a turn was not reported, and it is tried again: %s", error)
-                return False
-        return True

@@ -15,7 +15,6 @@ from placet.agents import (
     BlockingAgentFunction,
     check_takes_turn,
 )
-from placet.attempt import GIVE_BACK_S
 from placet.blocking import (
     Blocking,
     Conversations,
@@ -49,6 +48,7 @@ from placet.transport.auto import Mode
 from placet.transport.port import Patience
 from placet.tries import Try
 from placet.turn import AgentFunction, AsyncTurn
+from placet.turn_reports import GIVE_BACK_S
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
