@@ -29,6 +29,8 @@ class RoleChild:
         self.name = name
         self.restarts = 0
         self.failures = 0
+        # At any time since this child was made.
+        self.was_ready = False
         self._command = tuple(command)
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
@@ -88,13 +90,18 @@ class RoleChild:
             process.stop(self._process, STOP_GRACE_S)
 
     @property
+    def is_ready(self) -> bool:
+        """True if it says that it works."""
+        return self.component.state == READY
+
+    @property
     def component(self) -> Component:
         """How it is now, by its own status file."""
         if self._process is None or self._start_at is not None:
             return Component(self.name, None, BACKING_OFF, None, self.restarts, self._ended_by)
         state, address, _ = role_state(self._directory, self.name, self._process.pid)
         if state == READY:
-            self._ended_by = ""
+            self._ended_by, self.was_ready = "", True
         # A detail that counts seconds would be a new word at every look.
         return Component(self.name, self._process.pid, state, address, self.restarts, self._ended_by)
 

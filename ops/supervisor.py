@@ -172,11 +172,9 @@ class Supervisor:
         while not (self._all_ready() and answers_ready(config)):
             self._tick()
             is_late = time.monotonic() > deadline
-            late = [role for role in self._roles if is_late and role.component.state != READY]
-            for role in self._roles:
-                # What ends without Kafka may be in order.
-                fails = role.failures >= FAILURES_BEFORE_READY and not self._kafka_is_away()
-                if (role in late and not ROLES[role.name].may_lag) or fails:
+            late = [role for role in self._roles if self._fails(role) or (is_late and not role.is_ready)]
+            for role in late:
+                if not ROLES[role.name].may_lag:
                     raise _not_ready(role, self.directory)
             if late and answers_ready(config):
                 self._say(
@@ -188,8 +186,13 @@ class Supervisor:
             self._report(STARTING)
             time.sleep(TICK_S)
 
+    def _fails(self, role: RoleChild) -> bool:
+        # What ends without Kafka may be in order, and what was ready can be: it is started again.
+        is_new = not role.was_ready and not self._kafka_is_away()
+        return is_new and role.failures >= FAILURES_BEFORE_READY
+
     def _all_ready(self) -> bool:
-        return all(role.component.state == READY for role in self._roles)
+        return all(role.is_ready for role in self._roles)
 
     def _watch(self) -> None:
         while True:

@@ -186,7 +186,7 @@ def misfit_of(marked: Marked) -> str | None:
         return f"{where}: the sensitive value cannot be checked ({type(broken).__name__})"
     if error is None:
         return None
-    return f"{where}: the sensitive value does not fit its schema ({error.validator})"
+    return f"{where}: the value does not fit its schema ({error.validator})"
 
 
 def too_long_for_patterns(marked: Sequence[Marked]) -> str | None:

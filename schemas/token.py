@@ -118,6 +118,19 @@ def refuse_bound(payload: Mapping[str, Any]) -> None:
         )
 
 
+def unreadable(error: Exception) -> TokenRefused:
+    """The refusal of a token that could not be read or verified (`UNREADABLE`), with what its sender can do."""
+    if not isinstance(error, jwt.DecodeError | UnicodeError | RecursionError):
+        return TokenRefused(f"the token is refused: {error}")
+    wrong = (
+        "its signature does not fit" if isinstance(error, jwt.InvalidSignatureError) else "it cannot be read"
+    )
+    return TokenRefused(
+        f"the token is refused: {wrong}. It was changed or cut, or another installation issued it: copy it whole, or "
+        "get a new one"
+    )
+
+
 def unverified_issuer(token: str) -> str:
     """The issuer named in a token, to select the keys that verify it. The token is not verified yet.
 
@@ -145,7 +158,7 @@ def _unverified_payload(token: str) -> dict[str, Any]:
     try:
         payload: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
     except UNREADABLE as error:
-        raise TokenRefused(f"the token is refused: {error}") from error
+        raise unreadable(error) from error
     return payload
 
 
@@ -210,7 +223,7 @@ def _signed_payload(token: str, public_keys: PublicKeys) -> dict[str, Any]:
             },
         )
     except UNREADABLE as error:
-        raise TokenRefused(f"the token is refused: {error}") from error
+        raise unreadable(error) from error
     check_text(payload)
     return payload
 

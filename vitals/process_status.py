@@ -76,11 +76,12 @@ class ProcessStatus:
 
     def heartbeat(self) -> Heartbeat:
         """The heartbeat of this moment."""
-        now = self._clock()
-        answered = self._acknowledged_at
         room = room_on(self.disks)
+        moved, touched, answered = self._moved_at, self._touched_at, self._acknowledged_at
+        # After the times that it is compared with: the loop replaces them meanwhile, and no age is below 0.
+        now = self._clock()
         # While the process starts, its loop need not give signs of life: reading a long log can keep it busy.
-        loop_age_s = 0.0 if self.state == STARTING else now - self._touched_at
+        loop_age_s = 0.0 if self.state == STARTING else now - touched
         return Heartbeat(
             role=self.role,
             name=text_of(self.name),
@@ -90,7 +91,7 @@ class ProcessStatus:
             address=self.address,
             at=rfc3339(time.time_ns() // 1_000_000),
             lag_records=None if self._behind is None else max(0, self._behind),
-            stalled_ms=int((now - self._moved_at) * 1000) if self._behind else 0,
+            stalled_ms=int((now - moved) * 1000) if self._behind else 0,
             loop_age_ms=int(loop_age_s * 1000),
             kafka_age_ms=None if answered is None else int((now - answered) * 1000),
             partitions=self.partitions,

@@ -244,7 +244,7 @@ PEOPLE_FLOW = """
 
 1. Subscribe to `holds`. The snapshot contains the open holds, oldest first, in parts until `more` is false.
 2. `tool_call_pending_review` and `hitl_requested` add a hold, `hold_changed` replaces one, `hold_resolved` removes
-   one.
+   one. In a chat over server-sent events (`/agent/chat`) the event that is `hold_resolved` here is `hitl_resolved`.
 3. Decide with the `digest` that was shown. It identifies the exact arguments: if they have changed since, the
    decision is refused with `digest_mismatch`; if another decision came first, with `already_decided` and the
    `winning_decision_id`. A decision on a call without it is `invalid`; a decision on a question can leave it out.

@@ -31,6 +31,7 @@ from schemas.token import (
     check_actor,
     check_text,
     refuse_bound,
+    unreadable,
 )
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class OidcIssuer:
                 },
             )
         except UNREADABLE as error:
-            raise TokenRefused(f"the token is refused: {error}") from error
+            raise unreadable(error) from error
         check_text(payload)
         refuse_bound(payload)
         expires_at_s = _check_moments(payload, now)
@@ -100,7 +101,7 @@ class OidcIssuer:
         try:
             header = jwt.get_unverified_header(token)
         except UNREADABLE as error:
-            raise TokenRefused(f"the token is refused: {error}") from error
+            raise unreadable(error) from error
         if str(header.get("typ", "")).lower() not in TYPES or "crit" in header:
             raise TokenRefused("the token is of a type that is not accepted here")
         algorithm, kid = header.get("alg"), header.get("kid")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,8 @@ def errors_as_exit_codes() -> Iterator[None]:
     try:
         yield
     except OpsError as error:
-        print_line(str(error), err=True)
+        # The last part of a sentence can be a question of another module (did you mean …?), which ends it.
+        print_line(re.sub(r"\?\.$", "?", str(error)), err=True)
         raise typer.Exit(error.exit_code) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -266,9 +267,25 @@ def _announce(stack: Stack, directory: DataDir, *, json: bool) -> None:
     typer.echo(f"Admin token: {directory.admin_token}")
 
 
-def _print_table(stack: Stack, directory: DataDir) -> None:
-    if stack.state == STOPPED and not unnamed_supervisor(directory):
+def _print_stopped(stack: Stack, directory: DataDir) -> None:
+    """A stack that does not run: it has no address and no parts, so what remains is how to start it."""
+    if unnamed_supervisor(directory):
+        # Something runs, and another start would be refused.
+        print_line(f"{stack.state}: no status of what runs in {directory.root}")
+    else:
         print_line(f"Nothing runs in {directory.root}; --data-dir names another directory.")
+        start = ["placet", "up"]
+        if directory.root != DEFAULT_DATA_DIR.absolute():
+            start += ["--data-dir", str(directory.root)]
+        print_line(f"{stack.state}: `{shlex.join(start)}` starts it")
+    if stack.message:
+        print_line(stack.message)
+
+
+def _print_table(stack: Stack, directory: DataDir) -> None:
+    if stack.state == STOPPED:
+        _print_stopped(stack, directory)
+        return
     print_line(
         f"{stack.state}: {stack.url or 'no gateway'}, Kafka at {stack.bootstrap_servers or 'no address'}"
     )

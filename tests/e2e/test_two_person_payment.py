@@ -31,7 +31,7 @@ def test_payment_of_two_people_is_decided_run_once_proved_and_verified_offline(t
     assert done.returncode == 0, said
     assert "already_voted: one person counts once" in said
     assert said.count("paid 98.7 to GB29NWBK60161331926819") == 1
-    assert "\nverified: 1 leaves, all with their records" in said
-    assert "NOT verified: 1 leaves" in said
+    assert "\nverified: 1 leaf, with its record" in said
+    assert "NOT verified: 1 leaf" in said
     trail = [line for line in said.splitlines() if line.startswith("verified: ")]
     assert len(trail) == 2, said

@@ -208,7 +208,7 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
             await page.click("text=Production", timeout=30_000)
             permission = page.locator(".hitl_requested").last
             await expect(permission).to_have_text(
-                "Shall I? tool: shell action: deploy risk: high truefalse", timeout=30_000
+                "Shall I? tool: shell action: deploy risk: high Yes (true)No (false)", timeout=30_000
             )
             # The permission is for another person than the one who opened the conversation.
             await page.click("button:has-text('true')", timeout=30_000)
@@ -222,6 +222,34 @@ async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -
                 ['Where? resolved: "production"', "Shall I? resolved: true"]
             )
             await expect(page.locator(".tool_call").last).to_have_text("read_file: succeeded")
+
+
+async def test_page_of_60_lines_chats_answers_and_goes_on_after_a_lost_connection(
+    doors: Doors, anna: Caller
+) -> None:
+    agent, page_of_60 = fresh("deployer"), (EXAMPLES / "page.html").read_bytes()
+    token = doors.token("olga", "operator")
+    assert page_of_60.count(b"\n") <= 60
+    with served({"/": page_of_60}) as origin:
+        async with (
+            another_gateway(doors, more={"gateway_origins": origin}) as url,
+            serving(doors, agent, deployer, wait_s=0),
+            open_page(f"{origin}/") as page,
+        ):
+            await enter(page, url, token, agent)
+            await page.fill("[name=text]", "Deploy it")
+            await page.click("text=Send")
+            await expect(page.locator(".hitl_requested")).to_contain_text("Where?", timeout=30_000)
+            await page.context.set_offline(True)
+            await asyncio.to_thread(answer_next, anna, agent, "production", kind="decision")
+            await page.context.set_offline(False)
+            await expect(page.locator(".hitl_requested")).to_have_count(2, timeout=30_000)
+            await page.click("button:text('true')", timeout=30_000)
+            await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
+            await asyncio.to_thread(answer_next, anna, agent, True)
+            await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
+            said = ["<b>Let me see.</b>", "deployed 42 to production"]
+            await expect(page.locator(".message")).to_have_text(said)
 
 
 async def test_page_in_a_browser_that_is_loaded_again_goes_on_with_its_conversation(

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +19,7 @@ from placet import AsyncPlacet, AsyncTurn, HITLHandler, Permission
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import answer_next, decide, event_types, open_hold
 from tests.gateway.test_chat_live import serving
+from tests.gateway.test_hitl_agents_live import shell
 from tests.pages import ADDRESS, Block
 from tests.servers.stack import PLACET, wait_for
 
@@ -46,13 +49,16 @@ def run_shell(block: Block, url: str, **environment: str) -> str:
     return done.stdout
 
 
-async def test_first_question(doors: Doors, anna: Caller, page_blocks: list[Block]) -> None:
+def test_first_question(doors: Doors, anna: Caller, page_blocks: list[Block], tmp_path: Path) -> None:
     (block,) = page_blocks
     agent = fresh("deployer")
+    program = block.text.replace(ADDRESS, doors.url).replace('"deployer"', f'"{agent}"')
+    (tmp_path / "ask.py").write_text(program, encoding="utf-8")
     token = doors.token("bot", "agent", agent=agent)
-    asking = Block(*block[:-1], block.text.replace('"deployer"', f'"{agent}"')).run(doors.url, TOKEN=token)
-    found, hold = await asyncio.gather(asking, asyncio.to_thread(answer_next, anna, agent, "staging"))
-    assert found["decision"] == "staging"
+    with shell(f"{sys.executable} ask.py", tmp_path, PLACET_TOKEN=token) as asking:
+        hold = answer_next(anna, agent, "staging")
+        said, _ = asking.communicate(timeout=60)
+    assert (asking.returncode, said) == (0, "deploying to staging\n")
     assert (hold["kind"], hold["decision_type"]) == ("decision", "branch")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -131,6 +132,39 @@ async def test_callers_over_http_have_their_own_rights_and_no_others(tenant: Ten
             answer = await two.call_tool("human_input", {"prompt": "?"})
             assert answer.is_error
             assert "malformed" in str(answer.content)
+
+
+def test_client_that_ends_while_it_waits_ends_the_server_without_a_traceback(tenant: Tenant) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    with subprocess.Popen(
+        [PLACET, "mcp"],
+        env=environment(tenant, tenant.bot.token),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+
+        def send(method: str, **said: Any) -> None:
+            print(json.dumps({"jsonrpc": "2.0", "method": method, **said}), file=process.stdin, flush=True)
+
+        try:
+            send("initialize", id=1, params=hello)
+            assert process.stdout.readline()
+            send("notifications/initialized")
+            send("tools/call", id=2, params={"name": "human_input", "arguments": {"prompt": "?"}})
+            asked = json.loads(process.stdout.readline())["result"]["structuredContent"]
+            waits = {"task_id": asked["task_id"], "wait_seconds": 3}
+            send("tools/call", id=3, params={"name": "get_human_input", "arguments": waits})
+            process.stdout.close()
+            process.stdin.close()
+            assert process.wait(60) == 141
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
 
 
 def test_token_that_is_not_accepted_ends_the_server_at_its_start(tenant: Tenant) -> None:

@@ -14,10 +14,12 @@ import typer
 from typer.testing import CliRunner, Result
 
 from ops.checker.command import audit_log
+from ops.commands.common import errors_as_exit_codes
 from ops.commands.doctor import doctor
 from ops.commands.stack import down, status, up
-from ops.component import READY, Component
+from ops.component import READY, STOPPED, Component
 from ops.doctor import OK, Finding
+from ops.errors import UsageError
 from ops.ports import free_port
 from ops.replay import _print as print_outcome
 from ops.status import Stack
@@ -153,11 +155,57 @@ def test_status_says_where_it_looked_and_asks_no_gateway(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert placet_run(["status", "--data-dir", str(tmp_path)]) == 3
-    assert f"Nothing runs in {tmp_path}; --data-dir names another directory." in capfd.readouterr().out
+    assert capfd.readouterr().out.splitlines() == [
+        f"Nothing runs in {tmp_path}; --data-dir names another directory.",
+        f"stopped: `placet up --data-dir {tmp_path}` starts it",
+    ]
     assert placet_run(["--url", "http://127.0.0.1:1", "status", "--data-dir", str(tmp_path)]) == 2
     said = capfd.readouterr().err
     assert str(tmp_path) in said
     assert "/readyz" in said
+
+
+def test_status_after_a_stop_has_no_table_and_says_how_to_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parts = (Component("gateway", None, STOPPED), Component("decider", None, STOPPED))
+    stack = Stack(STOPPED, components=parts, message="There is little room.")
+    monkeypatch.setattr("ops.commands.stack.read_stack", lambda directory: stack)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLACET_DATA_DIR", raising=False)
+    assert placet_run(["status"]) == 3
+    assert capfd.readouterr().out.splitlines()[1:] == [
+        "stopped: `placet up` starts it",
+        "There is little room.",
+    ]
+
+
+def test_status_of_a_stack_that_no_file_names_suggests_no_second_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    message = "A stack runs here: end its supervisor with `kill 7`."
+    monkeypatch.setattr("ops.commands.stack.read_stack", lambda directory: Stack(STOPPED, message=message))
+    monkeypatch.setattr("ops.commands.stack.unnamed_supervisor", lambda directory: message)
+    assert placet_run(["status", "--data-dir", str(tmp_path)]) == 3
+    assert capfd.readouterr().out.splitlines() == [
+        f"stopped: no status of what runs in {tmp_path}",
+        message,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UsageError("unknown field 'adress'; did you mean 'address'?."), "did you mean 'address'?"),
+        (UsageError("It is wrong."), "It is wrong."),
+    ],
+)
+def test_error_that_ends_with_a_question_has_no_full_stop(
+    error: UsageError, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit), errors_as_exit_codes():
+        raise error
+    assert capsys.readouterr().err.endswith(f"{said}\n")
 
 
 def test_status_on_a_narrow_terminal_cuts_no_name_and_no_address(

@@ -23,11 +23,21 @@ from ops.kafka.log_files import METADATA
 from ops.options import UpOptions, settle
 from ops.process import PACKAGE_ROOT, STOP_SIGNALS
 from ops.status import Stack, read_stack
-from ops.supervisor import Supervisor
+from ops.supervisor import FAILURES_BEFORE_READY, Supervisor
 from tests.ops.test_child import SAYS_READY
 
 Starting = Callable[[dict[str, str], list[str]], Supervisor]
 NEVER_READY = "import time; time.sleep(600)"
+# Each start of the first is a character of a file; the second is ready once there are enough.
+STARTS = "import pathlib, sys, time\nfile = pathlib.Path(sys.argv[1]).parent.parent / 'starts'\n"
+ENDS_FIVE_TIMES = (
+    STARTS
+    + "file.open('a').write('x')\n"
+    + SAYS_READY.replace("time.sleep(600)", "time.sleep(600 if len(file.read_text()) > 5 else 0.5)")
+)
+READY_AFTER_IT = (
+    STARTS + "while not file.exists() or len(file.read_text()) < 6: time.sleep(0.05)\n" + SAYS_READY
+)
 
 
 class _Ready(BaseHTTPRequestHandler):
@@ -79,6 +89,37 @@ def test_start_with_late_statistics_is_ready_and_says_so(config: StackConfig, st
     supervisor = starting({"decider": SAYS_READY, "trust": NEVER_READY}, said)
     supervisor._wait_ready(config)
     assert said[-1] == "Not ready yet: trust; decisions are made meanwhile"
+
+
+def test_start_with_statistics_that_end_again_and_again_leaves_the_deciders_running(
+    config: StackConfig, starting: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "START_TIMEOUT_S", 600.0)
+    said: list[str] = []
+    supervisor = starting({"decider": SAYS_READY, "trust": "raise SystemExit(1)"}, said)
+    supervisor._wait_ready(config)
+    assert said[-1] == "Not ready yet: trust; decisions are made meanwhile"
+    assert supervisor._roles[1].failures == FAILURES_BEFORE_READY
+
+
+def test_start_with_a_decider_that_was_ready_before_it_ended_waits_for_it(
+    config: StackConfig, starting: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "START_TIMEOUT_S", 60.0)
+    said: list[str] = []
+    supervisor = starting({"decider": ENDS_FIVE_TIMES, "trust": READY_AFTER_IT}, said)
+    supervisor._wait_ready(config)
+    assert said[-1] == "decider was started again"
+    assert supervisor._roles[0].failures == 5 > FAILURES_BEFORE_READY
+
+
+def test_start_with_a_decider_that_ends_again_and_again_is_refused(
+    config: StackConfig, starting: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "START_TIMEOUT_S", 600.0)
+    supervisor = starting({"decider": "raise SystemExit('no key')", "trust": SAYS_READY}, [])
+    with pytest.raises(RoleFailedError, match=r"decider did not start .*no key"):
+        supervisor._wait_ready(config)
 
 
 def test_start_with_late_decider_is_refused(config: StackConfig, starting: Starting) -> None:

@@ -145,7 +145,7 @@ def test_misfit_of_a_value_names_the_place_and_the_keyword_and_not_the_value() -
 
     misfit = misfit_of(Marked(("token",), "abc", SECRET))
 
-    assert misfit == "$.token: the sensitive value does not fit its schema (minLength)"
+    assert misfit == "$.token: the value does not fit its schema (minLength)"
 
 
 def test_misfit_of_a_value_that_is_too_much_work_is_not_looked_for() -> None:

@@ -56,6 +56,7 @@ class Desk:
         closed: what the stream tells of the question's end.
         away: no message is accepted until the person was prompted twice.
         says: what the agent says at the end.
+        is_decidable: whether the person may decide the question.
         typed: what the person types at each prompt.
         prompts: what the person was prompted with.
     """
@@ -71,6 +72,7 @@ class Desk:
     messages: list[str] = field(default_factory=list)
     away: bool = False
     says: str = "done"
+    is_decidable: bool = True
 
     def __post_init__(self) -> None:
         self.looked = asyncio.Event()
@@ -82,6 +84,10 @@ class Desk:
             if self.messages:
                 return JSONResponse({"code": self.messages.pop(0), "detail": "it is refused"}, 422)
             return StreamingResponse(self.stream(), media_type="text/event-stream")
+        if asked.path == "/v1/holds":
+            is_asked = dict(asked.params) == {"status": "open", "decidable": "me", "prefix": "h1"}
+            items = [self.question] if is_asked and self.is_decidable else []
+            return JSONResponse({"items": items, "next_cursor": None})
         if asked.path == "/v1/holds/h1":
             return JSONResponse(self.question)
         if asked.path == "/v1/holds/h1/view":

@@ -106,6 +106,15 @@ def test_permission_is_given_on_its_view_after_a_confirmation(desk: Desk, termin
     assert "[not accepted: it was not confirmed]" in terminal.err
 
 
+def test_permission_that_only_another_person_can_give_is_not_asked_for(
+    desk: Desk, terminal: Terminal
+) -> None:
+    desk.question, desk.is_decidable = PERMISSION, False
+    assert terminal("chat", "go", "--agent", "a") == 0
+    assert "[another person decides this: placet answer h1]" in terminal.err
+    assert desk.prompts == []
+
+
 def test_permission_whose_view_is_not_that_of_the_hold_is_not_asked_for(
     desk: Desk, terminal: Terminal
 ) -> None:

@@ -372,3 +372,15 @@ def test_name_that_two_holds_have_is_told_with_the_ids_of_the_holds() -> None:
     holds = [("hold-1", "dup1"), ("hold-2", "dup1"), ("hold-3", "dup12")]
     with pytest.raises(Ambiguous, match=re.escape("(hold-1, hold-2): give one of these")):
         by_prefix(holds, "dup1", lambda one: one, "hold")
+
+
+@pytest.mark.parametrize(
+    ("leaves", "heads", "said"),
+    [(1, 1, "1 leaf and 1 head are in"), (1200, 0, "1,200 leaves and 0 heads are in")],
+)
+def test_audit_fetch_counts_in_words_that_are_english(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, leaves: int, heads: int, said: str
+) -> None:
+    monkeypatch.setattr("placet.cli.proof.Fetch.run", lambda fetch: {"leaves": leaves, "heads": heads})
+    assert terminal("audit", "fetch", "--out", str(tmp_path)) == 0
+    assert f"{said} {tmp_path}" in terminal.out

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 import placet
@@ -71,3 +73,14 @@ def test_denied_names_the_calls_to_undo(named: list[str] | None, said: str) -> N
     raw = {"feedback": "too much", "rollback": named}
     denied = placet.Denied(placet.ToolCall("e1", "c3", "denied", tool="pay", raw=raw))
     assert (str(denied), denied.rollback) == (said, tuple(named or ()))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"hold_id": "h1"}, "pay expired without a decision"),
+        ({}, "pay expired: its release was not used in time"),
+    ],
+)
+def test_denied_says_why_a_call_expired(fields: dict[str, Any], said: str) -> None:
+    assert str(placet.Denied(placet.ToolCall("e1", "c3", "expired", tool="pay", **fields))) == said

@@ -180,7 +180,7 @@ async def test_change_that_was_sent_and_never_answered_may_have_been_done(mode: 
         ) as caught:
             await client.propose("e1", "send_money", {}, call_id="c1")
         assert caught.value.path.startswith("/executions/e1/tool-calls")
-        with pytest.raises(placet.Unreachable, match=r"does not answer; tried for up to 0\.6 s") as read:
+        with pytest.raises(placet.Unreachable, match=r"does not answer; tried for \d\.\d s") as read:
             await client.holds.list()
         never.set()
     assert not isinstance(read.value, placet.NoAnswer)
@@ -207,7 +207,7 @@ async def test_read_whose_connection_broke_is_given_up_as_one_that_reached_nobod
         AsyncPlacet(address, token="t", transport="rest", patience=replace(SHORT, answer_s=60)) as client,
         asyncio.timeout(10),
     ):
-        with pytest.raises(placet.Unreachable, match=r"closed the connection .*; tried for up to 0\.2 s"):
+        with pytest.raises(placet.Unreachable, match=r"closed the connection .*; tried for \d\.\d s"):
             await client.holds.list()
 
 

@@ -99,6 +99,19 @@ def test_client_that_is_asked_for_another_protocol_warns_once() -> None:
     ]
 
 
+OWN_PROVIDER = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+trace.set_tracer_provider(TracerProvider())
+"""
+
+
+def test_program_with_a_provider_of_its_own_is_traced_by_it_whatever_protocol_it_asks_for() -> None:
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    done = run(ONE_SPAN.format(before=OWN_PROVIDER), **environ)
+    assert (done.stdout.strip(), done.stderr) == ("True False", "")
+
+
 ENDS = """
 import sys, time, atexit
 from placet import tracing

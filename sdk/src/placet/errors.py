@@ -168,7 +168,7 @@ class Denied(PlacetError):
     """
 
     def __init__(self, call: ToolCall) -> None:
-        super().__init__(f"{call.tool} was {call.status}: {call.feedback or _silent(call)}{_to_undo(call)}")
+        super().__init__(f"{call.tool} {_ended(call)}{_to_undo(call)}")
         self.call = call
 
     @property
@@ -198,6 +198,15 @@ def _to_undo(call: ToolCall) -> str:
         return ""
     more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
     return f"; to undo, newest first (rollback): {', '.join(named[:NAMED_MAX])}{more}"
+
+
+def _ended(call: ToolCall) -> str:
+    """How a call that will not run ended, and why."""
+    if call.status != "expired":
+        return f"was {call.status}: {call.feedback or _silent(call)}"
+    is_undecided = call.decision is None and bool(call.hold_id)
+    ended = "expired without a decision" if is_undecided else "expired: its release was not used in time"
+    return f"{ended}: {call.feedback}" if call.feedback else ended
 
 
 def _silent(call: ToolCall) -> str:

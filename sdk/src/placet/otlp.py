@@ -46,17 +46,19 @@ def tracer() -> Tracer | None:
 
 
 def _tracer() -> Tracer | None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import get_tracer_provider
+
+    if isinstance(get_tracer_provider(), TracerProvider):
+        # First: the variables are the program's own, such as a protocol that only its exporter supports.
+        return tracer_of_program()
     protocol = next((said for name in PROTOCOLS if (said := os.environ.get(name, "").strip())), PROTOCOL)
     if protocol != PROTOCOL:
         _log.warning("nothing is traced: %s is not supported, only %s", protocol[:40], PROTOCOL)
         return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    from opentelemetry.trace import get_tracer_provider
 
-    if isinstance(get_tracer_provider(), TracerProvider):
-        return tracer_of_program()
     name = next((name for name in HEADERS if os.environ.get(name)), "")
     if name and not _are_headers(os.environ[name]):
         # Without its value: headers are where collectors expect secrets.

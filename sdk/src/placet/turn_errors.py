@@ -32,22 +32,23 @@ def deciding(error: Exception) -> Exception:
     """The error that says what becomes of a turn: of several at once (ExceptionGroup), one that leaves it open."""
     if ends(error):
         return error
-    leaves = _leaves(error)
+    found = leaves(error)
     # Such a call may be consumed for this process at any moment: the turn must not be another worker's before that.
-    for leaf in leaves:
+    for leaf in found:
         if isinstance(leaf, StillHeld) and has_no_verdict(leaf.call):
             return leaf
     for kind in _WAITING:
-        for leaf in leaves:
+        for leaf in found:
             if isinstance(leaf, kind):
                 return leaf
-    return next((leaf for leaf in leaves if isinstance(leaf, PlacetError) and leaf.acts == "retry"), error)
+    return next((leaf for leaf in found if isinstance(leaf, PlacetError) and leaf.acts == "retry"), error)
 
 
-def _leaves(error: BaseException) -> list[Exception]:
+def leaves(error: BaseException) -> list[Exception]:
+    """The errors that an error groups (ExceptionGroup), however deep; else itself."""
     within = getattr(error, "exceptions", None)
     if isinstance(within, tuple):
-        return [leaf for each in within for leaf in _leaves(each)]
+        return [leaf for each in within for leaf in leaves(each)]
     return [error] if isinstance(error, Exception) else []
 
 

@@ -218,7 +218,10 @@ def _closed(state: Execution, hold: Hold, ctx: Context) -> Problem | None:
         case "resolved":
             return Refusal.ALREADY_DECIDED, _decided_already(hold, ctx)
         case "expired":
-            return Refusal.EXPIRED, "the deadline has passed"
+            took_effect = (
+                ": its default took effect" if hold.on_timeout == "default" else ": nobody decided in time"
+            )
+            return Refusal.EXPIRED, f"the deadline has passed{took_effect}"
         case "cancelled" if state.closed:
             return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
         case "cancelled":

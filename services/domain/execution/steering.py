@@ -26,9 +26,10 @@ def _start(state: Execution, command: k.StartExecution, ctx: Context) -> Events:
     if not acts_for_agent(ctx.actor, state.agent):
         return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution")
     if state.closed:
-        return refuse(
-            ctx, command, Refusal.EXECUTION_CLOSED, "the id of a closed execution is never used again"
+        detail = (
+            f"the execution is {state.lifecycle}, and its id is never used again: start one under another id"
         )
+        return refuse(ctx, command, Refusal.EXECUTION_CLOSED, detail)
     if start_digest(command) != state.start_digest:
         return refuse(ctx, command, Refusal.ID_REUSED, "the execution was started with another body")
     return refuse(ctx, command, Refusal.DUPLICATE, "already started")

@@ -87,7 +87,12 @@ class Report:
     def proved(self) -> str:
         """The extent in words: leaves without records are proved by their hashes only."""
         of = "all" if self.records == self.leaves else f"{self.records:,}"
-        return f"{self.leaves:,} leaves, {of} with their records; {self.heads:,} heads of {self.tenant}"
+        if self.leaves == 1:
+            with_records = "with its record" if self.records else "without its record"
+        else:
+            with_records = f"{of} with their records"
+        leaves, heads = _counted(self.leaves, "leaf", "leaves"), _counted(self.heads, "head", "heads")
+        return f"{leaves}, {with_records}; {heads} of {self.tenant}"
 
     @property
     def is_verified(self) -> bool:
@@ -106,3 +111,7 @@ class Report:
             "findings": [finding.as_json() for finding in self.findings],
             "warnings": self.warnings,
         }
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"

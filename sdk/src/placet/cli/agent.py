@@ -35,13 +35,16 @@ NO_KEY = "none"
 app = new_group("agent", help="Workers that answer the messages to agents.", no_args_is_help=True)
 Concurrency = Annotated[int, typer.Option(min=1, max=1_000, help="How many turns run at once.")]
 Wait = Annotated[
-    float | None,
+    float,
     typer.Option(
         min=0,
-        help="Seconds for which a turn waits for a person before it is given back until there is an answer. "
-        "[default: as long as the question waits]",
+        help="Seconds for which a turn waits for a person, in one of the places of --concurrency, before it is given "
+        "back until there is an answer.",
     ),
 ]
+# A person who is there answers within this time; a turn that waits longer would keep its place from others, and each
+# renewal of its lease is an event that stays in the log.
+WAIT_S = 60.0
 
 
 @app.callback()
@@ -59,7 +62,7 @@ def run(
         ),
     ],
     concurrency: Concurrency = 16,
-    wait: Wait = None,
+    wait: Wait = WAIT_S,
 ) -> None:
     """Answer the messages to the agents whose functions Python modules register with @placet.agent."""
     from placet.agents import REGISTERED
@@ -98,7 +101,7 @@ def on_openai(
         typer.Option(help="A Python module whose gated functions the model can call; may be repeated."),
     ] = None,
     concurrency: Concurrency = 16,
-    wait: Wait = None,
+    wait: Wait = WAIT_S,
 ) -> None:
     """Answer the messages to an agent by a model at an OpenAI-compatible endpoint."""
     try:

@@ -157,6 +157,8 @@ def explained(error: Exception) -> str:
     lines = [str(error)]
     if isinstance(error, NoAnswer | Unavailable) and error.path is not None:
         lines.append(f"check with `{_looking_at(error.path)}` before you repeat it")
+    elif isinstance(error, Unreachable):
+        lines.append("is `placet up` running? PLACET_URL (or --url) names its address")
     if isinstance(error, Refused):
         for item in error.fields.get("errors") or ():
             place, said = (item.get("path"), item.get("message")) if isinstance(item, dict) else ("", item)

@@ -201,6 +201,14 @@ class _Talk:
                 list_one(line)
             tell(f"there is no terminal to ask at; to answer it: placet answer {hold_id}")
 
+    def _may_decide(self, hold: Hold) -> bool:
+        # Whoever writes in a conversation cannot give its agent a permission. A question of another kind is refused
+        # to few, who are told so.
+        if hold.kind != "permission":
+            return True
+        found = self.placet.holds.list(decidable="me", prefix=hold.hold_id)
+        return any(one.hold_id == hold.hold_id for one in found.items)
+
     def _ask(self, hold: Hold, events: Feed) -> None:
         """Ask the question of a hold."""
         if hold.hold_id in self._asked:
@@ -209,6 +217,9 @@ class _Talk:
         current = self.placet.holds.get(hold.hold_id)
         self._asked.add(hold.hold_id)
         if current.status != "open":
+            return
+        if not self._may_decide(current):
+            tell(f"another person decides this: placet answer {hold.hold_id}")
             return
         closing_it = events.closing(hold.hold_id)
         if ask_here(self.placet, current, closing_it, to_leave="Ctrl-C leaves the chat") is not None:

@@ -30,6 +30,7 @@ from placet.cli.session import (
     print_json,
 )
 from placet.cli.telling import print_question
+from placet.cli.token_roles import as_person
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
 from placet.models import Hold, Recorded
@@ -75,11 +76,11 @@ def approve(
         if digest or seen or scope != "once" or uses or lasts or where:
             raise typer.BadParameter("a group is approved once, each by its own digest", param_hint="--group")
         check_askable(yes)
-        with connect(context) as placet:
+        with connect(context) as placet, as_person(context):
             approve_group(placet, id, feedback, yes, as_json)
         return
     remember = remember_of(scope, uses, lasts, where or ())
-    with connect(context) as placet:
+    with connect(context) as placet, as_person(context):
         hold = find_hold(placet, id)
         if not hold.call_id and hold.kind != "permission":
             # Without it the answer is asked for: variables on a command line can be seen by other users.
@@ -151,7 +152,7 @@ def edit(
 ) -> None:
     """Approve a call with changed arguments; the policy judges it again, and can deny it or ask others."""
     edited = read_object(arguments)
-    with connect(context) as placet:
+    with connect(context) as placet, as_person(context):
         hold = find_hold(placet, id)
         if not hold.call_id:
             detail = f"this is a question; use: placet answer {hold.hold_id}"
@@ -204,7 +205,7 @@ def reject(
         raise typer.BadParameter(
             "give a reason: it is the only explanation that the agent gets", param_hint="--feedback"
         )
-    with connect(context) as placet:
+    with connect(context) as placet, as_person(context):
         hold = find_hold(placet, id)
         recorded = placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=feedback)
     _print_recorded(hold, "rejected", recorded, as_json)
@@ -229,7 +230,7 @@ def answer(
     as_json: JsonFlag = False,
 ) -> None:
     """Answer a question. Without VALUE it is asked here, variables one by one without showing them."""
-    with connect(context) as placet:
+    with connect(context) as placet, as_person(context):
         hold = find_hold(placet, id)
         if hold.call_id and hold.raw.get("cause") not in (None, "outcome_unknown"):
             detail = f"this is a call; use: placet approve, edit or reject {hold.hold_id}"

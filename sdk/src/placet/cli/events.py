@@ -1,25 +1,30 @@
-"""`placet events`: past events, and with --follow new ones, one line for each."""
+"""`placet events`: past events, and with --follow new ones; a line for each, and at a terminal its fields below."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
 from placet.cli.choices import OF_NO_EXECUTION, event_types, event_types_completed, execution_ids
+from placet.cli.rows import rows_of
 from placet.cli.session import JsonFlag, connect, console, every, find_execution, print_json
+from placet.cli.telling import MARGIN, ROW_MIN
 from placet.errors import NotAuthorised, NotFound, Refused
 from placet.models import Object
 from placet.parsing import parse_time
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from placet.sync import Placet
 
 # As many digits as an offset can have.
@@ -216,5 +221,55 @@ def _print(row: Object, kind: str | None, as_json: bool) -> None:
         return
     body = row.get("data")
     told = {name: value for name, value in dict(body or {}).items() if value not in (None, "", [])}
+    screen = console()
+    if screen.is_terminal:
+        _print_fields(screen, row, told)
+        return
     head = f"{row.get('at', ''):<27} {type_of(row):<22} {execution_of(row)}"
-    console().print(safe.text(f"{head} {json.dumps(told, ensure_ascii=False)}"), soft_wrap=True)
+    screen.print(safe.text(f"{head} {json.dumps(told, ensure_ascii=False)}"), soft_wrap=True)
+
+
+def _print_fields(screen: Console, row: Object, told: Mapping[str, Any]) -> None:
+    """An event at a terminal: its time, type and subject, and its fields below."""
+    by = told.get("by")
+    subject = by if isinstance(by, str) else ""
+    head = "  ".join(filter(None, (str(row.get("at", "")), type_of(row), subject)))
+    fields = {"execution": execution_of(row), **told}
+    if subject:
+        del fields["by"]
+    lines = [line for name, value in fields.items() for line in _field_lines(name, _read(value), MARGIN)]
+    for margin, text in [("", head), *lines]:
+        _print_broken(screen, margin, text)
+
+
+def _print_broken(screen: Console, margin: str, text: str) -> None:
+    """Print a line, broken between words and only there if they fit; its further rows are further in."""
+    width = max(screen.width - len(margin) - len(MARGIN), ROW_MIN)
+    first, *rest = rows_of(safe.escaped(text), width, at_words=True)
+    for row in (first, *(MARGIN + row for row in rest)):
+        screen.print(margin + row, soft_wrap=True)
+
+
+def _field_lines(name: str, value: Any, margin: str) -> list[tuple[str, str]]:
+    """The lines of a field, each with its margin: what an object or a list contains is below it and further in."""
+    within: Sequence[tuple[str, Any]] = ()
+    if isinstance(value, Mapping):
+        within = list(value.items())
+    elif isinstance(value, list):
+        within = [("-", one) for one in value]
+    head = name if name == "-" else f"{name}:"
+    if not within:
+        said = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+        return [(margin, f"{head} {said}")]
+    inner = [line for one in within for line in _field_lines(*one, margin + MARGIN)]
+    return [(margin, head), *inner]
+
+
+def _read(value: Any) -> Any:
+    """The object or list that a text of the log contains as JSON; everything else as it is."""
+    if not (isinstance(value, str) and value[:1] in ("{", "[")):
+        return value
+    try:
+        return parse_strict(value)
+    except MalformedJson:
+        return value

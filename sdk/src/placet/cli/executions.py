@@ -17,8 +17,10 @@ from placet.cli.session import (
     console,
     every,
     find_execution,
+    in_project,
     print_json,
     print_pretty,
+    zoned,
 )
 from placet.models import Execution
 from placet.parsing import parse_time
@@ -50,11 +52,11 @@ def executions(
         print_json([one.raw for one in found])
         return
     print_with_texts(
-        ("execution", "agent", "state", "started"),
+        ("execution", "agent", "state", zoned("started")),
         [(one.execution_id, one.agent, one.state, one.started_at) for one in found],
         "request",
         [safe.text(begun(_request(one))) for one in found],
-        "No executions.",
+        f"No executions{in_project(context)}.",
     )
 
 

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from placet.cli.choices import rule_ids
-from placet.cli.session import JsonFlag, connect, every, print_json, print_table
+from placet.cli.lines import print_rows
+from placet.cli.session import JsonFlag, connect, every, print_json
 from placet.models import ToolCall
 
 
@@ -35,7 +36,7 @@ def impact(
     if as_json:
         print_json([call.raw for call in calls])
         return
-    print_table(
+    print_rows(
         ("execution", "call", "agent", "tool", "status", "released by", "digest"),
         [
             (

@@ -21,10 +21,12 @@ from placet.cli.session import (
     every,
     find_call,
     find_hold,
+    in_project,
     print_json,
     print_pretty,
     print_table,
     split_call,
+    zoned,
 )
 from placet.cli.viewing import claimed, decided, facts_grid, fetch_view, print_view, risk_of, until
 from placet.models import Event, Hold, HoldGroup, ToolCall
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from placet.sync import Placet
 
 SHORT = 8
-COLUMNS = ("id", "agent", "tool", "risk", "waits until")
 HOLD_EVENTS = ("tool_call_pending_review", "hitl_requested", "hold_changed", "hold_resolved")
 
 
@@ -63,7 +64,7 @@ def inbox(
         )
     with connect(context) as placet:
         if grouped:
-            _print_groups(placet.holds.groups(agent=agent), as_json)
+            _print_groups(placet.holds.groups(agent=agent), as_json, in_project(context))
             return
         decidable = "me" if mine else None
         holds = every(
@@ -72,13 +73,13 @@ def inbox(
         if as_json:
             print_json([hold.raw for hold in holds])
         else:
-            print_inbox(holds)
+            print_inbox(holds, in_project(context))
         if follow:
-            _follow(placet, as_json)
+            _follow(placet, as_json, in_project(context))
 
 
-def print_inbox(holds: Sequence[Hold]) -> None:
-    """The table of open holds, oldest deadline first."""
+def print_inbox(holds: Sequence[Hold], where: str = "") -> None:
+    """The table of open holds, oldest deadline first; `where` ends the sentence that there are none."""
     short = shortener([hold.hold_id for hold in holds])
     rows = [
         (
@@ -91,15 +92,16 @@ def print_inbox(holds: Sequence[Hold]) -> None:
         for hold in holds
     ]
     questions = [_asks(hold) for hold in holds]
-    print_with_texts(COLUMNS, rows, "question", questions, "Nothing waits.")
+    columns = ("id", "agent", "tool", "risk", zoned("waits until"))
+    print_with_texts(columns, rows, "question", questions, f"Nothing waits{where}.")
 
 
-def _print_groups(groups: Sequence[HoldGroup], as_json: bool) -> None:
+def _print_groups(groups: Sequence[HoldGroup], as_json: bool, where: str) -> None:
     if as_json:
         print_json([group.raw for group in groups])
         return
     print_table(
-        ("holds", "agent", "tool", "risk", "oldest", "first"),
+        ("holds", "agent", "tool", "risk", zoned("oldest"), "first"),
         [
             (
                 f"{group.count} ×",
@@ -111,7 +113,7 @@ def _print_groups(groups: Sequence[HoldGroup], as_json: bool) -> None:
             )
             for group in groups
         ],
-        "Nothing waits.",
+        f"Nothing waits{where}.",
     )
 
 
@@ -123,7 +125,7 @@ def shortener(ids: Sequence[str]) -> Callable[[str], str]:
     return lambda one: one[:length]
 
 
-def _follow(placet: Placet, as_json: bool) -> None:
+def _follow(placet: Placet, as_json: bool, where: str) -> None:
     for event in placet.events(("holds",)):
         if as_json:
             print_json({"type": event.type, "cursor": event.cursor, **event.body})
@@ -132,7 +134,7 @@ def _follow(placet: Placet, as_json: bool) -> None:
             at = datetime.now().astimezone().strftime("%H:%M:%S")
             console().print(safe.text(f"{at}  {event.type:<26} {hold_id}  {_told(event)}"))
         elif event.type == "resync_required":
-            print_inbox(every(lambda cursor: placet.holds.list(cursor=cursor)))
+            print_inbox(every(lambda cursor: placet.holds.list(cursor=cursor)), where)
 
 
 def show(

@@ -1,4 +1,7 @@
-"""Lists with a text of any length in each row: its beginning is shown, below the row if the terminal is narrow."""
+"""Lists that fit a narrow terminal: no id and no word is broken, and a text is shown by its beginning.
+
+A record whose columns do not fit beside each other takes several lines, all but the first of them indented.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ LINE_CHARS = 100
 # In fewer columns, or if the others leave it less than that, a text would break words: it gets its own lines.
 NARROW = 90
 TEXT_CHARS = 40
-# Between two columns.
+# Between two columns, and before the further lines of a record.
 GAP = 2
 
 
@@ -43,6 +46,27 @@ def print_with_texts(
     print_table((*columns, title), [(*row, text) for row, text in zip(rows, texts, strict=True)], empty)
 
 
+def print_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, order: Sequence[int] = ()
+) -> None:
+    """Print a table of ids and short words; on several lines a record if the terminal is too narrow for one.
+
+    Args:
+        columns: their heads.
+        rows: the cells, as `print_table` takes them.
+        empty: the text if there are no rows.
+        order: the columns by their numbers, as they follow each other on several lines; as given if it is empty.
+    """
+    screen = console()
+    cells = [columns, *_shown(rows)]
+    if rows and screen.is_terminal and _span(_widths(cells)) > screen.width:
+        numbers = order or range(len(columns))
+        ordered = [[row[number] for number in numbers] for row in (columns, *rows)]
+        _print_narrow(ordered[0], ordered[1:])
+        return
+    print_table(columns, rows, empty)
+
+
 def _is_narrow(columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: Sequence[Text]) -> bool:
     """Returns True if the texts do not fit beside the other columns."""
     width = console().width
@@ -62,22 +86,49 @@ def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
 
 
-def _print_narrow(columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: Sequence[Text]) -> None:
-    """The table with each text beside its row, or below it if the terminal is too narrow."""
-    from rich.cells import set_cell_size
+def _span(widths: Sequence[int]) -> int:
+    """The columns of a terminal that cells of these widths take beside each other."""
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _print_narrow(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], texts: Sequence[Text] | None = None
+) -> None:
+    """The records, each on as many lines as its cells need, with its text below them."""
     from rich.padding import Padding
     from rich.text import Text
 
     screen = console()
-    cells = [columns, *_shown(rows)]
+    cells = [list(columns), *_shown(rows)]
     widths = _widths(cells)
-    fits = sum(widths) + GAP * (len(widths) - 1) <= screen.width
-    lines = [
-        "  ".join(map(set_cell_size, row, widths)).rstrip() if fits else "  ".join(filter(None, row))
-        for row in cells
-    ]
-    screen.print(Text(lines[0], style="bold"))
-    for line, text in zip(lines[1:], texts, strict=True):
-        screen.print(Text(line))
+    parts = _parts(widths, screen.width)
+
+    def show(row: Sequence[str], style: str = "") -> None:
+        for line in _lines_of(row, widths, parts):
+            # A cell that is wider than the terminal is left whole: the terminal breaks it, and a copy of it does not.
+            screen.print(Text(line, style=style), soft_wrap=True)
+
+    show(cells[0], "bold")
+    for row, text in zip(cells[1:], texts or [Text()] * len(rows), strict=True):
+        show(row)
         if text:
-            screen.print(Padding(text, (0, 0, 0, 2)))
+            screen.print(Padding(text, (0, 0, 0, GAP)))
+
+
+def _parts(widths: Sequence[int], width: int) -> list[slice]:
+    """The columns that stand beside each other on each line of a record; each line has one at least."""
+    ends = [0]
+    for number in range(1, len(widths)):
+        margin = GAP if ends[-1] else 0
+        if margin + _span(widths[ends[-1] : number + 1]) > width:
+            ends.append(number)
+    return [slice(begin, end) for begin, end in zip(ends, [*ends[1:], len(widths)], strict=True)]
+
+
+def _lines_of(row: Sequence[str], widths: Sequence[int], parts: Sequence[slice]) -> list[str]:
+    """The lines of a record; without those that have no cell but empty ones."""
+    from rich.cells import set_cell_size
+
+    gap = " " * GAP
+    lines = [gap.join(map(set_cell_size, row[part], widths[part])).rstrip() for part in parts]
+    return [f"{gap if number else ''}{line}" for number, line in enumerate(lines) if line or not number]

@@ -9,10 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from placet.cli.choices import a_time
-from placet.cli.lines import begun
+from placet.cli.lines import begun, print_rows
 from placet.cli.plugins import new_group
-from placet.cli.session import JsonFlag, connect, every, print_json, print_table
+from placet.cli.session import JsonFlag, connect, every, in_project, print_json, print_table, zoned
 from placet.models import AuditRow
+
+# The code of a request that had been carried out already: nothing was refused to anybody.
+REPEATED = "duplicate"
+# `placet show EXECUTION/CALL` takes as much of a call's id, and `placet approve --digest` of a digest.
+SHORT_ID = 12
+# What happened, with its code and result, stands before the ids where a row takes two lines.
+NARROW_ORDER = (0, 1, 2, 7, 6, 3, 4, 5)
 
 tools_app = new_group(
     "tools", help="List published tools; start one from its config.json.", invoke_without_command=True
@@ -77,6 +84,13 @@ def audit(
     context: typer.Context,
     subject: Annotated[str | None, typer.Option(help="Only this subject's acts.")] = None,
     since: Annotated[str | None, typer.Option(help="From this time (RFC 3339) on.", callback=a_time)] = None,
+    no_repeats: Annotated[
+        bool,
+        typer.Option(
+            "--no-repeats",
+            help=f"Leave out refusals with the code {REPEATED}: requests that came again, which changed nothing.",
+        ),
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """List who did what, when."""
@@ -84,16 +98,28 @@ def audit(
         return
     with connect(context) as placet:
         rows = every(lambda cursor: placet.audit(subject=subject, since=since, cursor=cursor))
+    if no_repeats:
+        rows = [row for row in rows if _code_of(row) != REPEATED]
     if as_json:
         print_json([row.raw for row in rows])
         return
-    print_table(
-        ("at", "subject", "action", "execution", "call", "digest", "result"),
+    print_rows(
+        (zoned("at"), "subject", "action", "execution", "call", "digest", "result", "code"),
         [_cells(row) for row in rows],
-        "No actions were found.",
+        f"No actions were found{in_project(context)}.",
+        NARROW_ORDER,
     )
 
 
 def _cells(row: AuditRow) -> tuple[object, ...]:
     result = row.result.get("status") if isinstance(row.result, dict) else row.result
-    return (row.at, row.subject, row.action, row.execution_id, row.call_id[:12], row.digest[:12], result)
+    ids = (row.execution_id, row.call_id[:SHORT_ID], row.digest[:SHORT_ID])
+    return (row.at, row.subject, row.action, *ids, result, _code_of(row))
+
+
+def _code_of(row: AuditRow) -> str:
+    """The code of a refusal; empty for every other act."""
+    # What is after an edit are an agent's arguments, which can have any name.
+    is_refusal = row.action.endswith("_refused") and isinstance(row.after, Mapping)
+    code = row.after.get("code") if is_refusal else None
+    return code if isinstance(code, str) else ""

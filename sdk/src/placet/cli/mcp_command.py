@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from typing import Annotated, Any
 
 import typer
 
+from placet.cli import safe
 from placet.cli.extras import NotInstalled
 from placet.cli.session import Settings
 from placet.cli.telling import tell
+from placet.cli.token_roles import AGENT, own_roles
+from placet.turn_errors import leaves
 
+# As of the other commands (`placet.cli.app`): the reader of the output has closed it.
+NOT_READ = 141
 LOOPBACK = "127.0.0.1"
 HttpPort = Annotated[
     int | None,
@@ -34,7 +40,28 @@ def serve(context: typer.Context, http_port: HttpPort = None, http_host: HttpHos
     settings = context.find_object(Settings) or Settings()
     if http_port is not None:
         _check_free(http_host, http_port)
-    asyncio.run(_serve(mcp_server, settings, http_host, http_port))
+    else:
+        _warn_of_roles(own_roles(context))
+    try:
+        asyncio.run(_serve(mcp_server, settings, http_host, http_port))
+    except Exception as error:
+        if not all(isinstance(leaf, BrokenPipeError) for leaf in leaves(error)):
+            raise
+        # The client has ended while it waited for an answer.
+        raise typer.Exit(NOT_READ) from None
+
+
+def _warn_of_roles(roles: frozenset[str] | None) -> None:
+    """Tell on standard error of a token that cannot ask a person as an agent; the output belongs to the client."""
+    if roles is None or AGENT in roles:
+        return
+    named = safe.escaped(", ".join(sorted(roles)))
+    print(
+        f"warning: the token (--token, PLACET_TOKEN or .placet/) has the roles {named} and not the role {AGENT}, in "
+        f"whose name human_input asks: give an agent's token (placet token issue --subject NAME --role {AGENT} "
+        f"--agent NAME).",
+        file=sys.stderr,
+    )
 
 
 def _check_free(host: str, port: int) -> None:

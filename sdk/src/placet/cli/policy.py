@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from placet.cli import policy_warnings, safe
+from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.policy_name import names_in
 from placet.cli.session import (
@@ -24,6 +25,7 @@ from placet.cli.session import (
     print_table,
     published_line,
     read_text,
+    zoned,
 )
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -84,7 +86,7 @@ def versions(context: typer.Context, name: str, as_json: JsonFlag = False) -> No
         print_json([dict(one) for one in found])
         return
     print_table(
-        ("version", "published", "by"),
+        ("version", zoned("published"), "by"),
         [(one.get("version"), local_time(one.get("published_at")), one.get("published_by")) for one in found],
         f"No policy {name} is published.",
     )
@@ -103,8 +105,8 @@ def list_policies(
     if as_json:
         print_json([dict(one) for one in found])
         return
-    print_table(
-        ("policy", "version", "project", "for", "rules", "published", "by", "retired"),
+    print_rows(
+        ("policy", "version", "project", "for", "rules", zoned("published"), "by", "retired"),
         [_row(one) for one in found],
         "No policy is in force: every call is held.",
     )

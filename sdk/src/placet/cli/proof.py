@@ -57,7 +57,12 @@ def fetch(
     if as_json:
         print_json(found)
         return
-    console().print(f"{found['leaves']:,} leaves and {found['heads']:,} heads are in {out}")
+    leaves, heads = _counted(found["leaves"], "leaf", "leaves"), _counted(found["heads"], "head", "heads")
+    console().print(f"{leaves} and {heads} are in {out}")
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 @app.command()

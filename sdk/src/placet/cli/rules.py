@@ -11,7 +11,7 @@ from placet.cli import safe
 from placet.cli.choices import RULE_STATUSES, completing, one_of, rule_ids
 from placet.cli.lines import print_with_texts
 from placet.cli.plugins import new_group
-from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json
+from placet.cli.session import JsonFlag, by_prefix, connect, console, every, is_whole, print_json, zoned
 from placet.errors import NotAuthorised
 from placet.ids import check_id
 from placet.models import StandingRule
@@ -52,7 +52,7 @@ def rules(
         print_json([dict(rule.raw) for rule in found])
         return
     print_with_texts(
-        ("rule", "status", "agent", "tool", "uses", "until", "by"),
+        ("rule", "status", "agent", "tool", "uses", zoned("until"), "by"),
         [
             (
                 rule.rule_id,

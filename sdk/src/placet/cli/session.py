@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -131,13 +131,32 @@ def local_time(at: datetime | str | None) -> str:
     if not at:
         return ""
     moment = parse_time(at) if isinstance(at, str) else at
-    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    return moment.astimezone(_zone()).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def zoned(head: str) -> str:
+    """The head of a column of times, with the time zone of all of them: an offset, such as `UTC+02:00`."""
+    return f"{head} ({_zone()})"
+
+
+def _zone() -> tzinfo:
+    # The offset of now for all times, since one head stands for times before and after a change of the clocks.
+    return timezone(datetime.now().astimezone().utcoffset() or timedelta())
 
 
 def clock(at: datetime, now: datetime) -> str:
     """A moment for people as the time of day, with the date if it is not today."""
-    local, today = at.astimezone(), now.astimezone()
+    local, today = at.astimezone(_zone()), now.astimezone(_zone())
     return local.strftime("%H:%M:%S" if local.date() == today.date() else "%Y-%m-%d %H:%M:%S")
+
+
+def in_project(context: typer.Context) -> str:
+    """` in project NAME` for a list without items, if an option or the environment names the project."""
+    from placet.transport.bearer import named_project
+
+    settings = context.find_object(Settings) or Settings()
+    name = named_project(settings.project)
+    return f" in project {safe.escaped(name)}" if name else ""
 
 
 def published_line(name: str, published: Published) -> str:

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from placet.cli import safe
+from placet.cli import inputs, safe
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, connect, console, print_json, published_line, read_object
+
+STANDARD_INPUT = "-"
 
 app = new_group("tool", help="Publish tools.", no_args_is_help=True)
 
@@ -73,14 +75,21 @@ def _asking(module: str) -> list[Callable[..., Any]]:
 @app.command()
 def put(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The MCP tool definition, a JSON object with its name.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The MCP tool definition, a JSON object with its name; - reads it from standard input."
+        ),
+    ],
     as_json: JsonFlag = False,
 ) -> None:
     """Publish a tool's definition as its next version; needs the role operator."""
-    definition = read_object(file, "FILE")
+    is_input = str(file) == STANDARD_INPUT
+    definition = inputs.read_object(STANDARD_INPUT, "FILE") if is_input else read_object(file, "FILE")
     name = definition.get("name")
     if not isinstance(name, str) or not name:
-        raise typer.BadParameter(f"{file} has no name", param_hint="FILE")
+        what = "the definition" if is_input else file
+        raise typer.BadParameter(f"{what} has no name", param_hint="FILE")
     with connect(context) as placet:
         published = placet.tools.put(name, definition)
     if as_json:

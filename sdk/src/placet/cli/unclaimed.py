@@ -54,7 +54,10 @@ def _cause(placet: Placet, conversation_id: str, message_id: str, agent: str) ->
             earlier = turn_of(placet, conversation_id, first)
             if earlier["claims"]:
                 return _of_earlier(placet, conversation_id, agent, earlier)
-    return f"no worker of {agent} has taken the message on yet (placet agent run MODULE)"
+    return (
+        f"no worker of {agent} has taken the message on yet: is one running (placet agent run MODULE), and has it a "
+        "place free (--concurrency)?"
+    )
 
 
 def _of_earlier(placet: Placet, conversation_id: str, agent: str, turn: Object) -> str:

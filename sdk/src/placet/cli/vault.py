@@ -17,6 +17,7 @@ from placet.cli.session import (
     print_json,
     print_table,
     split_call,
+    zoned,
 )
 from placet.ids import check_id
 
@@ -44,7 +45,7 @@ def keys(context: typer.Context, as_json: JsonFlag = False) -> None:
         print_json([dict(one) for one in found])
         return
     rows = [(str(one["name"]), local_time(one["made_at"]), local_time(one["destroyed_at"])) for one in found]
-    print_table(("key", "made", "destroyed"), rows, "nothing was sealed yet")
+    print_table(("key", zoned("made"), "destroyed"), rows, "nothing was sealed yet")
 
 
 @app.command("destroy-key")

@@ -93,13 +93,14 @@ async def send_retrying(send_once: SendOnce, request: Request, patience: Patienc
             if last is not None:
                 return last
             after_s = sent_budget_s if clock() >= began + sent_budget_s else most_s
-            raise _given_up(lost, request.path if sent else None, after_s) from lost
+            path = request.path if sent else None
+            raise _given_up(lost, path, after_s if sent else clock() - began) from lost
         await asyncio.sleep(pause_s)
 
 
 def _given_up(lost: ConnectionLost | None, may_have_been_done: str | None, after_s: float) -> Unreachable:
     if may_have_been_done is None:
-        return Unreachable(f"{lost}; tried for up to {after_s:g} s")
+        return Unreachable(f"{lost}; tried for {after_s:.1f} s")
     return NoAnswer(f"{lost}: no answer within {after_s:g} s; it may have been done", may_have_been_done)
 
 
