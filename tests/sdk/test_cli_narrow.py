@@ -107,7 +107,7 @@ def words(lines: list[str]) -> set[str]:
         (("audit", "impact", "--rule", "r"), {RUN, CALL[:12], DIGEST[:12], "succeeded", "policy", "t" * 40}),
         (("executions",), {RUN, "billing-bot", "waiting_clarification", "2026-11-20"}),
     ],
-    ids=" ".join,
+    ids=["audit", "audit impact", "executions"],
 )
 def test_list_on_80_columns_breaks_no_id_and_no_word(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], whole: set[str]
