@@ -172,14 +172,15 @@ class Supervisor:
         while not (self._all_ready() and answers_ready(config)):
             self._tick()
             is_late = time.monotonic() > deadline
-            late = [role for role in self._roles if self._fails(role) or (is_late and not role.is_ready)]
-            for role in late:
-                if not ROLES[role.name].may_lag:
+            waited_for = [role for role in self._roles if not role.is_ready]
+            needed = [role for role in waited_for if not ROLES[role.name].may_lag]
+            gave_up = [role for role in waited_for if is_late or self._fails(role)]
+            for role in gave_up:
+                if role in needed:
                     raise _not_ready(role, self.directory)
-            if late and answers_ready(config):
-                self._say(
-                    f"Not ready yet: {', '.join(role.name for role in late)}; decisions are made meanwhile"
-                )
+            if gave_up and not needed and answers_ready(config):
+                named = ", ".join(role.name for role in waited_for)
+                self._say(f"Not ready yet: {named}; decisions are made meanwhile")
                 return
             if is_late:
                 raise RoleFailedError(f"The gateway at {config.url} does not answer /readyz: read its log.")

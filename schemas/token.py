@@ -137,29 +137,13 @@ def unverified_issuer(token: str) -> str:
     Raises:
         TokenRefused: it cannot be read.
     """
-    issuer = _unverified_payload(token).get("iss")
-    return issuer if isinstance(issuer, str) else ""
-
-
-def unverified_roles(token: str) -> frozenset[str]:
-    """The roles named in a token, to tell its owner of them: nothing may be decided by them.
-
-    Raises:
-        TokenRefused: it cannot be read.
-    """
-    roles = _unverified_payload(token).get("roles")
-    return (
-        frozenset(role for role in roles if isinstance(role, str)) if isinstance(roles, list) else frozenset()
-    )
-
-
-def _unverified_payload(token: str) -> dict[str, Any]:
     _check_form(token)
     try:
-        payload: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
+        payload = jwt.decode(token, options={"verify_signature": False})
     except UNREADABLE as error:
         raise unreadable(error) from error
-    return payload
+    issuer = payload.get("iss")
+    return issuer if isinstance(issuer, str) else ""
 
 
 def check_actor(actor: Actor) -> None:

@@ -22,8 +22,8 @@ from ops.tools.gateway import check_authorities, require_gateway
 from ops.tools.lines import Lines
 from placet.cli.safe import escaped
 from placet.cli.session import Settings
+from placet.cli.token_roles import AGENT, roles_in
 from placet.config import SettingRefused, checked_address
-from schemas.token import TokenRefused, unverified_roles
 
 if TYPE_CHECKING:
     from ops.tools.supervision import Happened
@@ -35,7 +35,6 @@ OURS, OF_CLIENTS = "PLACET_", frozenset({URL, TOKEN, "PLACET_PROJECT", "PLACET_C
 # The variables of roles that have names of their own: with passwords of databases, and of the telemetry's collector.
 OF_ROLES = re.compile(r"DATABASE_URL|SCHEMA_REGISTRY_URL|OTEL_EXPORTER_OTLP_(?:\w+_)?HEADERS")
 STANDARD_OUTPUT = 1
-AGENT = "agent"
 OWN_COMMAND = (sys.executable, "-m", "ops.tools.own")
 
 ConfigFile = Annotated[Path, typer.Argument(help="The tool's config.json.", dir_okay=False)]
@@ -100,11 +99,9 @@ def _gateway(file: ToolFile, url: str) -> str:
 
 
 def _warn_of_roles(token: str) -> None:
-    """Tell of a token by which the tool could do more than an agent: decide, or change the policy."""
-    try:
-        further = sorted(unverified_roles(token) - {AGENT})
-    except TokenRefused:
-        return  # The gateway's provider issues tokens of another form: their roles are not known here.
+    """Tell of a token by which the tool could do more than an agent, such as decide or change the policy."""
+    # Of tokens in another form, as a provider may issue them, the roles are not known here.
+    further = sorted((roles_in(token) or frozenset()) - {AGENT})
     if further:
         roles = escaped(", ".join(further))
         print(

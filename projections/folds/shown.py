@@ -77,7 +77,7 @@ def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: st
             body.view_version, body.options, row["fields"], row["decision_type"], body.default_value
         )
     else:
-        said = call["arguments"]
+        said = (call["arguments"],)
     look = look_at(said, texts, body.view_version)
     row.update(
         {

@@ -166,7 +166,9 @@ def words_of_asks(version: int, asks: str | None) -> tuple[str, ...]:
     return told["tool"], told["action"]
 
 
-def offer_of(version: int, options: str, fields: str, decision_type: str, default: str | None) -> str:
+def offer_of(
+    version: int, options: str, fields: str, decision_type: str, default: str | None
+) -> tuple[str, ...]:
     """What a question offers as its answer, as canonical JSON: it is checked like the arguments of a call.
 
     Args:
@@ -177,9 +179,10 @@ def offer_of(version: int, options: str, fields: str, decision_type: str, defaul
         default: JSON of the answer that counts without one, or None.
     """
     if version < READS_OFFER_FROM:
-        return NO_ARGUMENTS
-    offer = {"decision_type": decision_type, "fields": parse_strict(fields), "options": parse_strict(options)}
-    return canonical(offer if default is None else {**offer, "default": parse_strict(default)})
+        return ()
+    # Each by itself: together they could be nested deeper than JSON can be here.
+    offered = [parse_strict(text) for text in (options, fields, default) if text is not None]
+    return tuple(map(canonical, (decision_type, *offered)))
 
 
 def view_of(held: Held, version: int | None = None) -> View:
@@ -202,9 +205,9 @@ def view_of(held: Held, version: int | None = None) -> View:
     )
 
 
-def _checked(held: Held, version: int) -> str:
+def _checked(held: Held, version: int) -> tuple[str, ...]:
     if held.call_id:
-        return held.arguments or NO_ARGUMENTS
+        return (held.arguments or NO_ARGUMENTS,)
     return offer_of(version, held.options, held.fields, held.decision_type, held.default_value)
 
 

@@ -28,37 +28,38 @@ class Look(NamedTuple):
     badges: tuple[Badge, ...]
 
 
-def must_be_read_whole(arguments: str, texts: Iterable[str], version: int) -> bool:
+def must_be_read_whole(values: tuple[str, ...], texts: Iterable[str], version: int) -> bool:
     """Returns True if a person must have seen the whole view; see `look_at`."""
     said = tuple(texts)
-    return _is_long(arguments, said) or _remembered(arguments, said, version).must_read
+    return _is_long(values, said) or _remembered(values, said, version).must_read
 
 
-def look_at(arguments: str, texts: Iterable[str], version: int) -> Look:
+def look_at(values: tuple[str, ...], texts: Iterable[str], version: int) -> Look:
     """Check the agent's part of a view, without rendering the whole view.
 
     Args:
-        arguments: the call's arguments, canonical JSON; `{}` for a request.
+        values: the call's arguments, or what a question offers (`offer_of`): canonical JSON.
         texts: the agent's other texts.
         version: the version of the hold's view.
     """
     said = tuple(texts)
-    look = _look if _is_long(arguments, said) else _remembered
-    return look(arguments, said, version)
+    look = _look if _is_long(values, said) else _remembered
+    return look(values, said, version)
 
 
-def _look(arguments: str, texts: tuple[str, ...], version: int) -> Look:
+def _look(values: tuple[str, ...], texts: tuple[str, ...], version: int) -> Look:
     # In every version a view must be read whole if the rules of version 2 find something hidden in it.
     badges = Badges(max(version, HIDES_MORE_FROM))
-    is_long = _is_long(arguments, texts)
+    is_long = _is_long(values, texts)
     for text in texts:
         escaped(text, badges)
         if version >= SHOWS_ENDS_FROM and "\n" not in text:
             badge_ends(text, badges)
-    if not (is_plain(arguments) and _is_small(arguments)):
-        value = parse_strict(arguments)
-        lines = lines_of(value, badges)
-        is_long = is_long or len(lines) > ARGUMENTS_MAX_LINES or _depth(value) > ARGUMENTS_MAX_DEPTH
+    if not (all(map(is_plain, values)) and _are_small(values)):
+        parsed = [parse_strict(value) for value in values]
+        lines = sum(len(lines_of(value, badges)) for value in parsed)
+        deepest = max(map(_depth, parsed), default=0)
+        is_long = is_long or lines > ARGUMENTS_MAX_LINES or deepest > ARGUMENTS_MAX_DEPTH
     found = badges.sorted()
     return Look(is_long or not HIDES.isdisjoint(found), found)
 
@@ -67,14 +68,15 @@ def _look(arguments: str, texts: tuple[str, ...], version: int) -> Look:
 _remembered = lru_cache(maxsize=1024)(_look)
 
 
-def _is_long(arguments: str, texts: tuple[str, ...]) -> bool:
-    return len(arguments) > ARGUMENTS_MAX_CHARS or any(len(text) > TEXT_MAX_CHARS for text in texts)
+def _is_long(values: tuple[str, ...], texts: tuple[str, ...]) -> bool:
+    return sum(map(len, values)) > ARGUMENTS_MAX_CHARS or any(len(text) > TEXT_MAX_CHARS for text in texts)
 
 
-def _is_small(arguments: str) -> bool:
-    """Returns True if arguments surely have neither too many lines nor too many levels, by counting characters."""
-    opened = arguments.count("{") + arguments.count("[")
-    return opened <= ARGUMENTS_MAX_DEPTH and arguments.count(",") + 2 * opened <= ARGUMENTS_MAX_LINES
+def _are_small(values: tuple[str, ...]) -> bool:
+    """Returns True if values surely have neither too many lines nor too many levels, by counting characters."""
+    opened = sum(value.count("{") + value.count("[") for value in values)
+    commas = sum(value.count(",") for value in values)
+    return opened <= ARGUMENTS_MAX_DEPTH and commas + 2 * opened + len(values) <= ARGUMENTS_MAX_LINES + 1
 
 
 def _depth(value: Any) -> int:

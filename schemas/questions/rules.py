@@ -109,13 +109,14 @@ def _labels(command: k.RequestHumanInput) -> set[str]:
 
 
 def _as_seen(text: str) -> str:
-    """A text without what is not seen, and in one width."""
-    return normalize("NFKC", "".join(char for char in text if not is_blank(char)))
+    """A text as it looks: with one space for several, and without what else is not seen."""
+    shown = "".join(char for char in text if char.isspace() or not is_blank(char))
+    return normalize("NFC", " ".join(shown.split()))
 
 
 def _as_read(text: str) -> str:
-    """A text as a person reads it: as it is seen, and in one case."""
-    return _as_seen(text).casefold()
+    """A text as a person reads it: without what is not seen, in one case and one width."""
+    return normalize("NFKC", "".join(char for char in text if not is_blank(char))).casefold()
 
 
 def _not_json(command: k.RequestHumanInput) -> str | None:

@@ -192,7 +192,7 @@ class Handover(Struct, frozen=True, kw_only=True):
     by: str = ""
 
 
-class Asked(NamedTuple):
+class AskedQuestion(NamedTuple):
     """The part of a question that the event which opens its hold does not repeat; `asks` is that of `asks_of`."""
 
     decision_type: str = ""
@@ -240,7 +240,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     turns: Map[str, Turn] = Map()
     open_turns: tuple[str, ...] = ()
     senders: tuple[str, ...] = ()
-    asked_about: Asked | None = None
+    asked_about: AskedQuestion | None = None
     idle_ms: int | None = None
 
     @property

@@ -144,8 +144,18 @@ def test_cell_that_is_wider_than_the_terminal_is_left_whole(
     assert [line.rstrip() for line in plain(capsys.readouterr().out).splitlines()] == [
         *("name", "  id", "  end"),
         *("n", "  " + "x" * 50),
-        *("n", "  e"),
+        *("n", "  -", "  e"),
     ]
+
+
+def test_words_of_an_agent_that_are_wider_than_the_terminal_begin_no_record(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_a_screen(monkeypatch, 20)
+    print_rows(("name", "tool"), [("n", "x" * 30 + " approve by anna"), ("m", "")], "none")
+    head, *lines = [line.rstrip() for line in plain(capsys.readouterr().out).splitlines()]
+    assert head == "name"
+    assert [line for line in lines if not line.startswith(" ")] == ["n", "m"]
 
 
 def test_audit_leaves_repeats_out_of_every_page_but_no_edit(terminal: Terminal) -> None:

@@ -79,6 +79,10 @@ def test_denied_names_the_calls_to_undo(named: list[str] | None, said: str) -> N
     ("fields", "said"),
     [
         ({"hold_id": "h1"}, "pay expired without a decision"),
+        (
+            {"hold_id": "h1", "raw": {"feedback": "nobody decided in time"}},
+            "pay expired: nobody decided in time",
+        ),
         ({}, "pay expired: its release was not used in time"),
     ],
 )

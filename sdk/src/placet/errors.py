@@ -204,9 +204,10 @@ def _ended(call: ToolCall) -> str:
     """How a call that will not run ended, and why."""
     if call.status != "expired":
         return f"was {call.status}: {call.feedback or _silent(call)}"
+    if call.feedback:
+        return f"expired: {call.feedback}"
     is_undecided = call.decision is None and bool(call.hold_id)
-    ended = "expired without a decision" if is_undecided else "expired: its release was not used in time"
-    return f"{ended}: {call.feedback}" if call.feedback else ended
+    return "expired without a decision" if is_undecided else "expired: its release was not used in time"
 
 
 def _silent(call: ToolCall) -> str:

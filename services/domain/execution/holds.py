@@ -218,10 +218,7 @@ def _closed(state: Execution, hold: Hold, ctx: Context) -> Problem | None:
         case "resolved":
             return Refusal.ALREADY_DECIDED, _decided_already(hold, ctx)
         case "expired":
-            took_effect = (
-                ": its default took effect" if hold.on_timeout == "default" else ": nobody decided in time"
-            )
-            return Refusal.EXPIRED, f"the deadline has passed{took_effect}"
+            return Refusal.EXPIRED, "the deadline has passed: what the hold says of that took effect"
         case "cancelled" if state.closed:
             return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
         case "cancelled":

@@ -16,7 +16,7 @@ from services.domain.context import Context
 from services.domain.execution.folding import Folds, message_of, with_call, with_hold
 from services.domain.memory.predicates import has_sealed
 from services.domain.policy import HoldTerms
-from services.domain.state import Asked, Call, Execution, Hold
+from services.domain.state import AskedQuestion, Call, Execution, Hold
 
 UNKNOWN_OUTCOME_QUESTION = (
     "It is unknown whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
@@ -168,12 +168,12 @@ def _must_be_read(state: Execution, call: Call | None, event: HoldOpened) -> boo
     version = event.view_version
     own: tuple[str, ...]
     if call is None:
-        asked = state.asked_about or Asked()
+        asked = state.asked_about or AskedQuestion()
         own = (state.agent, *words_of_asks(version, asked.asks))
         said = offer_of(version, event.options, asked.fields, asked.decision_type, event.default_value)
     else:
         own = (call.agent, call.tool, call.reason)
-        said = call.arguments or NO_ARGUMENTS
+        said = (call.arguments or NO_ARGUMENTS,)
     texts = texts_of(version, state.request, message_shown(state, call), *own, event.question)
     return must_be_read_whole(said, texts, version)
 

@@ -15,7 +15,7 @@ from services.domain.execution.handler import Handlers
 from services.domain.execution.opening import hold_id_of_request
 from services.domain.execution.quota import open_problem
 from services.domain.refusals import Events, refuse
-from services.domain.state import Asked, Execution, Hold
+from services.domain.state import AskedQuestion, Execution, Hold
 
 DIGESTED = ("kind", "question", "options", "fields")
 
@@ -113,7 +113,7 @@ HANDLERS: Handlers = {
 
 
 def _asked(state: Execution, event: h.HumanInputRequested, at_ms: int) -> Execution:
-    return replace(state, asked_about=Asked(event.decision_type, event.fields, h.asks_of(event)))
+    return replace(state, asked_about=AskedQuestion(event.decision_type, event.fields, h.asks_of(event)))
 
 
 FOLDS: Folds = {

@@ -46,7 +46,7 @@ def test_mark_that_paints_over_others_is_shown_by_its_code_and_badged(raw: str, 
     assert escaped(raw, badges) == seen
     assert badges.sorted() == ("covering",)
     assert revealed(raw) == seen
-    assert look_at("{}", [raw], 4).must_read
+    assert look_at((), [raw], 4).must_read
     assert safe.escaped(raw) == seen
 
 
@@ -74,7 +74,7 @@ def test_every_line_of_a_text_begins_anew() -> None:
 def test_versions_before_the_fourth_show_marks_as_they_came_and_need_no_reading() -> None:
     raw = "1\u03380"
     assert escaped(raw, Badges(3)) == raw
-    assert not look_at("{}", [raw], 3).must_read
+    assert not look_at((), [raw], 3).must_read
 
 
 def test_no_mark_is_hidden_that_a_word_needs() -> None:

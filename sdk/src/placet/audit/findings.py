@@ -91,7 +91,7 @@ class Report:
             with_records = "with its record" if self.records else "without its record"
         else:
             with_records = f"{of} with their records"
-        leaves, heads = _counted(self.leaves, "leaf", "leaves"), _counted(self.heads, "head", "heads")
+        leaves, heads = counted(self.leaves, "leaf", "leaves"), counted(self.heads, "head", "heads")
         return f"{leaves}, {with_records}; {heads} of {self.tenant}"
 
     @property
@@ -113,5 +113,6 @@ class Report:
         }
 
 
-def _counted(number: int, one: str, several: str) -> str:
+def counted(number: int, one: str, several: str) -> str:
+    """A number of things in words, with the noun for one or for several."""
     return f"{number:,} {one if number == 1 else several}"

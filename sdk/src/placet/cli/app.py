@@ -128,6 +128,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         if exit_.__context__ is not None and isinstance(exit_.__context__.__context__, KeyboardInterrupt):
             return INTERRUPTED
         return exit_.code if isinstance(exit_.code, int) else USAGE
+    except BrokenPipeError:
+        _drop(sys.stdout)
+        return NOT_READ
     except KeyboardInterrupt:
         return INTERRUPTED
     except (PlacetError, InvalidId) as error:

@@ -215,10 +215,11 @@ class _Talk:
             return
         # A turn is shown from its beginning: it may have been answered before.
         current = self.placet.holds.get(hold.hold_id)
+        is_for_another = current.status == "open" and not self._may_decide(current)
         self._asked.add(hold.hold_id)
         if current.status != "open":
             return
-        if not self._may_decide(current):
+        if is_for_another:
             tell(f"another person decides this: placet answer {hold.hold_id}")
             return
         closing_it = events.closing(hold.hold_id)

@@ -237,7 +237,10 @@ def _print_fields(screen: Console, row: Object, told: Mapping[str, Any]) -> None
     fields = {"execution": execution_of(row), **told}
     if subject:
         del fields["by"]
-    lines = [line for name, value in fields.items() for line in _field_lines(name, _read(value), MARGIN)]
+    deepest = " " * (screen.width // 2)
+    lines = [
+        line for name, value in fields.items() for line in _field_lines(name, _read(value), MARGIN, deepest)
+    ]
     for margin, text in [("", head), *lines]:
         _print_broken(screen, margin, text)
 
@@ -250,10 +253,15 @@ def _print_broken(screen: Console, margin: str, text: str) -> None:
         screen.print(margin + row, soft_wrap=True)
 
 
-def _field_lines(name: str, value: Any, margin: str) -> list[tuple[str, str]]:
-    """The lines of a field, each with its margin: what an object or a list contains is below it and further in."""
+def _field_lines(name: str, value: Any, margin: str, deepest: str) -> list[tuple[str, str]]:
+    """The lines of a field, each with its margin: what an object or a list contains is below it and further in.
+
+    From the margin `deepest` on it is JSON on one line.
+    """
     within: Sequence[tuple[str, Any]] = ()
-    if isinstance(value, Mapping):
+    if margin >= deepest:
+        pass
+    elif isinstance(value, Mapping):
         within = list(value.items())
     elif isinstance(value, list):
         within = [("-", one) for one in value]
@@ -261,7 +269,7 @@ def _field_lines(name: str, value: Any, margin: str) -> list[tuple[str, str]]:
     if not within:
         said = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
         return [(margin, f"{head} {said}")]
-    inner = [line for one in within for line in _field_lines(*one, margin + MARGIN)]
+    inner = [line for one in within for line in _field_lines(*one, margin + MARGIN, deepest)]
     return [(margin, head), *inner]
 
 

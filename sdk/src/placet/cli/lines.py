@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from placet.cli import safe
+from placet.cli.rows import rows_of
 from placet.cli.session import console, print_table, told
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ NARROW = 90
 TEXT_CHARS = 40
 # Between two columns, and before the further lines of a record.
 GAP = 2
+NO_CELL = "-"
 
 
 def begun(text: str) -> str:
@@ -105,8 +107,8 @@ def _print_narrow(
 
     def show(row: Sequence[str], style: str = "") -> None:
         for line in _lines_of(row, widths, parts):
-            # A cell that is wider than the terminal is left whole: the terminal breaks it, and a copy of it does not.
-            screen.print(Text(line, style=style), soft_wrap=True)
+            for part in _unbroken(line, screen.width):
+                screen.print(Text(part, style=style), soft_wrap=True)
 
     show(cells[0], "bold")
     for row, text in zip(cells[1:], texts or [Text()] * len(rows), strict=True):
@@ -125,10 +127,26 @@ def _parts(widths: Sequence[int], width: int) -> list[slice]:
     return [slice(begin, end) for begin, end in zip(ends, [*ends[1:], len(widths)], strict=True)]
 
 
+def _unbroken(line: str, width: int) -> list[str]:
+    """A line, broken between words if it is too wide: none of an agent's may look like the begin of a record.
+
+    An id that is wider than the terminal is left whole: the terminal breaks it, and a copy of it does not.
+    """
+    from rich.cells import cell_len
+
+    said = line.strip()
+    if cell_len(line) <= width or " " not in said:
+        return [line]
+    margin = " " * (2 * GAP)
+    return [margin + row for row in rows_of(said, max(width - len(margin), GAP), at_words=True)]
+
+
 def _lines_of(row: Sequence[str], widths: Sequence[int], parts: Sequence[slice]) -> list[str]:
-    """The lines of a record; without those that have no cell but empty ones."""
+    """The lines of a record, to the last one that has a cell; a line without one has a dash."""
     from rich.cells import set_cell_size
 
     gap = " " * GAP
     lines = [gap.join(map(set_cell_size, row[part], widths[part])).rstrip() for part in parts]
-    return [f"{gap if number else ''}{line}" for number, line in enumerate(lines) if line or not number]
+    while len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    return [f"{gap if number else ''}{line or NO_CELL}" for number, line in enumerate(lines)]

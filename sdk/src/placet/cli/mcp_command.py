@@ -16,8 +16,6 @@ from placet.cli.telling import tell
 from placet.cli.token_roles import AGENT, own_roles
 from placet.turn_errors import leaves
 
-# As of the other commands (`placet.cli.app`): the reader of the output has closed it.
-NOT_READ = 141
 LOOPBACK = "127.0.0.1"
 HttpPort = Annotated[
     int | None,
@@ -45,10 +43,10 @@ def serve(context: typer.Context, http_port: HttpPort = None, http_host: HttpHos
     try:
         asyncio.run(_serve(mcp_server, settings, http_host, http_port))
     except Exception as error:
-        if not all(isinstance(leaf, BrokenPipeError) for leaf in leaves(error)):
+        if http_port is not None or not all(isinstance(leaf, BrokenPipeError) for leaf in leaves(error)):
             raise
         # The client has ended while it waited for an answer.
-        raise typer.Exit(NOT_READ) from None
+        raise BrokenPipeError from None
 
 
 def _warn_of_roles(roles: frozenset[str] | None) -> None:

@@ -16,6 +16,7 @@ from placet.cli.plugins import new_group
 from placet.cli.policy_name import names_in
 from placet.cli.session import (
     JsonFlag,
+    column_time,
     confirm,
     connect,
     console,
@@ -87,7 +88,10 @@ def versions(context: typer.Context, name: str, as_json: JsonFlag = False) -> No
         return
     print_table(
         ("version", zoned("published"), "by"),
-        [(one.get("version"), local_time(one.get("published_at")), one.get("published_by")) for one in found],
+        [
+            (one.get("version"), column_time(one.get("published_at")), one.get("published_by"))
+            for one in found
+        ],
         f"No policy {name} is published.",
     )
 

@@ -14,7 +14,7 @@ from rich.progress import TimeElapsedColumn
 
 from placet.audit.bundle import Unreadable, read_heads, read_keys
 from placet.audit.consistency import MEMBERS as CONSISTENCY_MEMBERS
-from placet.audit.findings import Report
+from placet.audit.findings import Report, counted
 from placet.audit.verify import PROOF_MEMBERS, verify_path
 from placet.cli import safe
 from placet.cli.fetching import Fetch
@@ -57,12 +57,8 @@ def fetch(
     if as_json:
         print_json(found)
         return
-    leaves, heads = _counted(found["leaves"], "leaf", "leaves"), _counted(found["heads"], "head", "heads")
+    leaves, heads = counted(found["leaves"], "leaf", "leaves"), counted(found["heads"], "head", "heads")
     console().print(f"{leaves} and {heads} are in {out}")
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
 
 
 @app.command()

@@ -120,18 +120,27 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: st
 
 
 def told(cell: Any) -> Any:
-    """A cell as it is shown: a time for people, nothing for None."""
+    """A cell as it is shown: a time for people, in the zone that its column's head names; nothing for None."""
     if isinstance(cell, datetime):
-        return local_time(cell)
+        return column_time(cell)
     return "" if cell is None else cell
 
 
 def local_time(at: datetime | str | None) -> str:
-    """A moment for people, to the second, in the terminal's time zone; "" for none."""
+    """A moment for people, to the second, as the terminal's clock showed it then; "" for none."""
+    return _to_the_second(at, None)
+
+
+def column_time(at: datetime | str | None) -> str:
+    """A moment in a column whose head names the zone (`zoned`); "" for none."""
+    return _to_the_second(at, _zone())
+
+
+def _to_the_second(at: datetime | str | None, zone: tzinfo | None) -> str:
     if not at:
         return ""
     moment = parse_time(at) if isinstance(at, str) else at
-    return moment.astimezone(_zone()).strftime("%Y-%m-%d %H:%M:%S")
+    return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def zoned(head: str) -> str:

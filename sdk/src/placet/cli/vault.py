@@ -10,10 +10,10 @@ from placet.cli import safe
 from placet.cli.plugins import new_group
 from placet.cli.session import (
     JsonFlag,
+    column_time,
     confirm,
     connect,
     console,
-    local_time,
     print_json,
     print_table,
     split_call,
@@ -44,7 +44,9 @@ def keys(context: typer.Context, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json([dict(one) for one in found])
         return
-    rows = [(str(one["name"]), local_time(one["made_at"]), local_time(one["destroyed_at"])) for one in found]
+    rows = [
+        (str(one["name"]), column_time(one["made_at"]), column_time(one["destroyed_at"])) for one in found
+    ]
     print_table(("key", zoned("made"), "destroyed"), rows, "nothing was sealed yet")
 
 
