@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
+import grpc
 import httpx
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from playwright.async_api import Page, expect
 
 from ops.ports import free_port
@@ -360,12 +362,23 @@ async def test_page_in_a_browser_goes_on_after_its_gateway_was_away(doors: Doors
             assert await page.locator(".message").all_text_contents() == said
 
 
+def is_served(address: str) -> bool:
+    """True if the service answers that it serves: a test before this one may have stopped what it needs."""
+    with grpc.insecure_channel(address) as channel:
+        asked = health_pb2.HealthCheckRequest(service="placet.human_input.v1.HumanInput")
+        health: Any = health_pb2_grpc.HealthStub(channel)
+        answer = health.Check(asked, timeout=10, wait_for_ready=True)
+    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
 def test_session_of_grpcurl_asks_answers_and_watches(doors: Doors, own: Caller, anna: Caller) -> None:
+    address = doors.stack.status()["grpc_address"]
+    wait_for(lambda: is_served(address), bool)
     done = run_tool(
         "bash",
         EXAMPLES / "grpc.sh",
         cwd=EXAMPLES,
-        PLACET_GRPC=doors.stack.status()["grpc_address"],
+        PLACET_GRPC=address,
         AGENT_TOKEN=own.token,
         REVIEWER_TOKEN=anna.token,
     )

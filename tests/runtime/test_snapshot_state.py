@@ -33,7 +33,7 @@ def filled(kind: Any, name: str = "x", number: int = 1) -> Any:
         return inner[-1]
     if origin in (Union, types.UnionType):
         return filled(next(one for one in inner if one is not type(None)), name, number)
-    if isinstance(kind, type) and issubclass(kind, Struct):
+    if isinstance(kind, type) and (issubclass(kind, Struct) or hasattr(kind, "_fields")):
         return kind(**{field: filled(hint, field, number) for field, hint in get_type_hints(kind).items()})
     if origin is tuple and inner[-1] is not Ellipsis:
         return tuple(filled(one, name, index) for index, one in enumerate(inner))
