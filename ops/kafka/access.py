@@ -129,17 +129,22 @@ class Access:
             ) from error
 
     def _wait_known(self, host: str, port: int) -> None:
-        # What the controller has written reaches the broker's own eyes a moment later.
+        # What the controller has written reaches the broker's own eyes a moment later. Each is tried: the password of
+        # one may be new, while those of the others are of an earlier life of the broker.
         deadline = time.monotonic() + KNOWN_WITHIN_S
-        while True:
-            try:
-                with Connection(host, port, TIMEOUT_S) as connection:
-                    connection.sign_in(self.sign_in(PRINCIPALS[-1]))
-                    return
-            except SignInFailed:
-                if time.monotonic() > deadline:
-                    raise
+        for principal in PRINCIPALS:
+            while not self._is_known(host, port, principal, is_last=time.monotonic() > deadline):
                 time.sleep(POLL_S)
+
+    def _is_known(self, host: str, port: int, principal: str, *, is_last: bool) -> bool:
+        try:
+            with Connection(host, port, TIMEOUT_S) as connection:
+                connection.sign_in(self.sign_in(principal))
+        except SignInFailed:
+            if is_last:
+                raise
+            return False
+        return True
 
 
 def _create_acls(connection: Connection, rows: Sequence[Grant]) -> None:

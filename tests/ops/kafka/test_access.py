@@ -116,8 +116,8 @@ async def _may_read(broker: Broker, principal: str, topic: str) -> bool:
         enable_auto_commit=False,
         **_security(broker, principal),
     )
-    await consumer.start()
     try:
+        await consumer.start()
         at = TopicPartition(topic, 0)
         consumer.assign([at])
         consumer.seek(at, 0)
