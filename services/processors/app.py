@@ -60,9 +60,28 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
     meanwhile: while all partitions are paused, it gets those of every partition. These include the table's own topic:
     a fetch that began before a rebalance may bring its records after the recovery has set the consumer's position and
     before it resumes the flow. Unless the consumer seeks back, the recovery waits for ever.
+
+    After a recovery faust resumes the partitions of the facts before it seeks, and its fetcher may then deliver what
+    follows the group's offset. Records of a partition that was not sought since its assignment are dropped: they are
+    fetched again from the position that the seek sets.
     """
 
     class SeekingConsumer(driver.Consumer):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            self._sought: set[TP] = set()
+
+        async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+            self._sought -= revoked
+            await super().on_partitions_revoked(revoked)
+
+        async def _getmany(self, *asked: Any, **bounds: Any) -> Any:
+            found = await super()._getmany(*asked, **bounds)
+            return {tp: records for tp, records in found.items() if self._is_in_place(tp)} if found else found
+
+        def _is_in_place(self, tp: TP) -> bool:
+            return tp in self._sought or self._is_changelog_tp(tp)
+
         def _new_consumer_thread(self) -> TunedConsumerThread:
             return TunedConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
@@ -84,6 +103,7 @@ def seeking_consumer(positions: Callable[[], Mapping[TP, int]]) -> type[driver.C
             assigned = self.assignment()
             starts = {tp: offset for tp, offset in positions().items() if tp in assigned}
             await self.seek_wait({**starts, **_being_recovered(self.app.tables, assigned)})
+            self._sought |= starts.keys()
             return starts
 
     return SeekingConsumer
