@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gateway.docs_gen.asyncapi import asyncapi_document
 from gateway.docs_gen.openapi import DESCRIPTION, LICENSE, VERSION, openapi_document
 from gateway.metrics import Metrics
-from gateway.problems import Problem, bare, response
+from gateway.problems import Problem, bare, not_found, response
 from gateway.rest import registry
 from gateway.rest.documented import ANY_HEAD
 from gateway.rest.failed_authentications import FAILURES_BURST_S, FAILURES_PER_S, FailedAuthenticationLimit
@@ -34,7 +34,6 @@ from gateway.shares.rates import Buckets
 from gateway.shutdown import ShutdownResponses
 from gateway.sockets import ws
 from gateway.sockets.bridge import HumanBridge
-from schemas.refusals import Refusal
 from schemas.trace_context import TRACEPARENT
 from vitals import tracing
 
@@ -177,7 +176,7 @@ async def _problem(request: Request, error: Exception) -> Response:
     return response(error)
 
 
-NO_RESOURCE = "no such resource: see /openapi.json, and for WebSockets, such as /human-bridge, /asyncapi.json"
+RESOURCE = "resource: see /openapi.json, and for WebSockets, such as /human-bridge, /asyncapi.json"
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
@@ -189,7 +188,7 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     if (registrys := registry.http_error(request.scope["path"], error.status_code, headers)) is not None:
         return registrys
     if error.status_code == 404:
-        return response(Problem(Refusal.NOT_FOUND, NO_RESOURCE))
+        return response(not_found(RESOURCE))
     return bare(error.status_code, str(error.detail), headers)
 
 

@@ -8,9 +8,10 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -28,7 +29,7 @@ from tests.gateway.browser import open_page, served
 from tests.gateway.conftest import Caller, Doors
 from tests.gateway.people import answer_next, decide, event_types, open_hold
 from tests.gateway.test_chat_anew_live import of_another_log
-from tests.gateway.test_chat_live import serving
+from tests.gateway.test_chat_live import Function, serving
 from tests.pages import ROOT
 from tests.servers.stack import wait_for
 
@@ -194,101 +195,111 @@ async def enter(page: Page, gateway: str, token: str, agent: str) -> None:
         await page.fill(f"[name={name}]", value)
 
 
-async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -> None:
-    agent = fresh("deployer")
-    token = doors.token("olga", "operator")
-    with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
+@dataclass(frozen=True)
+class Chat:
+    """A page of the examples in a browser, and how Olga reaches an agent by it."""
+
+    page: Page
+    url: str
+    token: str
+    agent: str
+
+    async def sign_in(self) -> None:
+        """Fill it in, and leave the fields: the page may read what was said before."""
+        await enter(self.page, self.url, self.token, self.agent)
+        await self.page.locator("[name=token]").blur()
+
+    async def say(self, text: str) -> None:
+        """Send a message."""
+        await self.page.fill("[name=text]", text)
+        await self.page.click("text=Send")
+
+
+@asynccontextmanager
+async def chatting(
+    doors: Doors, agent: str, function: Function, file: str = "chat.html"
+) -> AsyncIterator[Chat]:
+    """A page before an agent, at a gateway that accepts its origin; Olga is signed in."""
+    with served({"/": (EXAMPLES / file).read_bytes()}) as origin:
         async with (
             another_gateway(doors, more={"gateway_origins": origin}) as url,
-            serving(doors, agent, deployer, wait_s=0),
+            serving(doors, agent, function, wait_s=0),
             open_page(f"{origin}/") as page,
         ):
-            await enter(page, url, token, agent)
-            await page.fill("[name=text]", "Deploy it")
-            await page.click("text=Send")
-            await expect(page.locator(".message")).to_have_text("<b>Let me see.</b>", timeout=30_000)
-            await page.click("text=Production", timeout=30_000)
-            permission = page.locator(".hitl_requested").last
-            await expect(permission).to_have_text(
-                "Shall I? tool: shell action: deploy risk: high Yes (true)No (false)", timeout=30_000
-            )
-            # The permission is for another person than the one who opened the conversation.
-            await page.click("button:has-text('true')", timeout=30_000)
-            await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
-            await asyncio.to_thread(answer_next, anna, agent, True)
-            await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
-            await expect(page.locator(".message")).to_have_text(
-                ["<b>Let me see.</b>", "deployed 42 to production"]
-            )
-            await expect(page.locator(".hitl_requested")).to_have_text(
-                ['Where? resolved: "production"', "Shall I? resolved: true"]
-            )
-            await expect(page.locator(".tool_call").last).to_have_text("read_file: succeeded")
+            chat = Chat(page, url, doors.token("olga", "operator"), agent)
+            await chat.sign_in()
+            yield chat
+
+
+async def test_page_in_a_browser_chats_and_answers(doors: Doors, anna: Caller) -> None:
+    agent = fresh("deployer")
+    async with chatting(doors, agent, deployer) as chat:
+        page = chat.page
+        await chat.say("Deploy it")
+        await expect(page.locator(".message")).to_have_text("<b>Let me see.</b>", timeout=30_000)
+        await page.click("text=Production", timeout=30_000)
+        permission = page.locator(".hitl_requested").last
+        await expect(permission).to_have_text(
+            "Shall I? tool: shell action: deploy risk: high Yes (true)No (false)", timeout=30_000
+        )
+        # The permission is for another person than the one who opened the conversation.
+        await page.click("button:has-text('true')", timeout=30_000)
+        await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
+        await asyncio.to_thread(answer_next, anna, agent, True)
+        await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
+        await expect(page.locator(".message")).to_have_text(
+            ["<b>Let me see.</b>", "deployed 42 to production"]
+        )
+        await expect(page.locator(".hitl_requested")).to_have_text(
+            ['Where? resolved: "production"', "Shall I? resolved: true"]
+        )
+        await expect(page.locator(".tool_call").last).to_have_text("read_file: succeeded")
 
 
 async def test_page_of_60_lines_chats_answers_and_goes_on_after_a_lost_connection(
     doors: Doors, anna: Caller
 ) -> None:
     agent, page_of_60 = fresh("deployer"), (EXAMPLES / "page.html").read_bytes()
-    token = doors.token("olga", "operator")
     assert page_of_60.count(b"\n") <= 60
-    with served({"/": page_of_60}) as origin:
-        async with (
-            another_gateway(doors, more={"gateway_origins": origin}) as url,
-            serving(doors, agent, deployer, wait_s=0),
-            open_page(f"{origin}/") as page,
-        ):
-            await enter(page, url, token, agent)
-            await page.fill("[name=text]", "Deploy it")
-            await page.click("text=Send")
-            await expect(page.locator(".hitl_requested")).to_contain_text("Where?", timeout=30_000)
-            await expect(page.locator(".hitl_requested button").last).to_contain_text("Production")
-            await page.context.set_offline(True)
-            await asyncio.to_thread(answer_next, anna, agent, "production", kind="decision")
-            await page.context.set_offline(False)
-            await expect(page.locator(".hitl_requested")).to_have_count(2, timeout=30_000)
-            await expect(page.locator(".hitl_requested").last).to_contain_text("Shall I? shell deploy high")
-            await page.click("button:text('true')", timeout=30_000)
-            await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
-            await asyncio.to_thread(answer_next, anna, agent, True)
-            await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
-            said = ["<b>Let me see.</b>", "deployed 42 to production"]
-            await expect(page.locator(".message")).to_have_text(said)
+    async with chatting(doors, agent, deployer, "page.html") as chat:
+        page = chat.page
+        await chat.say("Deploy it")
+        await expect(page.locator(".hitl_requested")).to_contain_text("Where?", timeout=30_000)
+        await expect(page.locator(".hitl_requested button").last).to_contain_text("Production")
+        await page.context.set_offline(True)
+        await asyncio.to_thread(answer_next, anna, agent, "production", kind="decision")
+        await page.context.set_offline(False)
+        await expect(page.locator(".hitl_requested")).to_have_count(2, timeout=30_000)
+        await expect(page.locator(".hitl_requested").last).to_contain_text("Shall I? shell deploy high")
+        await page.click("button:text('true')", timeout=30_000)
+        await expect(page.locator(".error")).to_contain_text("a person other than", timeout=30_000)
+        await asyncio.to_thread(answer_next, anna, agent, True)
+        await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
+        said = ["<b>Let me see.</b>", "deployed 42 to production"]
+        await expect(page.locator(".message")).to_have_text(said)
 
 
 async def test_page_in_a_browser_that_is_loaded_again_goes_on_with_its_conversation(
     doors: Doors, anna: Caller
 ) -> None:
     agent = fresh("deployer")
-    token = doors.token("olga", "operator")
-    with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
-        async with (
-            another_gateway(doors, more={"gateway_origins": origin}) as url,
-            serving(doors, agent, deployer, wait_s=0),
-            open_page(f"{origin}/") as page,
-        ):
-
-            async def sign_in() -> None:
-                await enter(page, url, token, agent)
-                await page.locator("[name=token]").blur()
-
-            await sign_in()
-            await page.fill("[name=text]", "Deploy it")
-            await page.click("text=Send")
-            await expect(page.locator(".hitl_requested")).to_contain_text("Where?", timeout=30_000)
-            assert token not in page.url
+    async with chatting(doors, agent, deployer) as chat:
+        page = chat.page
+        await chat.say("Deploy it")
+        await expect(page.locator(".hitl_requested")).to_contain_text("Where?", timeout=30_000)
+        assert chat.token not in page.url
+        await page.reload()
+        await expect(page.locator(".user")).to_have_count(0)
+        await chat.sign_in()
+        await page.click("text=Production", timeout=30_000)
+        await asyncio.to_thread(answer_next, anna, agent, False, kind="permission")
+        await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
+        said = ["<b>Let me see.</b>", "nothing was deployed"]
+        for _ in range(2):
+            await expect(page.locator(".user")).to_have_text(["Deploy it"], timeout=30_000)
+            await expect(page.locator(".message")).to_have_text(said, timeout=30_000)
             await page.reload()
-            await expect(page.locator(".user")).to_have_count(0)
-            await sign_in()
-            await page.click("text=Production", timeout=30_000)
-            await asyncio.to_thread(answer_next, anna, agent, False, kind="permission")
-            await expect(page.locator(".complete")).to_be_visible(timeout=30_000)
-            said = ["<b>Let me see.</b>", "nothing was deployed"]
-            for _ in range(2):
-                await expect(page.locator(".user")).to_have_text(["Deploy it"], timeout=30_000)
-                await expect(page.locator(".message")).to_have_text(said, timeout=30_000)
-                await page.reload()
-                await sign_in()
+            await chat.sign_in()
 
 
 LOOK_ALIKE = [{"id": "delete_all", "label": "Keep"}, {"id": "keep", "label": "Keep"}, "ask"]
@@ -296,35 +307,28 @@ LOOK_ALIKE = [{"id": "delete_all", "label": "Keep"}, {"id": "keep", "label": "Ke
 
 async def test_page_in_a_browser_shows_what_is_chosen_and_takes_several_and_texts(doors: Doors) -> None:
     agent = fresh("chooser")
-    token = doors.token("olga", "operator")
 
     async def chooser(turn: AsyncTurn) -> str:
         one = await turn.hitl.request_decision("Which?", LOOK_ALIKE)
         several = await turn.hitl.request_decision("Some?", LOOK_ALIKE, multiple=True, allow_custom=True)
         return f"{one} {several} {await turn.hitl.request_clarification('Why?')}"
 
-    with served({"/": (EXAMPLES / "chat.html").read_bytes()}) as origin:
-        async with (
-            another_gateway(doors, more={"gateway_origins": origin}) as url,
-            serving(doors, agent, chooser, wait_s=0),
-            open_page(f"{origin}/") as page,
-        ):
-            await enter(page, url, token, agent)
-            await page.fill("[name=text]", "Clean up")
-            await page.click("text=Send")
-            questions = page.locator(".hitl_requested")
-            buttons = questions.nth(0).locator("button")
-            await expect(buttons).to_have_text(["Keep (delete_all)", "Keep (keep)", "ask"], timeout=30_000)
-            await buttons.nth(1).click()
-            some = questions.nth(1)
-            for name in ("Keep (delete_all)", "ask", "Keep (delete_all)", "Keep (keep)"):
-                await some.get_by_text(name, exact=True).click(timeout=30_000)
-            await some.locator("input").fill("archive")
-            await some.get_by_text("Answer", exact=True).click()
-            await questions.nth(2).locator("input").fill("no room")
-            await questions.nth(2).get_by_text("Answer", exact=True).click()
-            said = "keep ['ask', 'keep', 'archive'] no room"
-            await expect(page.locator(".message")).to_have_text([said], timeout=30_000)
+    async with chatting(doors, agent, chooser) as chat:
+        page = chat.page
+        await chat.say("Clean up")
+        questions = page.locator(".hitl_requested")
+        buttons = questions.nth(0).locator("button")
+        await expect(buttons).to_have_text(["Keep (delete_all)", "Keep (keep)", "ask"], timeout=30_000)
+        await buttons.nth(1).click()
+        some = questions.nth(1)
+        for name in ("Keep (delete_all)", "ask", "Keep (delete_all)", "Keep (keep)"):
+            await some.get_by_text(name, exact=True).click(timeout=30_000)
+        await some.locator("input").fill("archive")
+        await some.get_by_text("Answer", exact=True).click()
+        await questions.nth(2).locator("input").fill("no room")
+        await questions.nth(2).get_by_text("Answer", exact=True).click()
+        said = "keep ['ask', 'keep', 'archive'] no room"
+        await expect(page.locator(".message")).to_have_text([said], timeout=30_000)
 
 
 # The next connections of the page come with another id, until one is accepted.

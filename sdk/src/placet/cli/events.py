@@ -237,7 +237,7 @@ def _print_fields(screen: Console, row: Object, told: Mapping[str, Any]) -> None
     fields = {"execution": execution_of(row), **told}
     if subject:
         del fields["by"]
-    deepest = " " * (screen.width // 2)
+    deepest = screen.width // 2
     lines = [
         line for name, value in fields.items() for line in _field_lines(name, _read(value), MARGIN, deepest)
     ]
@@ -253,24 +253,25 @@ def _print_broken(screen: Console, margin: str, text: str) -> None:
         screen.print(margin + row, soft_wrap=True)
 
 
-def _field_lines(name: str, value: Any, margin: str, deepest: str) -> list[tuple[str, str]]:
+def _field_lines(name: str, value: Any, margin: str, deepest: int) -> list[tuple[str, str]]:
     """The lines of a field, each with its margin: what an object or a list contains is below it and further in.
 
-    From the margin `deepest` on it is JSON on one line.
+    From a margin of `deepest` columns on it is JSON on one line.
     """
-    within: Sequence[tuple[str, Any]] = ()
-    if margin >= deepest:
-        pass
-    elif isinstance(value, Mapping):
-        within = list(value.items())
-    elif isinstance(value, list):
-        within = [("-", one) for one in value]
+    within = _items_of(value) if len(margin) < deepest else ()
     head = name if name == "-" else f"{name}:"
     if not within:
         said = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
         return [(margin, f"{head} {said}")]
     inner = [line for one in within for line in _field_lines(*one, margin + MARGIN, deepest)]
     return [(margin, head), *inner]
+
+
+def _items_of(value: Any) -> Sequence[tuple[str, Any]]:
+    """What an object or a list contains, each item with its name; nothing for other values."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    return [("-", one) for one in value] if isinstance(value, list) else ()
 
 
 def _read(value: Any) -> Any:
