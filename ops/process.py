@@ -122,12 +122,17 @@ def _stat(pid: int) -> list[str]:
 
 
 def _before_program(parent: int, tell_pid: int | None) -> None:
-    _die_with(parent)
+    die_with(parent)
     if tell_pid is not None:
         os.write(tell_pid, str(os.getpid()).encode())
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process as soon as its parent, or the thread of it that started this one, has ended.
+
+    Args:
+        parent: the parent's process id; if it has ended already, this process is killed at once.
+    """
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

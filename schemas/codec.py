@@ -53,17 +53,36 @@ def decode(value: bytes) -> Message:
     Raises:
         UnreadableRecord: foreign bytes, an unknown schema id, or a body that is not of its schema.
     """
+    reader, fields = _decoded(value)
+    try:
+        return reader.validate(fields)
+    except (ValidationError, ValueError, TypeError, OverflowError) as error:
+        raise UnreadableRecord("malformed", f"not a {reader.model.__name__}: {_why(error)}") from error
+
+
+def decode_fields(value: bytes) -> tuple[type[Message], dict[str, Any]]:
+    """As `decode`, but the type and the fields as Avro has them, for readers that pass them on in bulk.
+
+    Lists are not tuples, and a text of a closed list can be one that this version does not know.
+
+    Raises:
+        UnreadableRecord: as for `decode`.
+    """
+    reader, fields = _decoded(value)
+    return reader.model, fields
+
+
+def _decoded(value: bytes) -> tuple[_Reader, Any]:
     reader = _READERS.get(value[: _FRAME.size]) or _reader_of(value)
     buffer = io.BytesIO(value)
     buffer.seek(_FRAME.size)
     try:
         fields = fastavro.schemaless_reader(buffer, reader.writer, reader.newest)
-        message = reader.validate(fields)
-    except (ValidationError, ValueError, EOFError, IndexError, TypeError, OverflowError) as error:
+    except (ValueError, EOFError, IndexError, TypeError, OverflowError) as error:
         raise UnreadableRecord("malformed", f"not a {reader.model.__name__}: {_why(error)}") from error
     if buffer.tell() != len(value):
         raise UnreadableRecord("malformed", "bytes are left over after the record")
-    return message
+    return reader, fields
 
 
 def type_of(value: bytes) -> type[Message] | None:

@@ -17,6 +17,6 @@ compile() {
 
 compile requirements/bootstrap.lock requirements/bootstrap.in
 compile requirements/server.lock pyproject.toml
-compile requirements/dev.lock pyproject.toml --extra broker --group dev --constraint requirements/server.lock
-compile requirements/demo.lock pyproject.toml --extra broker --group dev --group demo --constraint requirements/dev.lock
+compile requirements/dev.lock pyproject.toml --extra broker --extra export --group dev --constraint requirements/server.lock
+compile requirements/demo.lock pyproject.toml --extra broker --extra export --group dev --group demo --constraint requirements/dev.lock
 compile requirements/tools.lock requirements/tools.in

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from host.directories import sync_directory
 from host.errors import OperatorError
 from schemas.audit import Head, HeadMalformed, read_head
 
@@ -87,7 +88,7 @@ class HeadFiles:
                 os.fsync(file.fileno())
                 _write_all(file.fileno(), b"\n")
             if is_new:
-                _sync_directory(self.directory)
+                sync_directory(self.directory)
         except OSError as error:
             raise HeadsUnusable(f"The audit head cannot be kept in {path}: {error}.") from error
 
@@ -203,11 +204,3 @@ def _next_end(descriptor: int, at: int, end: int) -> int:
 def _write_all(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

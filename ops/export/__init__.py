@@ -1,0 +1,1 @@
+"""`placet export`: the facts as files for analysts."""
