@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", ROOT / "docs" / "sdk.md", *sorted((ROOT / "docs" / "hitl").glob("*.md")))
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", DOCS / "sdk.md", DOCS / "consume.md", *sorted((DOCS / "hitl").glob("*.md")))
 BLOCK = re.compile(r"^(?:<!-- run: (\S+?)::(\w+) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Where the gateway is, in the text of a page.
 ADDRESS = "http://127.0.0.1:8000"

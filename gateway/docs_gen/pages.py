@@ -132,6 +132,10 @@ one**. After an interruption, send it in the field `cursor` of `subscribe`, to a
 {"type": "subscribe", "channels": ["holds", "events"], "cursor": "AQAA…"}
 ```
 
+With `earliest` in its place you begin with the first message, without a snapshot. The stream of server-sent events
+(`/v1/events/stream`) takes the same cursors as `Last-Event-ID`; with `follow=false` it ends with `caught_up`, and
+while it is quiet it says every 15 s where it is, by an `id` without an event.
+
 You get every message after it, once, as it was when it was new, and then the new ones: recent messages from memory,
 older ones from the log. Between partitions there is no order. Until you have caught up, every message to this
 connection, including replies, has the cursor of the last message that you were sent, and the channels that you had
@@ -145,9 +149,10 @@ first snapshot is being written they have one that leads to the snapshot.
 One cursor is for all your channels. After an interruption, name them all in one `subscribe`, except those whose
 snapshot you had not received completely: subscribe to these without a cursor.
 
-`resync_required` means that messages were lost or are no longer available, or that you were too slow: all your
-subscriptions have ended; subscribe again without a cursor and begin from the snapshot. `events` has nothing to show
-in a snapshot: read what you missed by `GET /v1/executions/{execution_id}/events`.
+`resync_required` means that messages were lost or are no longer available (`reason` is `gone`), or that you were too
+slow (`too_slow`): all your subscriptions have ended; subscribe again without a cursor and begin from the snapshot.
+`events` has nothing to show in a snapshot: after `too_slow`, subscribe to it with the cursor of the last message that
+you have, and you miss nothing; after `gone`, read what you missed by `GET /v1/executions/{execution_id}/events`.
 
 While the log or the views cannot be read, a reader that comes back with a cursor waits, and gets what it missed
 afterwards. After a minute without the views, or 15 minutes without the log, it gets the error `unavailable`, and the

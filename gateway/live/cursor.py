@@ -7,6 +7,8 @@ is not found) or the records are no longer available, the answer is `resync_requ
 A command's events make several messages. A cursor between two of them says so: `lane` is the lane of that command's
 events (its last record is the one named for the lane) and `given` the number of its messages that were sent.
 
+`EARLIEST` stands for the position before the first record, where a reader can begin without a cursor of its own.
+
 Form: base64url(version, lane, given, count, an offset and a 4-byte mark each, 16 bytes of HMAC-SHA256). Offsets
 are counted from 1 (0: none) in 4 bytes (version 1), or in 8 if one does not fit (version 2).
 """
@@ -25,6 +27,7 @@ SHORT, LONG = 1, 2
 SHORT_MAX = 2**32 - 2
 MAC_BYTES = 16
 NONE = -1
+EARLIEST = "earliest"
 ALL_GIVEN = 0xFFFF
 HEAD = struct.Struct(">BBHH")
 
@@ -67,6 +70,10 @@ class CursorKey:
             for version, kind in ((SHORT, "I"), (LONG, "Q"))
         }
         object.__setattr__(self, "_forms", forms)
+
+    def start(self) -> Vector:
+        """Return the position before the first record."""
+        return Vector((NONE,) * self.lanes, (0,) * self.lanes)
 
     def write(self, vector: Vector) -> str:
         """Return the cursor of a vector."""
@@ -114,7 +121,7 @@ class Position:
     @classmethod
     def at_start(cls, key: CursorKey) -> Position:
         """The position before the first record."""
-        return cls(key, [NONE] * key.lanes, [0] * key.lanes)
+        return cls.at(key, key.start())
 
     @classmethod
     def at(cls, key: CursorKey, vector: Vector) -> Position:

@@ -6,8 +6,9 @@ For a reader whose cursor is older than this gateway's memory, or of another gat
    it made when it was new: its rows are folded from the views' history of the execution up to that offset;
 3. the messages in memory follow; with the last of them, in the same turn of the event loop, the reader is live.
 
-Readers that catch up share a small number of turns. A turn ends after a number of bytes or seconds, and the next
-reader gets one; the work is done in slices, each followed by a longer rest, so that others are served meanwhile.
+Readers that catch up share a small number of turns, of which those of one subject have one at a time. A turn ends
+after a number of bytes or seconds, and the next reader gets one; the work is done in slices, each followed by a
+longer rest, so that others are served meanwhile.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -29,8 +29,11 @@ from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.live.past import Passed, PastGone, PastLane
 from gateway.problems import Problem
 from gateway.pushes.hub import Hub, Receiver, project_of, unserved
+from gateway.pushes.joining import can_join
 from gateway.pushes.messages import EVENTS, HOLDS, Push, frame, pushes_of
 from gateway.pushes.past_rows import PastRows, RowsAt, RowsAway, settled, settled_soon
+from gateway.pushes.reading_turns import ReadingTurns
+from gateway.pushes.resyncs import Resync
 from gateway.pushes.returning import Past, Returning, has_place
 from log.errors import LogError
 from schemas.ids import split_rule_uses_key
@@ -40,15 +43,12 @@ from schemas.term import TermRule
 
 logger = logging.getLogger(__name__)
 
-TURNS = 2
 TURN_BYTES = 8 * 1024 * 1024
 TURN_S = 2.0
 SLICE_S = 0.002
 REST_OF_SLICE = 2.0
 # Longer work was mostly waiting.
 WORKED_MAX_S = 0.01
-WAITING_MAX = 256
-WAITING_OF_ONE_MAX = 8
 # A reader that takes longer than this can never catch up: new events arrive faster than it reads.
 WHOLE_S = 900.0
 AHEAD_S = 10.0
@@ -56,8 +56,6 @@ RETRY_S = 1.0
 # A reader that waits for the views for so long gives its place to others.
 AWAY_S = 60.0
 MEMORY_GROUPS = 2_000
-# The maximum number of groups that are sent in one turn of the event loop, with which the reader becomes live.
-JOIN_GROUPS = 50
 
 
 @dataclass(slots=True)
@@ -69,29 +67,8 @@ class CatchUps:
     past: Past
     rows: RowsAt
     rule_at: Callable[[int, int], TermRule] = lambda lane, claim: TermRule(claim)
-    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(TURNS))
-    _waiting: Counter[tuple[str, str]] = field(default_factory=Counter)
+    turns: ReadingTurns = field(default_factory=ReadingTurns)
     messages: int = 0
-
-    @contextmanager
-    def _place(self, receiver: Receiver) -> Iterator[None]:
-        """Take a place among the readers that catch up.
-
-        Raises:
-            Problem: there are too many, of this subject or in total.
-        """
-        who = (receiver.actor.tenant, receiver.actor.subject)
-        if self._waiting[who] >= WAITING_OF_ONE_MAX:
-            raise Problem(Refusal.QUOTA, "too many of your connections are catching up", retry_after=1)
-        if self._waiting.total() >= WAITING_MAX:
-            raise Problem(Refusal.UNAVAILABLE, "too many clients are catching up: try again", retry_after=1)
-        self._waiting[who] += 1
-        try:
-            yield
-        finally:
-            self._waiting[who] -= 1
-            if not self._waiting[who]:
-                del self._waiting[who]
 
     async def is_of_this_log(self, receiver: Receiver, vector: Vector, lane: int) -> bool:
         """Return True if a lane of this log has the record that a reader's cursor names there.
@@ -104,8 +81,8 @@ class CatchUps:
             return True
         reader = PastLane(lane, vector._replace(given=ALL_GIVEN), _none, partial(self.rule_at, lane))
         try:
-            with self._place(receiver):
-                async with asyncio.timeout(AHEAD_S), self._turns:
+            with self.turns.place(receiver):
+                async with asyncio.timeout(AHEAD_S), self.turns.shared:
                     return await has_place(self.past, reader)
         except PastGone as error:
             logger.info("a reader must begin anew: %s", error)
@@ -123,7 +100,7 @@ class CatchUps:
         Raises:
             Problem: too many readers are catching up, of this subject or in total.
         """
-        with self._place(receiver):
+        with self.turns.place(receiver):
             await self._run(receiver, channels, cursor, vector)
 
     async def _run(self, receiver: Returning, channels: set[str], cursor: str, vector: Vector) -> None:
@@ -135,7 +112,7 @@ class CatchUps:
                 await one.run()
         except PastGone as error:
             logger.info("a reader cannot catch up: %s", error)
-            receiver.resync()
+            receiver.resync(Resync.GONE)
         except TimeoutError:
             logger.info("a reader cannot catch up: %s", one.waits_for or "it is too slow")
             if one.waits_for:
@@ -143,7 +120,7 @@ class CatchUps:
                     Problem(Refusal.UNAVAILABLE, f"{one.waits_for}: connect again", retry_after=1)
                 )
             else:
-                receiver.resync()
+                receiver.resync(Resync.TOO_SLOW)
         finally:
             self.messages += one.given
             receiver.behind, receiver.catching = None, set()
@@ -191,11 +168,13 @@ class _CatchUp:
         return PastRows(partial(settled_soon, self.all.rows))
 
     async def run(self) -> None:
-        """Continue until the reader is live, or wants no channel any more."""
+        """Continue until the reader is live, wants no channel any more, or takes no more messages."""
         # A cursor of another gateway may be slightly ahead of this gateway.
         await self.all.live.reached(self.vector, AHEAD_S)
         while self.receiver.catching:
             await self.receiver.drained()
+            if self.receiver.is_closed:
+                return
             lanes = self._unread()
             if self.is_inside and self.vector.lane not in lanes:
                 self._give_rest_of_command()
@@ -221,7 +200,7 @@ class _CatchUp:
 
     async def _turn(self, lanes: list[int]) -> None:
         away: Group | None = None
-        async with self.all._turns:
+        async with self.all.turns.turn(self.receiver):
             try:
                 await self._begin(lanes)
                 await self._read(set(lanes))
@@ -314,11 +293,11 @@ class _CatchUp:
             self._stand_at(self.position.cursor())
 
     async def _from_memory(self) -> bool:
-        """Send what is in memory; return True once the reader is live."""
-        while True:
+        """Send what is in memory; return True once the reader is live, False to go on in `run`."""
+        while self.receiver.has_room:
             after = Vector(tuple(self.handled), self.vector.marks)
             groups = list(islice(self.all.live.ring.since(after), MEMORY_GROUPS))
-            if len(groups) <= JOIN_GROUPS and self.receiver.has_room:
+            if can_join(groups):
                 for group, _ in groups:
                     self._give_live(group)
                 self.all.hub.subscribe(self.receiver, self.receiver.catching)
@@ -330,6 +309,7 @@ class _CatchUp:
                 await self._rest()
             if self._unread():
                 return False
+        return False
 
     def _give_rest_of_command(self) -> None:
         after = Vector(tuple(self.handled), self.vector.marks, self.vector.lane, self.vector.given)

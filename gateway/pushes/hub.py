@@ -14,6 +14,7 @@ from gateway.live.completion import NewRow
 from gateway.live.facts import Group
 from gateway.live.live import DEFINITIONS_LANE, Live
 from gateway.pushes.messages import HOLDS, CallSubject, Push, channels_of, concerns, frame, pushes_of
+from gateway.pushes.resyncs import Resync
 from gateway.shares.work import Owner, owner_of, processor_s
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
@@ -44,7 +45,7 @@ class Receiver(Protocol):
         """Note that a hold was handed on: a reader who has seen it before no longer sees it."""
         ...
 
-    def resync(self) -> None:
+    def resync(self, reason: Resync) -> None:
         """Tell the reader that messages were lost and that it must subscribe anew."""
         ...
 
@@ -137,7 +138,7 @@ class Hub:
             for channel in channels_of(row, *([HOLDS] if kind == "hold" else [])):
                 receivers |= wanted.get(channel, set())
         for receiver in receivers:
-            receiver.resync()
+            receiver.resync(Resync.GONE)
 
     def _charge_many(self, receivers: set[Receiver], seconds: float) -> None:
         """Charge each subject that has many of the receivers of a message its part."""
@@ -210,7 +211,7 @@ class Hub:
         """If a row is not cached, there is no message: the receivers that wanted it are told to subscribe anew."""
         for channel in unserved(group, wanted, pushes):
             for receiver in list(wanted[channel]):
-                receiver.resync()
+                receiver.resync(Resync.GONE)
 
 
 def unserved(group: Group, wanted: Collection[str], pushes: Sequence[Push]) -> list[str]:

@@ -41,8 +41,13 @@ class Returning(Receiver, Protocol):
         """True if its queue has room for the messages of a whole command."""
         ...
 
+    @property
+    def is_closed(self) -> bool:
+        """True if its queue takes no more messages, because the connection ends."""
+        ...
+
     async def drained(self) -> None:
-        """Wait until there is room."""
+        """Wait until there is room, or the queue is closed."""
         ...
 
     def give_up(self, problem: Problem) -> None:

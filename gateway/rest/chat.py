@@ -26,6 +26,7 @@ from gateway.operations.plan import Reply, planned
 from gateway.operations.requests import find_request
 from gateway.problems import Problem
 from gateway.pushes.catching_up import AHEAD_S
+from gateway.pushes.resyncs import Resync
 from gateway.rest.documented import operation
 from gateway.rest.parameters import LAST_EVENT_ID, Parameter
 from gateway.rest.request_context import RequestContext, answer, context_of
@@ -283,7 +284,7 @@ async def _stream(
                 after = None if catching_up is None or cursor is None else await _reached(context, cursor)
                 turn = await _turn(context, conversation_id, message)
                 if turn["ended_at_ms"] is not None and not await _continues(context, stream, after, key):
-                    stream.resync()
+                    stream.resync(Resync.GONE)
                     return EventStream(stream, taken.pop_all(), None)
                 stream.first = await begun(await past_of(context, turn, events, after, known, taken))
                 if turn["ended_at_ms"] is not None:

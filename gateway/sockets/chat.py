@@ -43,6 +43,7 @@ class ChatEvents:
 
     def __init__(self) -> None:
         self.is_over = False
+        self.tells_place = False
         self._turn_id: str | None = None
         self._is_ours = True
         self._was_shown: Callable[[str], bool] | None = None

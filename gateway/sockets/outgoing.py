@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import orjson
 
+from gateway.pushes.resyncs import Resync
 from gateway.settings import Limits
 from gateway.shares.budget import Budget
 from gateway.shares.work import Owner
@@ -22,7 +23,10 @@ from gateway.shares.work import Owner
 ANSWERS_MAX_BYTES = 1024 * 1024
 # A reader that keeps up has fewer bytes of answers waiting. One with more is cut off if its subject has no room left.
 UNREAD_BYTES = 16 * 1024
-RESYNC_DETAIL = "too much was waiting, or is no longer available: subscribe again without a cursor"
+RESYNC_DETAILS = {
+    Resync.TOO_SLOW: "too much was waiting: subscribe again without a cursor, or with that of your last message",
+    Resync.GONE: "what follows your cursor is no longer available: subscribe again without a cursor",
+}
 
 
 class _Waiting(NamedTuple):
@@ -46,7 +50,8 @@ class OutgoingFrames:
     being written wait behind it.
 
     `held` is, while a snapshot is being written, the cursor of the snapshot's beginning.
-    `moved` is set whenever messages were taken, `unread` when more answers wait than a reader may leave unread.
+    `moved` is set whenever messages were taken, and at the end.
+    `unread` is set when more answers wait than a reader may leave unread.
     """
 
     limits: Limits
@@ -69,6 +74,11 @@ class OutgoingFrames:
         """True if so many answers wait that no more commands should be read."""
         answers = len(self._frames) - self._pushes
         return answers >= self.limits.in_flight or self._answer_bytes >= ANSWERS_MAX_BYTES
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no message waits."""
+        return not self._frames and self._behind is None
 
     def answer(self, frame: bytes, cursor: str | None = None) -> None:
         """Queue an answer; the limit on commands in flight also limits the answers that wait.
@@ -149,6 +159,8 @@ class OutgoingFrames:
         """Accept no more messages; those that wait can still be taken."""
         self.closed = True
         self._ready.set()
+        # What waits for room waits no longer: nobody takes anything from a connection that is gone.
+        self.moved.set()
 
     def discard(self) -> None:
         """Drop everything that waits, because it has no reader any more."""
@@ -198,6 +210,7 @@ def with_cursor(frame: bytes, cursor: str) -> bytes:
     return b'%b,"cursor":"%b"}' % (frame[:-1], cursor.encode())
 
 
-def resync_frame(cursor: str) -> bytes:
+def resync_frame(cursor: str, reason: Resync) -> bytes:
     """Return the message that tells a reader to subscribe anew; `cursor` begins anew as well."""
-    return orjson.dumps({"type": "resync_required", "cursor": cursor, "detail": RESYNC_DETAIL})
+    told = {"type": "resync_required", "cursor": cursor, "reason": reason, "detail": RESYNC_DETAILS[reason]}
+    return orjson.dumps(told)

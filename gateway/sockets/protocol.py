@@ -79,7 +79,8 @@ class Subscribe(ClientMessage):
     cursor: Annotated[
         str | None,
         Field(
-            description="Continue from here: the `cursor` of the last message that you have handled and that has one."
+            description="Continue from here: the `cursor` of the last message that you have handled and that has "
+            "one; `earliest`: from the first message on."
         ),
     ] = None
 
@@ -255,7 +256,24 @@ class ResyncRequired(Received):
     """
 
     type: Literal["resync_required"]
+    reason: Annotated[
+        Literal["too_slow", "gone"],
+        Field(
+            description="`too_slow`: more was waiting for you, or for all readers of your subject, than may wait. "
+            "Nothing is lost for one who subscribes again with the cursor of the last message that it has. `gone`: "
+            "what follows your cursor is no longer available, or never was in this log."
+        ),
+    ]
     detail: str
+
+
+class CaughtUp(Received):
+    """Everything that the log had when the stream was requested was sent; the stream ends.
+
+    Only on the stream of server-sent events, with `follow=false`.
+    """
+
+    type: Literal["caught_up"]
 
 
 class Error(Answered):
@@ -307,7 +325,7 @@ FOR_AGENTS: tuple[type[BaseModel], ...] = (
 )
 CLIENT_MESSAGES = (*FOR_EVERYONE, *FOR_PEOPLE, *FOR_AGENTS)
 
-ANSWERS: tuple[type[BaseModel], ...] = (Authenticated, Reply, Error, Pong, Snapshot, ResyncRequired)
+ANSWERS: tuple[type[BaseModel], ...] = (Authenticated, Reply, Error, Pong, Snapshot, ResyncRequired, CaughtUp)
 HOLD_PUSHES: tuple[type[BaseModel], ...] = (PendingReview, HitlRequested, HoldChanged, HoldResolved)
 RUN_PUSHES: tuple[type[BaseModel], ...] = (
     ToolCallDecided,

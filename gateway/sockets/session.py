@@ -31,6 +31,7 @@ from gateway.operations.plan import (
 )
 from gateway.problems import Problem, message_of, written
 from gateway.pushes.hub import Hub
+from gateway.pushes.resyncs import Resync
 from gateway.settings import Limits
 from gateway.shares.work import owner_of
 from gateway.sockets.message_fields import check_fields, type_of_message
@@ -118,8 +119,13 @@ class Session:
         """True if its queue has room for the messages of a whole command."""
         return self.out.has_room
 
+    @property
+    def is_closed(self) -> bool:
+        """True if its queue takes no more messages."""
+        return self.out.closed
+
     async def drained(self) -> None:
-        """Wait until there is such room."""
+        """Wait until there is such room, or the queue is closed."""
         await self.out.drained()
 
     @property
@@ -136,7 +142,7 @@ class Session:
     def push(self, message: bytes) -> None:
         """Queue a pushed message; a reader that is too slow for its messages must subscribe anew."""
         if not self.out.closed and not self.out.push(message):
-            self.resync()
+            self.resync(Resync.TOO_SLOW)
 
     def hide(self, hold: HoldRow) -> None:
         """Tell an endpoint that keeps account of what its client was shown; behind what was pushed before."""
@@ -144,13 +150,13 @@ class Session:
             hidden = {"type": HIDDEN, "hold_id": hold["hold_id"], "request_id": hold["request_id"]}
             self.push(orjson.dumps(hidden))
 
-    def resync(self) -> None:
+    def resync(self, reason: Resync) -> None:
         """Drop the waiting pushes and every subscription, and notify the client."""
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
         self.behind = None
         self.out.drop_pushes()
-        self.out.answer(resync_frame(begin_anew(self.gate.live.position)))
+        self.out.answer(resync_frame(begin_anew(self.gate.live.position), reason))
         self.metrics.resyncs.inc()
 
     def give_up(self, problem: Problem) -> None:

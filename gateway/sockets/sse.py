@@ -18,6 +18,7 @@ from gateway.metrics import Metrics
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, message_of
 from gateway.pushes.hub import Hub
+from gateway.pushes.resyncs import Resync
 from gateway.server.websocket import WRITTEN_BYTES
 from gateway.settings import Limits
 from gateway.sockets.outgoing import OutgoingFrames, resync_frame
@@ -27,7 +28,10 @@ from schemas.actor import Actor
 
 # The header with the cursor from which a stream continues.
 LAST_EVENT_ID = "Last-Event-ID"
-# A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone.
+# The message with which a stream ends that was asked only for what there is.
+CAUGHT_UP = "caught_up"
+# A regular comment keeps proxies from closing a quiet stream, and detects readers that are gone. On a stream of
+# unchanged messages the position comes with it, so that a reader to whom nothing happens does not fall behind.
 STILL_HERE = b": still here\n\n"
 HEARTBEAT_S = 15.0
 _LINE_ENDS = (("\x85".encode(), rb"\u0085"), ("\u2028".encode(), rb"\u2028"), ("\u2029".encode(), rb"\u2029"))
@@ -39,9 +43,11 @@ class Show(Protocol):
 
     Attributes:
         is_over: True once nothing more is to be sent.
+        tells_place: True if the position is sent from time to time while there are no messages.
     """
 
     is_over: bool
+    tells_place: bool
 
     def __call__(self, frame: bytes) -> bytes:
         """Return the event for a message; empty if there is none."""
@@ -52,6 +58,7 @@ class Messages:
     """Shows every message unchanged, without end."""
 
     is_over = False
+    tells_place = True
 
     def __call__(self, frame: bytes) -> bytes:
         """Return a message as an event."""
@@ -83,8 +90,13 @@ class Stream:
         """True if its queue has room for the messages of a whole command."""
         return self.out.has_room
 
+    @property
+    def is_closed(self) -> bool:
+        """True if its queue takes no more messages."""
+        return self.out.closed
+
     async def drained(self) -> None:
-        """Wait until there is such room."""
+        """Wait until there is such room, or the queue is closed."""
         await self.out.drained()
 
     @property
@@ -95,19 +107,25 @@ class Stream:
     def push(self, message: bytes) -> None:
         """Queue a message; a reader that is too slow must begin anew, and its stream ends."""
         if not self.out.closed and not self.out.push(message):
-            self.resync()
+            self.resync(Resync.TOO_SLOW)
 
     def hide(self, hold: HoldRow) -> None:
         """Say nothing: its reader is not told which holds it may no longer see."""
 
-    def resync(self) -> None:
+    def resync(self, reason: Resync) -> None:
         """Drop the waiting pushes, notify the reader, and end."""
         self.hub.unsubscribe(self, self.channels)
         self.catching.clear()
         self.out.drop_pushes()
-        self.out.answer(resync_frame(begin_anew(self.gate.live.position)))
+        self.out.answer(resync_frame(begin_anew(self.gate.live.position), reason))
         self.out.close()
         self.metrics.resyncs.inc()
+
+    def end(self) -> None:
+        """Say that everything up to now was sent, and end."""
+        self.hub.unsubscribe(self, self.channels)
+        self.out.answer(orjson.dumps({"type": CAUGHT_UP}), self.gate.live.position.cursor())
+        self.out.close()
 
     def give_up(self, problem: Problem) -> None:
         """Send the pushes that wait, and the problem, without an id; then end."""
@@ -116,15 +134,24 @@ class Stream:
 
 
 class EventStream(StreamingResponse):
-    """A stream as a response. However it ends, even before its first message, its reader leaves hub and slot."""
+    """A stream as a response. However it ends, even before its first message, its reader leaves hub and slot.
+
+    With `follows` false it ends once its reader has caught up.
+    """
 
     def __init__(
-        self, stream: Stream, slot: ExitStack, catching_up: Coroutine[Any, Any, None] | None
+        self,
+        stream: Stream,
+        slot: ExitStack,
+        catching_up: Coroutine[Any, Any, None] | None,
+        *,
+        follows: bool = True,
     ) -> None:
         super().__init__(_frames(stream), media_type="text/event-stream", headers=HEADERS)
         self.reader = stream
         self.slot = slot
         self.catching_up = catching_up
+        self.follows = follows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the stream."""
@@ -133,6 +160,8 @@ class EventStream(StreamingResponse):
         catching_up = (
             None if self.catching_up is None else asyncio.create_task(self._catch_up(self.catching_up))
         )
+        if catching_up is None and not self.follows:
+            reader.end()
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -153,6 +182,8 @@ class EventStream(StreamingResponse):
             await catching_up
         except Problem as problem:
             self.reader.give_up(problem)
+        if not self.follows and not self.reader.out.closed:
+            self.reader.end()
 
 
 async def _frames(stream: Stream) -> AsyncIterator[bytes]:
@@ -175,7 +206,7 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
             told = _shown(stream.show, frames or ())
             # Messages that are no event of this stream, such as an earlier turn's, keep nothing alive.
             if not told and clock() - said_at >= HEARTBEAT_S:
-                told = STILL_HERE
+                told = STILL_HERE + (_place(stream) if frames is None else b"")
             if told:
                 yield told
                 said_at = clock()
@@ -186,6 +217,15 @@ async def _frames(stream: Stream) -> AsyncIterator[bytes]:
         return
     except Problem as problem:
         yield stream.show(_error(problem))
+
+
+def _place(stream: Stream) -> bytes:
+    """Return the position of a reader to whom everything was written, as an id without an event; empty if unknown."""
+    if not stream.show.tells_place or not stream.out.is_empty or stream.out.closed:
+        return b""
+    if stream.behind is not None:
+        return place_bytes(stream.behind)
+    return place_bytes(stream.gate.live.position.cursor()) if stream.channels else b""
 
 
 def _shown(show: Show, frames: Sequence[bytes]) -> bytes:

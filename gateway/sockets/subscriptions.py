@@ -9,12 +9,13 @@ from typing import Any, Protocol
 
 from gateway.deciding import sees_hold
 from gateway.identity.authentication import check_reads, check_sees, reads_project
-from gateway.live.cursor import ALL_GIVEN, CursorRefused, Vector
+from gateway.live.cursor import ALL_GIVEN, EARLIEST, CursorRefused, Vector
 from gateway.operations import calls, executions
 from gateway.operations.plan import Gate
 from gateway.problems import Problem, not_found
 from gateway.pushes.hub import Hub
 from gateway.pushes.messages import EVENTS, HOLDS
+from gateway.pushes.resyncs import Resync
 from gateway.pushes.returning import Returning
 from gateway.settings import Limits
 from gateway.shares.work import owner_of
@@ -83,7 +84,7 @@ async def subscribe(
         gate: has the state.
         receiver: the reader.
         channels: 1 to `CHANNELS_MAX`.
-        cursor: of the last message that the reader has.
+        cursor: of the last message that the reader has; `EARLIEST` to begin with the first one.
         also: what the snapshots show of the same moment after the channels, each under a name of its own. The caller
             has checked that this reader may see it.
         view: what this reader's snapshots show of a channel.
@@ -99,7 +100,7 @@ async def subscribe(
     if not 1 <= len(wanted) <= CHANNELS_MAX or len(receiver.channels) + len(wanted) > CHANNELS_MAX:
         raise Problem(Refusal.INVALID, f"subscribe to 1 to {CHANNELS_MAX} channels")
     looks = [_viewed(view, await _look(gate, receiver.actor, channel)) for channel in wanted]
-    vector = None if cursor is None else read_cursor(gate, cursor, receiver.cursor_name)
+    vector = None if cursor is None else _place(gate, cursor, receiver.cursor_name)
     if cursor is None or vector is None:
         async with gate.work.turn(owner_of(receiver.actor)):
             await _show(hub, gate, receiver, wanted, [*looks, *also])
@@ -112,6 +113,10 @@ async def subscribe(
 
 def _viewed(view: View, look: Look) -> Look:
     return lambda: view(look())
+
+
+def _place(gate: Gate, cursor: str, name: str) -> Vector:
+    return gate.live.position.key.start() if cursor == EARLIEST else read_cursor(gate, cursor, name)
 
 
 def read_cursor(gate: Gate, cursor: str, name: str = LAST_EVENT_ID) -> Vector:
@@ -172,7 +177,7 @@ async def _show(hub: Hub, gate: Gate, receiver: Subscriber, wanted: list[str], l
     if wanted[0] not in receiver.channels:
         return False
     if not out.show(frames):
-        receiver.resync()
+        receiver.resync(Resync.TOO_SLOW)
         return False
     return True
 

@@ -13,6 +13,7 @@ from gateway.live.live import Live
 from gateway.problems import Problem
 from gateway.pushes.catching_up import CatchUps
 from gateway.pushes.hub import Hub
+from gateway.pushes.resyncs import Resync
 from log.places import Bounds
 from projections.queries.history import ExecutionState, WantedRows, fold_all
 from projections.tables.holds import HoldRow
@@ -37,9 +38,11 @@ class Returner:
     catching: set[str] = field(default_factory=set)
     messages: list[dict[str, Any]] = field(default_factory=list)
     resyncs: int = 0
+    reasons: list[Resync] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     has_room: bool = True
+    is_closed: bool = False
 
     async def drained(self) -> None:
         while not self.has_room:
@@ -54,8 +57,9 @@ class Returner:
 
     def hide(self, hold: HoldRow) -> None: ...
 
-    def resync(self) -> None:
+    def resync(self, reason: Resync) -> None:
         self.resyncs += 1
+        self.reasons.append(reason)
         self.catching.clear()
 
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.problems import Problem
-from gateway.pushes import catching_up, past_rows
+from gateway.pushes import catching_up, past_rows, reading_turns
 from gateway.pushes.hub import Hub
+from gateway.pushes.resyncs import Resync
 from schemas.actor import Actor
 from schemas.events import calls as c
 from schemas.message import Message
@@ -201,7 +202,7 @@ async def test_catch_up_of_what_was_deleted_says_so() -> None:
     site.story()
     site.log.deleted = 2
     reader = await site.caught_up({"events"}, cursor)
-    assert (reader.messages, reader.resyncs) == ([], 1)
+    assert (reader.messages, reader.reasons) == ([], [Resync.GONE])
 
 
 async def test_catch_up_with_a_cursor_of_another_log_says_so() -> None:
@@ -213,7 +214,7 @@ async def test_catch_up_with_a_cursor_of_another_log_says_so() -> None:
     site = Site()
     site.story()
     reader = await site.caught_up({"events"}, cursor)
-    assert reader.resyncs == 1
+    assert reader.reasons == [Resync.GONE]
 
 
 async def test_catch_up_unsubscribed_meanwhile_ends() -> None:
@@ -231,7 +232,7 @@ async def test_catch_up_unsubscribed_meanwhile_ends() -> None:
 
 
 async def test_catch_up_too_many_of_one_subject_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catching_up, "WAITING_OF_ONE_MAX", 1)
+    monkeypatch.setattr(reading_turns, "WAITING_OF_ONE_MAX", 1)
     site = Site()
     cursor = site.live.position.cursor()
     slow = Returner(has_room=False)
@@ -249,7 +250,7 @@ async def test_catch_up_too_many_of_one_subject_are_refused(monkeypatch: pytest.
 async def test_looking_up_a_place_in_the_log_takes_the_subjects_place_among_those_who_catch_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(catching_up, "WAITING_OF_ONE_MAX", 1)
+    monkeypatch.setattr(reading_turns, "WAITING_OF_ONE_MAX", 1)
     site = Site()
     site.story()
     cursor = site.live.position.key.read(site.live.position.cursor())
@@ -258,8 +259,8 @@ async def test_looking_up_a_place_in_the_log_takes_the_subjects_place_among_thos
     lane, otto = 1, Returner(ANNA.model_copy(update={"subject": "otto"}))
     assert not site.live.ring.connects(lane, cursor.offsets[lane], cursor.marks[lane])
     # The shared turns are taken, so that whoever comes has to wait for one.
-    for _ in range(catching_up.TURNS):
-        await site.catch_ups._turns.acquire()
+    for _ in range(reading_turns.TURNS):
+        await site.catch_ups.turns.shared.acquire()
     waiting = asyncio.create_task(site.catch_ups.is_of_this_log(Returner(), cursor, lane))
     await begun()
     with pytest.raises(Problem) as caught:
@@ -267,8 +268,8 @@ async def test_looking_up_a_place_in_the_log_takes_the_subjects_place_among_thos
     assert caught.value.code is Refusal.QUOTA
     theirs = asyncio.create_task(site.catch_ups.is_of_this_log(otto, cursor, lane))
     await begun()
-    for _ in range(catching_up.TURNS):
-        site.catch_ups._turns.release()
+    for _ in range(reading_turns.TURNS):
+        site.catch_ups.turns.shared.release()
     assert all(await asyncio.wait_for(asyncio.gather(waiting, theirs), 5))
     # It has given its place back, also where the place is of another log.
     other = cursor._replace(marks=tuple(mark ^ 1 for mark in cursor.marks))
@@ -335,7 +336,7 @@ async def test_catch_up_that_waits_for_views_too_long_ends_without_a_later_curso
     cursor = after_start(site)
     site.log.is_unavailable = True
     reader = await site.caught_up({"executions:e1"}, cursor)
-    assert (reader.messages, reader.resyncs, site.catch_ups._waiting.total()) == ([], 0, 0)
+    assert (reader.messages, reader.resyncs, len(site.catch_ups.turns)) == ([], 0, 0)
     assert [problem.code for problem in reader.problems] == [Refusal.UNAVAILABLE]
 
 
@@ -350,7 +351,7 @@ async def test_catch_up_that_waits_for_views_ends_when_its_reader_leaves(
     await until(lambda: site.log.asked_in_vain > 2)
     reader.catching.clear()
     await catching
-    assert (reader.resyncs, reader.problems, site.catch_ups._waiting.total()) == (0, [], 0)
+    assert (reader.resyncs, reader.problems, len(site.catch_ups.turns)) == (0, [], 0)
 
 
 class Pausing(Returner):

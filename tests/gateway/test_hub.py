@@ -9,6 +9,7 @@ import pytest
 
 from gateway.live.completion import NewRow
 from gateway.pushes.hub import FEW, Hub
+from gateway.pushes.resyncs import Resync
 from projections.tables.holds import HoldRow
 from schemas.actor import Actor
 from schemas.events import holds as h
@@ -51,7 +52,7 @@ class Reader:
     def hide(self, hold: HoldRow) -> None:
         self.hidden.append(hold["hold_id"])
 
-    def resync(self) -> None:
+    def resync(self, reason: Resync) -> None:
         self.resyncs += 1
 
     def types(self) -> list[str]:

@@ -5,6 +5,7 @@ import asyncio
 import orjson
 import pytest
 
+from gateway.pushes.resyncs import Resync
 from gateway.settings import Limits
 from gateway.sockets.outgoing import resync_frame
 from tests.gateway.facts import new_outgoing, taken
@@ -29,10 +30,11 @@ async def test_push_over_the_bound_is_turned_away_and_answers_are_not(limits: Li
     assert not out.push(b"3")
     out.answer(b"a")
     out.drop_pushes()
-    assert out.push(resync_frame("c"))
+    assert out.push(resync_frame("c", Resync.TOO_SLOW))
     frames = [await taken(out), await taken(out)]
     assert frames[0] == b"a"
-    assert orjson.loads(frames[1] or b"")["type"] == "resync_required"
+    resync = orjson.loads(frames[1] or b"")
+    assert (resync["type"], resync["reason"]) == ("resync_required", "too_slow")
 
 
 async def test_answer_keeps_its_cursor_only_as_long_as_what_it_covers_is_before_it() -> None:

@@ -68,6 +68,7 @@ def context_of(socket_limit: OpenLimit, channels: str = "events") -> Any:
         authentication=LET_IN,
         request=SimpleNamespace(headers={}),
         query=lambda name: channels if name == "channels" else None,
+        one_of=lambda parameter: None,
     )
 
 
@@ -92,6 +93,28 @@ async def test_stream_takes_one_of_its_subjects_places_until_it_ends() -> None:
 
     for stream in streams:
         assert isinstance(stream, EventStream)
+        await served(stream)
+    assert len(socket_limit) == 0
+
+
+async def test_stream_of_what_there_is_asks_for_the_logs_end_only_within_its_subjects_places() -> None:
+    socket_limit, asked = OpenLimit(LIMITS.sockets, "too many"), []
+
+    async def all_caught_up() -> None:
+        asked.append(len(socket_limit))
+
+    def of_what_there_is() -> Any:
+        context = context_of(socket_limit)
+        context.one_of = lambda parameter: "false"
+        context.gate = SimpleNamespace(**vars(context.gate))
+        context.gate.reader = SimpleNamespace(all_caught_up=all_caught_up)
+        return context
+
+    streams = [await stream_events(of_what_there_is()) for _ in range(LIMITS.sockets)]
+    with pytest.raises(Problem):
+        await stream_events(of_what_there_is())
+    assert len(asked) == LIMITS.sockets
+    for stream in streams:
         await served(stream)
     assert len(socket_limit) == 0
 
@@ -155,4 +178,26 @@ async def test_stream_says_that_it_is_there_while_only_an_earlier_turn_has_event
     for _ in range(3):
         out.push(b'{"type":"message","cursor":"c","turn_id":"first","number":1,"text":"x"}')
         assert await anext(frames) == b": still here\n\n"
+    await frames.aclose()
+
+
+async def test_stream_without_messages_says_from_time_to_time_where_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.0)
+    live, hub = new_live()
+    gate: Any = SimpleNamespace(live=live, work=new_work())
+    often: Any = SimpleNamespace(recheck_s=0.001, check=partial(asyncio.sleep, 0))
+    stream = Stream(gate, hub, ANNA, Metrics(), new_outgoing(Limits()), often)
+    frames: Any = sse._frames(stream)
+    # Without a subscription its reader may have missed anything.
+    assert await anext(frames) == b": still here\n\n"
+    hub.subscribe(stream, ["events"])
+    Partition(live).write(key_of("e1", tenant="other"), "start", started())
+    assert await anext(frames) == b": still here\n\nid: %b\n\n" % live.position.cursor().encode()
+    stream.behind = "as far as it has caught up"
+    assert await anext(frames) == b": still here\n\nid: as far as it has caught up\n\n"
+    stream.behind = None
+    Partition(live).write(key_of("e1"), "start", started())
+    assert (await anext(frames)).startswith(b"id: ")
     await frames.aclose()

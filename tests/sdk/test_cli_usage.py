@@ -107,6 +107,7 @@ def test_execution_of_a_call_is_not_named_twice(terminal: Terminal) -> None:
         ("cancel", " ", "--yes"),
         ("revoke", "invoice-march", "/"),
         ("revoke", " ", "c0ffee"),
+        ("report-impact", "invoice-march", "/", "--reason", "harm"),
         ("claim", " "),
         ("extend", "/", "1h"),
         ("events", "--execution", "/"),

@@ -242,6 +242,7 @@ async def test_change_that_reached_nobody_is_given_up_as_soon_as_a_read(mode: Mo
         ("/holds/decisions", "placet inbox"),
         ("/executions/e1/pause", "placet state e1"),
         ("/executions/e1/tool-calls/c1/revoke", "placet show e1/c1"),
+        ("/executions/e1/tool-calls/c1/report-impact", "placet show e1/c1"),
         ("/policies/production", "placet policy show production"),
         ("/standing-rules/r1/revoke", "placet rules"),
         ("/data-keys/k1/destroy", "placet audit"),

@@ -14,10 +14,16 @@ if TYPE_CHECKING:
     from placet.chat_models import ChatEvent, ChatMessage, Responded
     from placet.client import AsyncPlacet
     from placet.config import NotConfigured, SettingRefused
+    from placet.consuming.beginning import consume
+    from placet.consuming.checkpoints import Checkpoint, FileCheckpoint
+    from placet.consuming.consumer import Consumer
+    from placet.consuming.events import LogEvent
     from placet.errors import (
         AlreadyConsumed,
         AlreadyDecided,
         ApprovedArgumentsRejected,
+        CheckpointNotSaved,
+        CheckpointRefused,
         Denied,
         DigestMismatch,
         ExecutionClosed,
@@ -86,7 +92,11 @@ __all__ = [
     "BlockingHITLHandler",
     "ChatEvent",
     "ChatMessage",
+    "Checkpoint",
+    "CheckpointNotSaved",
+    "CheckpointRefused",
     "Component",
+    "Consumer",
     "Decision",
     "Denied",
     "Difference",
@@ -96,6 +106,7 @@ __all__ = [
     "Execution",
     "ExecutionClosed",
     "Expired",
+    "FileCheckpoint",
     "Grant",
     "HITLHandler",
     "HITLPending",
@@ -104,6 +115,7 @@ __all__ = [
     "HoldView",
     "HumanRequest",
     "LikeHold",
+    "LogEvent",
     "NextHold",
     "NoAnswer",
     "NoExecution",
@@ -141,6 +153,7 @@ __all__ = [
     "Unreachable",
     "Verdict",
     "agent",
+    "consume",
     "current_call",
     "gated",
     "idempotency_key",
@@ -158,7 +171,11 @@ _WHERE = {
     "BlockingHITLHandler": "placet.hitl",
     "ChatEvent": "placet.chat_models",
     "ChatMessage": "placet.chat_models",
+    "Checkpoint": "placet.consuming.checkpoints",
+    "CheckpointNotSaved": "placet.errors",
+    "CheckpointRefused": "placet.errors",
     "Component": "placet.models",
+    "Consumer": "placet.consuming.consumer",
     "Decision": "placet.models",
     "Denied": "placet.errors",
     "Difference": "placet.models",
@@ -168,6 +185,7 @@ _WHERE = {
     "Execution": "placet.models",
     "ExecutionClosed": "placet.errors",
     "Expired": "placet.errors",
+    "FileCheckpoint": "placet.consuming.checkpoints",
     "Grant": "placet.models",
     "HITLHandler": "placet.hitl",
     "HITLPending": "placet.errors",
@@ -176,6 +194,7 @@ _WHERE = {
     "HoldView": "placet.models",
     "HumanRequest": "placet.models",
     "LikeHold": "placet.models",
+    "LogEvent": "placet.consuming.events",
     "NextHold": "placet.models",
     "NoAnswer": "placet.errors",
     "NoExecution": "placet.errors",
@@ -212,6 +231,7 @@ _WHERE = {
     "Unavailable": "placet.errors",
     "Unreachable": "placet.errors",
     "Verdict": "placet.models",
+    "consume": "placet.consuming.beginning",
     "idempotency_key": "placet.keys",
 }
 

@@ -8,13 +8,25 @@ import weakref
 from functools import partial
 from typing import Protocol
 
-from placet.client import AsyncPlacet
 from placet.config import shown_address
 from placet.loopthread import LoopThread
 
 CLOSE_S = 2.0
 
 _log = logging.getLogger(__name__)
+
+
+class Closing(Protocol):
+    """A client that is closed at the end.
+
+    Attributes:
+        url: the gateway's.
+    """
+
+    url: str
+
+    async def close(self) -> None:
+        """Close every connection."""
 
 
 class Ending(Protocol):
@@ -27,7 +39,7 @@ class Ending(Protocol):
 class ClientFinalizer:
     """Shared by a client and all of its parts: once none of them refers to it, connections and thread end."""
 
-    def __init__(self, inner: AsyncPlacet, thread: LoopThread) -> None:
+    def __init__(self, inner: Closing, thread: LoopThread) -> None:
         # Those that are read; they end first, while their connections can still be closed in order.
         self.streams: set[Ending] = set()
         self._forgotten = weakref.finalize(self, _end_forgotten, inner, thread, self.streams)
@@ -40,7 +52,7 @@ class ClientFinalizer:
                 _shut(inner, thread, streams)
 
 
-def _end_forgotten(inner: AsyncPlacet, thread: LoopThread, streams: set[Ending]) -> None:
+def _end_forgotten(inner: Closing, thread: LoopThread, streams: set[Ending]) -> None:
     """End a client that was collected, or that is left when the interpreter ends.
 
     The collector runs on any thread. On the client's own one, waiting is impossible; on the thread of another event
@@ -54,7 +66,7 @@ def _end_forgotten(inner: AsyncPlacet, thread: LoopThread, streams: set[Ending])
         thread.stop_after(partial(_close, inner, streams), CLOSE_S)
 
 
-def _shut(inner: AsyncPlacet, thread: LoopThread, streams: set[Ending]) -> None:
+def _shut(inner: Closing, thread: LoopThread, streams: set[Ending]) -> None:
     try:
         thread.run(partial(_close, inner, streams), CLOSE_S)
     except TimeoutError:
@@ -65,6 +77,6 @@ def _shut(inner: AsyncPlacet, thread: LoopThread, streams: set[Ending]) -> None:
         thread.stop()
 
 
-async def _close(inner: AsyncPlacet, streams: set[Ending]) -> None:
+async def _close(inner: Closing, streams: set[Ending]) -> None:
     await asyncio.gather(*(stream.end() for stream in tuple(streams)), return_exceptions=True)
     await inner.close()

@@ -247,6 +247,33 @@ def why_unanswered(request: HumanRequest) -> str:
     return "its run has ended" if request.status == "cancelled" else "nobody answered in time"
 
 
+WhyRefused = Literal["unreadable", "other_log", "other_project", "other_filter", "gone"]
+
+
+class CheckpointRefused(PlacetError):
+    """The position at which a consumer was to start cannot be used: it never starts somewhere else instead.
+
+    Start with another checkpoint: that of this installation, or a new one, with `start` saying where it begins.
+
+    Attributes:
+        why: `unreadable` (it is no position), `other_log` (of another installation or form, or its log was begun
+            anew), `other_project` or `other_filter` (its consumer named another project, or delivered other events:
+            what this one wants may have been passed over), or `gone` (the log no longer has what follows it).
+    """
+
+    acts = "operator"
+
+    def __init__(self, why: WhyRefused, detail: str) -> None:
+        super().__init__(f"{detail}; start with another checkpoint")
+        self.why = why
+
+
+class CheckpointNotSaved(PlacetError):
+    """The checkpoint's file cannot be written: it stays as it was. Raised before the first event, or in the loop."""
+
+    acts = "operator"
+
+
 class OutcomeUnknown(PlacetError):
     """The grant is consumed and the result is unknown: a person must check, nothing runs again.
 

@@ -7,6 +7,7 @@ as bin, lengths and numbers in their shortest form.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -24,20 +25,24 @@ def leaf_of(record: dict[str, Any]) -> bytes:
         ValueError: it is not such a record, or has members that the leaf does not cover.
     """
     members(record, MEMBERS)
-    headers = items(record["headers"])
+    headers = [(text(name), base64_bytes(value)) for name, value in map(items, items(record["headers"]))]
     parts = [
         b"\x00\x97",
         _text(FORMAT),
         _text(text(record["topic"])),
         _number(count(record["partition"])),
         _number(count(record["offset"])),
-        _bytes(base64_bytes(record["key"])),
-        _array(len(headers)),
+        *packed(base64_bytes(record["key"]), headers, base64_bytes(record["value"])),
     ]
-    for name, value in map(items, headers):
-        parts += (b"\x92", _text(text(name)), _bytes(base64_bytes(value)))
-    parts.append(_bytes(base64_bytes(record["value"])))
     return sha256(b"".join(parts)).digest()
+
+
+def packed(key: bytes, headers: Sequence[tuple[str, bytes]], value: bytes) -> list[bytes]:
+    """The key, headers and value of a record as the last members of a MessagePack array."""
+    parts = [_bytes(key), _array(len(headers))]
+    for name, of_header in headers:
+        parts += (b"\x92", _text(name), _bytes(of_header))
+    return [*parts, _bytes(value)]
 
 
 def header_of(record: dict[str, Any], wanted: str) -> str | None:

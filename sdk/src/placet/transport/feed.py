@@ -9,6 +9,7 @@ from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 
+from placet.config import shown_address
 from placet.errors import Unauthenticated, is_passing, refusal
 from placet.models import Event
 from placet.transport.auto import Mode
@@ -44,6 +45,9 @@ async def feed(
                 snapshots = _Snapshots()
                 async for message in messages:
                     outage.heard()
+                    if not message.type:
+                        cursor = message.cursor
+                        continue
                     event = snapshots.joined(message)
                     if event is None:
                         continue
@@ -104,11 +108,29 @@ async def _sse(
     url: str, token: TokenSource, channels: Sequence[str], cursor: str | None, patience: Patience
 ) -> AsyncGenerator[Event, None]:
     params = {"channels": ",".join(channels)}
+    async with aclosing(stream_messages(url, token, cursor, patience, params)) as messages:
+        async for message in messages:
+            yield message
+
+
+async def stream_messages(
+    url: str, token: TokenSource, cursor: str | None, patience: Patience, params: Mapping[str, str]
+) -> AsyncGenerator[Event, None]:
+    """The messages of one connection to `/v1/events/stream`; one without a type is only a position.
+
+    Raises:
+        ConnectionLost: the connection was not opened, has ended by a fault or before its first message, or the
+            gateway refuses for now.
+        PlacetError: the gateway refuses the request.
+    """
+    has_said = False
     async with aclosing(
         sse_events(url, "/v1/events/stream", token, patience, cursor, params=params)
     ) as events:
         async for kind, data, last_id in events:
+            has_said = True
             if not data:
+                yield Event("", last_id)
                 continue
             message = json.loads(data)
             if kind == "error":
@@ -118,6 +140,9 @@ async def _sse(
                     raise ConnectionLost(str(error), opened=True)
                 raise error
             yield _event({"type": kind, **message, "cursor": message.get("cursor") or last_id})
+    if not has_said:
+        # One that does so each time never says anything: it must not be taken for a log without events.
+        raise ConnectionLost(f"{shown_address(url)} ends its stream before the first message")
 
 
 def _error(status: int, problem: Mapping[str, Any]) -> Exception:

@@ -59,9 +59,9 @@ def http_client(url: str, **settings: Any) -> httpx.AsyncClient:
 
 
 class RestTransport:
-    """The `/v1` interface by httpx."""
+    """The `/v1` interface by httpx; without a token, what needs none."""
 
-    def __init__(self, url: str, token: TokenSource, patience: Patience | None = None) -> None:
+    def __init__(self, url: str, token: TokenSource | None, patience: Patience | None = None) -> None:
         self._root = url.rstrip("/")
         self._url = f"{self._root}/v1"
         self._token = token
@@ -108,7 +108,7 @@ class RestTransport:
         return Reply(response.status_code, _body(response), retry_after(response))
 
     def _headers(self, request: Request) -> dict[str, str]:
-        headers = bearer_headers(self._token)
+        headers = {} if self._token is None else bearer_headers(self._token)
         if request.writes and request.ref:
             headers["Idempotency-Key"] = request.ref
         if request.trace:

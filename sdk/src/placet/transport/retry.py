@@ -35,8 +35,12 @@ class Outage:
         """Note that something came."""
         self._heard_at, self._has_heard, self._pauses = self._clock(), True, delays(self._patience)
 
-    def tolerate(self, lost: ConnectionLost) -> None:
+    def tolerate(self, lost: ConnectionLost, *, is_served: bool = False) -> None:
         """Go on after a lost connection: at first for `Patience.request_s`, later for `Patience.outage_s`.
+
+        Args:
+            lost: why it ended.
+            is_served: True if the gateway answered, with nothing for this reader: it is `outage_s` from the first.
 
         Raises:
             Unreachable: nothing has come for longer.
@@ -45,7 +49,8 @@ class Outage:
         self._at_least_s = min(lost.retry_after_s or 0.0, MOST_RETRY_AFTER_S)
         if lost.opened:
             self._heard_at, self._has_heard = self._clock(), True
-        patience_s = self._patience.outage_s if self._has_heard else self._patience.request_s
+        is_known = self._has_heard or is_served
+        patience_s = self._patience.outage_s if is_known else self._patience.request_s
         if self._clock() - self._heard_at >= patience_s:
             raise lost.quota or Unreachable(str(lost)) from lost
 

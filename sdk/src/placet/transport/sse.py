@@ -17,6 +17,7 @@ from placet.transport.rest import http_client, retry_after
 
 # A gateway says every 15 s that it is there (docs/hitl/frontend-guide.md): after this time the connection is dead.
 SILENT_S = 60.0
+STREAM = "text/event-stream"
 
 
 class StreamOver(Exception):
@@ -76,12 +77,12 @@ async def sse_events(
         request: its `params` or `json`.
 
     Raises:
-        ConnectionLost: the connection was not opened or has ended by a fault, it was silent for `SILENT_S`, or the
-            gateway refuses for now.
+        ConnectionLost: the connection was not opened or has ended by a fault, it was silent for `SILENT_S`, the
+            answer is no stream, or the gateway refuses for now.
         PlacetError: the gateway refuses the request.
         StreamOver: nothing more will come; only for streams that have an end.
     """
-    headers = {**bearer_headers(token), "Accept": "text/event-stream"}
+    headers = {**bearer_headers(token), "Accept": STREAM}
     if cursor is not None:
         headers["Last-Event-ID"] = cursor
     if trace := tracing.current():
@@ -103,8 +104,8 @@ async def sse_events(
                 raise _refused(response)
             if response.status_code == httpx.codes.NO_CONTENT:
                 raise StreamOver
-            # A page that answers whatever is asked of it is no gateway.
-            is_open = response.headers.get("Content-Type", "").startswith("text/event-stream")
+            _check_is_stream(response)
+            is_open = True
             async for line in response.aiter_lines():
                 event = parser.feed(line)
                 if event is not None:
@@ -112,6 +113,14 @@ async def sse_events(
     except httpx.RequestError as error:
         what = str(error) or type(error).__name__
         raise ConnectionLost(f"{shown_address(url)} is not reachable ({what})", opened=is_open) from error
+
+
+def _check_is_stream(response: httpx.Response) -> None:
+    """Raise `ConnectionLost` for a page: a portal or proxy that answers whatever is asked of it is no gateway."""
+    kind = response.headers.get("Content-Type", "")
+    if not kind.startswith(STREAM):
+        said = kind or "something without a type"
+        raise ConnectionLost(f"{shown_address(str(response.url))} answers with {said}, which is no stream")
 
 
 def _refused(response: httpx.Response) -> Exception:
