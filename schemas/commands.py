@@ -24,6 +24,7 @@ from schemas.fields import (
     Json,
     Name,
     Question,
+    Reason,
     Request,
     Text,
     ToolName,
@@ -133,6 +134,13 @@ class RevokeGrant(Message):
 
     call_id: Id
     reason: Text = ""
+
+
+class ReportImpact(Message):
+    """Say that a call which ran, or may have run, did harm."""
+
+    call_id: Id
+    reason: Reason
 
 
 class RequestHumanInput(Message):
@@ -339,6 +347,7 @@ ExecutionCommand = (
     | ReportResult
     | RenewLease
     | RevokeGrant
+    | ReportImpact
     | RequestHumanInput
     | ClaimHold
     | ReleaseHold

@@ -29,7 +29,10 @@ ToolName = Annotated[
     Limit(ID_MAX_CHARS),
     Form(r"[^\x00-\x1f\x7f]{1,128}", "must be 1 to 128 characters, and no control characters"),
 ]
-Question = Annotated[str, Limit(TEXT_MAX_CHARS), Form(rf"[\s\S]*{SEEN}[\s\S]*", "must not be blank")]
+_NOT_BLANK = Form(rf"[\s\S]*{SEEN}[\s\S]*", "must not be blank")
+Question = Annotated[str, Limit(TEXT_MAX_CHARS), _NOT_BLANK]
+# A reason that must be given; other commands take an empty `Text` for one.
+Reason = Annotated[str, Limit(TEXT_MAX_CHARS), _NOT_BLANK]
 Count = Annotated[Long, Range(0, COUNT_MAX)]
 ClaimSeconds = Annotated[Long, Range(1, CLAIM_MAX_S)]
 ExtensionSeconds = Annotated[Long, Range(1, EXTENSION_MAX_S)]

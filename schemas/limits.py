@@ -37,6 +37,8 @@ PARKED_MAX_BYTES = 4 * 1024 * 1024
 # history of a held call, and with it the cost of every further decision on it, would grow without bound.
 DELEGATIONS_MAX = 100
 EDITS_MAX = 100
+# How many people can report the impact of one call; one more is refused as quota: each is remembered with the call.
+IMPACT_REPORTS_MAX = 50
 # A conversation's messages that wait for an answer (one sender has at most as many as stay free, so half if alone),
 # and all of them: the state keeps a little of each.
 TURNS_OPEN_MAX = 40

@@ -124,7 +124,7 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     Refusal.NOT_OPEN: Meaning(
         409,
         "The resource is not in a state in which this can be done: a hold whose call has ended, an execution that is "
-        "not paused, a rule that is not active.",
+        "not paused, a rule that is not active; the impact of a call that has not run.",
         "Read its current state.",
     ),
     Refusal.ALREADY_VOTED: Meaning(

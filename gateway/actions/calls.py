@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field
 
 from gateway.actions.verb import Action, ClientMessage, Ref
 from gateway.bodies import INTEGRAL, Body, ClientId, Digest, GrantId, Text
+from schemas import commands as k
+from schemas.command_rules import limit_of
 from schemas.commands import Outcome
 from schemas.limits import COUNT_MAX
 
@@ -48,6 +50,12 @@ class RevokeGrant(Body):
     """Revoke a release that has not been consumed yet."""
 
     reason: Text = ""
+
+
+class ReportImpact(Body):
+    """Report that a call which ran, or may have run, did harm."""
+
+    reason: Annotated[str, Field(min_length=1, max_length=limit_of(k.ReportImpact, "reason"))]
 
 
 class Consume(ClientMessage):
@@ -110,6 +118,14 @@ VERBS: tuple[Action[Any], ...] = (
         operation="revokeGrant",
         says="Revoke a release that has not been consumed yet.",
         body=RevokeGrant,
+    ),
+    Action(
+        name="report-impact",
+        operation="reportImpact",
+        says="Report that a call which ran, or may have run, did harm. It can be reported after the end of its "
+        "execution, as long as deciders remember that. A report is final; a person's second one of a call changes "
+        "nothing, and its reason is not recorded.",
+        body=ReportImpact,
     ),
 )
 # In the order in which an agent uses them.

@@ -1,4 +1,4 @@
-"""Tool calls: proposed, consumed, reported, revoked."""
+"""Tool calls: proposed, consumed, reported, revoked; and the reports that one did harm."""
 
 from __future__ import annotations
 
@@ -271,11 +271,25 @@ def _plan_revocation(
     return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
 
 
+def _plan_impact(
+    gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
+) -> Plan:
+    """Report that a call did harm; errors as `plan_change`."""
+    actor = claims.actor
+    subject = subject_of(actor, execution_id, call_id)
+    gate.row(subject)
+    check_role(actor, "reviewer", "operator")
+    command = k.ReportImpact(call_id=call_id, reason=read_body(actions.ReportImpact, given()).reason)
+    name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/report-impact", key)
+    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+
+
 _PLANS: dict[str, Callable[[Gate, Claims, str, str, Given, str | None], Plan]] = {
     "consume": _plan_consumption,
     "result": _plan_result,
     "heartbeat": _plan_heartbeat,
     "revoke": _plan_revocation,
+    "report-impact": _plan_impact,
 }
 
 
@@ -319,6 +333,7 @@ def _proposed(actor: Actor, agent: str, execution_id: str, command: k.ProposeToo
         "reason": command.reason,
         "status": "proposed",
         "edits": [],
+        "impact_reports": 0,
         **dict.fromkeys(_NOT_YET),
     }
 

@@ -28,6 +28,7 @@ TAKEN: dict[tuple[str, str], tuple[str, ...]] = {
     ("RenewLease", "LeaseRenewed"): ("call_id", "attempt_id"),
     ("ProposeToolCall", "ToolCallProposed"): ("call_id", "tool", "arguments"),
     ("ProposeToolCall", "GrantConsumed"): ("call_id", "attempt_id"),
+    ("ReportImpact", "ImpactReported"): ("call_id", "reason"),
     ("ReportResult", "ToolCallSucceeded"): ("call_id", "attempt_id", "output"),
 }
 # Who alone may ask for an event.

@@ -23,6 +23,7 @@ from ops.checker.violations import Violation
 from schemas.canonical import parse_strict
 
 TERMINAL = frozenset({"denied", "expired", "cancelled", "revoked", "succeeded", "failed"})
+STATES = TERMINAL | {"proposed", "held", "released", "consumed", "outcome_unknown"}
 # Event → the states of its call in which it may be recorded. "" is a call that does not exist yet.
 PERMITTED: dict[str, frozenset[str]] = {
     "ToolCallProposed": frozenset({"", "held", "released"}),
@@ -33,6 +34,8 @@ PERMITTED: dict[str, frozenset[str]] = {
     "GrantConsumed": frozenset({"released", "consumed", "outcome_unknown"}),
     "LeaseRenewed": frozenset({"consumed"}),
     "GrantRevoked": frozenset({"released"}),
+    # Also of a call that is released again; that an attempt has had it is checked beside.
+    "ImpactReported": STATES,
     "ToolCallSucceeded": frozenset({"consumed", "outcome_unknown"}),
     "ToolCallFailed": frozenset({"consumed", "outcome_unknown"}),
     "ToolCallOutcomeUnknown": frozenset({"consumed"}),
@@ -52,6 +55,7 @@ class CallSeen:
     agent: str = ""
     tool: str = ""
     tool_version: str = ""
+    trust_class: str = ""
     expires_at_ms: int = 0
     run_deadline_at_ms: int = 0
     latest_end_at_ms: int = 0
@@ -65,6 +69,8 @@ class CallSeen:
     allowed_by: str = ""
     # The hold by which a person released it, empty where nobody did.
     released_by_hold: str = ""
+    # Who has reported that it did harm.
+    reporters: list[str] = field(default_factory=list)
     # How many of those who write in the conversation had done so when it was proposed first.
     senders: int = 0
 
@@ -172,7 +178,7 @@ class RunSeen:
         call.state, call.revision, call.digest = "proposed", body.revision, body.digest
         call.arguments_sha, call.agent = short(body.arguments), body.agent
         call.tool, call.tool_version = body.tool, body.tool_version
-        call.allowed_by = ""
+        call.allowed_by, call.trust_class = "", ""
         call.proposers.append(body.by)
 
     def _judged(self, call: CallSeen, fact: Fact) -> None:
@@ -184,6 +190,7 @@ class RunSeen:
         if slash and of_project != self.project:
             self._say("I9", fact, "judged by a policy of another project", fact.body.policy_version)
         call.allowed_by = fact.command_id if fact.body.effect == "allow" else ""
+        call.trust_class = fact.body.trust_class
 
     def _released(self, call: CallSeen, fact: Fact) -> None:
         body = fact.body
@@ -323,6 +330,19 @@ def _revoked(run: RunSeen, call: CallSeen, fact: Fact) -> None:
     call.state = "expired" if fact.body.reason == "expired" else "revoked"
 
 
+def _impact(run: RunSeen, call: CallSeen, fact: Fact) -> None:
+    body = fact.body
+    if not call.attempts:
+        run.say("I4", fact, "the impact of a call that no attempt has had", call.state)
+    told = (body.revision, body.agent, body.tool, body.trust_class)
+    known = (call.revision, call.agent, call.tool, call.trust_class)
+    if told != known:
+        run.say("I1", fact, "the impact of another call than the one that is named", *known)
+    if body.by in call.reporters:
+        run.say("I4", fact, "one subject has reported the same impact twice", body.by)
+    call.reporters.append(body.by)
+
+
 _ENDS = {"ToolCallSucceeded": "succeeded", "ToolCallFailed": "failed"}
 _STEPS: dict[str, Callable[[RunSeen, CallSeen, Fact], None]] = {
     "ToolCallProposed": RunSeen._proposed,
@@ -333,6 +353,7 @@ _STEPS: dict[str, Callable[[RunSeen, CallSeen, Fact], None]] = {
     "GrantConsumed": RunSeen._consumed,
     "LeaseRenewed": RunSeen._renewed,
     "GrantRevoked": _revoked,
+    "ImpactReported": _impact,
     "ToolCallSucceeded": RunSeen._ended,
     "ToolCallFailed": RunSeen._ended,
     "ToolCallOutcomeUnknown": _to("outcome_unknown"),

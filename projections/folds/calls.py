@@ -43,7 +43,9 @@ def call_resource(
     row = previous.copy()
     effect.call(row, event.body, event)
     row["updated_at_ms"] = event.meta.at_ms
-    row["ended_at_ms"] = event.meta.at_ms if row["status"] in TERMINAL else None
+    if previous["status"] not in TERMINAL:
+        # What is said of a call afterwards does not move its end.
+        row["ended_at_ms"] = event.meta.at_ms if row["status"] in TERMINAL else None
     return row
 
 
@@ -61,6 +63,7 @@ def verdict_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
         "rules": json_value(row["rules"]),
         "risk": risk_json(row),
         "trust": json_value(row["trust"]),
+        "adaptive": json_value(row["adaptive"]),
         "policy_version": row["policy_version"],
         "reason": row["verdict_reason"],
         "detail": row["verdict_detail"],
@@ -149,6 +152,7 @@ _RESOURCE = resource_of(
     "output",
     "error",
     "duration_ms",
+    "impact_reports",
     "proposed_at_ms",
     "updated_at_ms",
     "ended_at_ms",

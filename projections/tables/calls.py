@@ -4,6 +4,7 @@ from typing import Annotated, TypedDict
 
 from projections.tables.columns import Index, Json, Moment, TableOf
 from projections.tables.common import (
+    Adaptive,
     Agent,
     Arguments,
     CallId,
@@ -79,6 +80,8 @@ class CallRow(TypedDict):
     risk_parts: RiskParts | None
     risk_required: RiskRequired | None
     trust: Trust | None
+    adaptive: Adaptive | None
+    trust_class: Annotated[str | None, "What decisions on it count for (docs/trust.md)."]
     hold_id: Annotated[str | None, "Id of the call's last hold."]
     deadline_at_ms: DeadlineAt | None
     decision: Decision | None
@@ -104,6 +107,7 @@ class CallRow(TypedDict):
     output: Annotated[Json | None, "JSON that the tool returned."]
     error: Error | None
     duration_ms: Annotated[int | None, "How long the tool ran, in milliseconds."]
+    impact_reports: Annotated[int, "How many people have reported that it did harm."]
     proposed_at_ms: Annotated[Moment, "When it was first proposed."]
     updated_at_ms: UpdatedAt
     ended_at_ms: EndedAt | None

@@ -29,7 +29,11 @@ class ToolCallProposed(Message):
 
 
 class PolicyVerdictIssued(Message):
-    """What the policy says of a revision. `rules` are `policy@version/rule`; `trust` is JSON or None."""
+    """What the policy says of a revision. `rules` are `policy@version/rule`; `trust` is JSON or None.
+
+    `trust_class` is what decisions on this call count for (docs/trust.md), empty for nothing. `adaptive` is JSON of
+    `schemas.adaptive.AdaptiveOutcome`: what the policy's adaptive block made of a hold, or None if nothing.
+    """
 
     call_id: str
     revision: Long
@@ -44,6 +48,8 @@ class PolicyVerdictIssued(Message):
     risk_required: float
     trust: str | None
     definitions_through: Long
+    trust_class: str = ""
+    adaptive: str | None = None
 
 
 class ToolCallReleased(Message):
@@ -117,6 +123,21 @@ class GrantRevoked(Message):
     by: str
 
 
+class ImpactReported(Message):
+    """A person said that the call, which ran or may have run, did harm; its status stays as it is.
+
+    `agent`, `tool` and `trust_class` are the call's, so that readers need not have followed it.
+    """
+
+    call_id: str
+    revision: Long
+    agent: str
+    tool: str
+    trust_class: str
+    reason: str
+    by: str
+
+
 class ToolCallSucceeded(Message):
     """The call ran; `output` is JSON."""
 
@@ -154,6 +175,7 @@ CALL_EVENTS: tuple[type[Message], ...] = (
     GrantConsumed,
     LeaseRenewed,
     GrantRevoked,
+    ImpactReported,
     ToolCallSucceeded,
     ToolCallFailed,
     ToolCallOutcomeUnknown,

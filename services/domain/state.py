@@ -60,7 +60,9 @@ class Call(Struct, frozen=True, kw_only=True):
     call before the current one, or before the newest release: none of them can have it again. `handed_on` are the
     holds of the call that were delegated. The first `senders` of the conversation had sent a message when the agent
     proposed the call: it is their request too. `message` is the message that the agent was answering then, or empty.
-    The texts of a call that has ended are empty; `result_digest` names the reported result.
+    The texts of a call that has ended are empty; `result_digest` names the reported result. `trust_class` is what
+    decisions on the newest revision count for; `by_trust` is true if trust released it, `is_sampled` if trust would
+    have released it and people were asked all the same. `impact_by` are those who have reported that it did harm.
     """
 
     call_id: str
@@ -97,6 +99,10 @@ class Call(Struct, frozen=True, kw_only=True):
     handed_on: tuple[str, ...] = ()
     senders: int = 0
     message: str = ""
+    trust_class: str = ""
+    by_trust: bool = False
+    is_sampled: bool = False
+    impact_by: tuple[str, ...] = ()
 
 
 class Vote(Struct, frozen=True):

@@ -17,6 +17,7 @@ from services.domain.execution import (
     evolve,
     execution,
     holds,
+    impact,
     joining,
     opening,
     requests,
@@ -29,7 +30,8 @@ from services.domain.execution import (
 )
 
 TABLES = [
-    module.HANDLERS for module in (steering, calls, results, holds, requests, reservations, secrets, turns)
+    module.HANDLERS
+    for module in (steering, calls, results, impact, holds, requests, reservations, secrets, turns)
 ]
 FOLDS = [
     module.FOLDS
@@ -37,6 +39,7 @@ FOLDS = [
         steering,
         calls,
         results,
+        impact,
         verdicts,
         requests,
         opening,

@@ -46,6 +46,7 @@ def _requests(call: dict[str, Any]) -> list[tuple[str, str, Any]]:
         ("POST", f"{one}/consume", {"digest": call["digest"], "attempt_id": "a"}),
         ("POST", f"{one}/result", {"attempt_id": "a", "outcome": "succeeded"}),
         ("POST", f"{one}/revoke", {}),
+        ("POST", f"{one}/report-impact", {"reason": "harm"}),
         ("POST", f"{hold}/decision", {"decision": "approve", "digest": call["digest"]}),
         ("POST", f"{hold}/claim", {}),
         ("POST", f"{hold}/extend", {"seconds": 5}),

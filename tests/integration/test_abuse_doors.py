@@ -67,6 +67,7 @@ def probes(execution_id: str, call: Any) -> list[tuple[str, str, Any]]:
         ("POST", f"{execution}/tool-calls/c1/consume", consume),
         ("POST", f"{execution}/tool-calls/c1/result", {"attempt_id": "theirs", "outcome": "succeeded"}),
         ("POST", f"{execution}/tool-calls/c1/revoke", {}),
+        ("POST", f"{execution}/tool-calls/c1/report-impact", {"reason": "harm"}),
         *(("POST", f"{execution}/{verb}", {}) for verb in ("pause", "resume", "cancel", "complete", "fail")),
         *(("POST", f"{hold}/{verb}", {}) for verb in ("claim", "release", "escalate")),
         ("POST", f"{hold}/delegate", {"to": "me"}),

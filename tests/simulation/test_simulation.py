@@ -42,6 +42,7 @@ HAPPENS = (
     "HoldExpired",
     "HoldEscalated",
     "GrantRevoked",
+    "ImpactReported",
     "DecisionRecorded",
     "DecisionRefused",
     "CommandRefused",

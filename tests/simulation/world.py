@@ -131,6 +131,7 @@ class World:
         await operator.resume_all(keys)
         await asyncio.sleep(SETTLE_S / 2)
         await _cancel([*runs, *people])
+        await operator.report_all(keys)
         await asyncio.sleep(SETTLE_S / 2)
 
         outcome = await self._look([each.key.decode() for each in conversations])

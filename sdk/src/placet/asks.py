@@ -138,6 +138,11 @@ def revoke(execution_id: str, call_id: str, reason: str) -> Request:
     return Request("POST", f"{_call(execution_id, call_id)}/revoke", {"reason": reason})
 
 
+def report_impact(execution_id: str, call_id: str, reason: str) -> Request:
+    """Report that a call which ran did harm."""
+    return Request("POST", f"{_call(execution_id, call_id)}/report-impact", {"reason": reason})
+
+
 def list_holds(filters: Mapping[str, str | None]) -> Request:
     """Holds, by status, kind, agent and assignee."""
     return Request("GET", "/holds", params=_params(**filters))

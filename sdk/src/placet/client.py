@@ -261,6 +261,17 @@ class AsyncPlacet:
         """
         return await self.channel.one(ToolCall, asks.revoke(execution_id, call_id, reason))
 
+    async def report_impact(self, execution_id: str, call_id: str, *, reason: str) -> ToolCall:
+        """Report that a call which ran, or may have run, did harm.
+
+        A report is final. A person's second one of a call changes nothing, and its reason is not recorded.
+
+        Raises:
+            Refused: the call has not run (`not_open`), 50 people have reported it (`quota`), or its execution ended
+                so long ago that deciders have forgotten it (`execution_closed`).
+        """
+        return await self.channel.one(ToolCall, asks.report_impact(execution_id, call_id, reason))
+
     async def audit(
         self,
         *,

@@ -98,6 +98,7 @@ class ToolCall:
     grant: Grant | None = None
     output: Any = field(default=None, hash=False)
     error: str = ""
+    impact_reports: int = 0
     cursor: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 

@@ -199,6 +199,7 @@ class Placet(Blocking):
     heartbeat = blocking(AsyncPlacet.heartbeat)
     result = blocking(AsyncPlacet.result)
     revoke = blocking(AsyncPlacet.revoke)
+    report_impact = blocking(AsyncPlacet.report_impact)
     audit = blocking(AsyncPlacet.audit)
     impact = blocking(AsyncPlacet.impact)
     components = blocking(AsyncPlacet.components)

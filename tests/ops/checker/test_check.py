@@ -9,12 +9,12 @@ import pytest
 from ops.checker import Violation, check, check_view, counting_facts
 from ops.checker.facts import read_facts
 from schemas.events import calls as c
-from schemas.events.executions import CommandRefused, ExecutionStarted
+from schemas.events.executions import CommandRefused, ExecutionCompleted, ExecutionStarted
 from schemas.ids import event_id
 from schemas.refusals import Refusal
 from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
-from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up
+from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up, impact
 from tests.ops.checker.wrongs_of_people import Wrong
 from tests.ops.checker.wrongs_of_turns import (
     answered,
@@ -53,6 +53,18 @@ def test_check_call_that_went_its_whole_way_finds_nothing() -> None:
     effect = line("effect", call_id="c", attempt_id="a", digest=story.digest)
 
     assert violations_of(story, effect, at_rest_ms=START_MS + 10 * HOLD_MS) == []
+
+
+def test_check_impact_that_two_people_report_after_the_end_finds_nothing() -> None:
+    story = Story()
+    story.released()
+    story.says(story.consumed())
+    story.says(story.succeeded())
+    story.says(ExecutionCompleted(result="null", by="bot"))
+    story.says(impact())
+    story.says(impact(by="rudi"))
+
+    assert violations_of(story) == []
 
 
 def test_check_execution_with_the_key_of_a_definition_finds_nothing() -> None:

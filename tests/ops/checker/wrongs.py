@@ -220,6 +220,37 @@ def renewed_by_another_than_who_consumed(story: Story) -> None:
     story.says(c.LeaseRenewed(call_id="c", attempt_id="a", lease_until_ms=until_ms, by="bot"))
 
 
+def impact(by: str = "rita", **changes: object) -> c.ImpactReported:
+    plain = c.ImpactReported(
+        call_id="c", revision=1, agent="bot", tool="pay", trust_class="", reason="harm", by=by
+    )
+    return plain.model_copy(update=changes)
+
+
+def impact_of_a_call_that_never_ran(story: Story) -> None:
+    story.released()
+    story.says(impact())
+
+
+def impact_of_a_call_that_was_never_proposed(story: Story) -> None:
+    story.starts()
+    story.says(impact())
+
+
+def impact_told_of_another_class(story: Story) -> None:
+    story.released()
+    story.says(story.consumed())
+    story.says(impact(trust_class="risk=reads"))
+
+
+def impact_reported_twice_by_one_person(story: Story) -> None:
+    story.released()
+    story.says(story.consumed())
+    story.says(impact())
+    story.says(story.succeeded())
+    story.says(impact())
+
+
 WRONGS: list[tuple[Wrong, str]] = [
     *((wrong, "I10") for wrong in OF_PEOPLE),
     *OF_TURNS,
@@ -243,6 +274,10 @@ WRONGS: list[tuple[Wrong, str]] = [
     (consumed_again_though_the_outcome_is_unknown, "I2"),
     (consumed_after_the_grant_expired, "I5"),
     (ended_twice, "I4"),
+    (impact_of_a_call_that_never_ran, "I4"),
+    (impact_of_a_call_that_was_never_proposed, "I4"),
+    (impact_told_of_another_class, "I1"),
+    (impact_reported_twice_by_one_person, "I4"),
     (own_request_approved, "I10"),
     (approved_without_the_role, "I10"),
     (second_run_asks_others_than_the_edit, "I10"),

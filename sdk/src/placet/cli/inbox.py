@@ -179,6 +179,7 @@ def _print_call(call: ToolCall) -> None:
         ("feedback", feedback),
         ("ran for", f"{raw['duration_ms']} ms" if raw.get("duration_ms") is not None else ""),
         ("error", call.error if call.error != feedback else ""),
+        ("impact", f"reported as harmful by {call.impact_reports}" if call.impact_reports else ""),
         ("digest", call.digest),
     )
     console().print(facts_grid(facts))

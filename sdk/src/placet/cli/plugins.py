@@ -33,6 +33,7 @@ OF_THE_SERVER: Mapping[str, str] = {
     "demo": "Let agents work on agentdojo's office tasks, with and without attacks; every call goes through Placet.",
     "doctor": "Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock.",
     "down": "Stop the stack: the roles, then Kafka.",
+    "export": "Export the facts as Parquet or JSON lines, by tenant and day; each run adds what is new.",
     "keys list": "List the installation's signing keys: which one signs, and which are trusted.",
     "keys rotate": (
         "Replace one of the installation's signing keys; the public halves of old keys stay published."
@@ -86,6 +87,10 @@ OWN: Mapping[str, tuple[str, str]] = {
     "extend": ("handling:extend", "Extend a hold's current deadline."),
     "escalate": ("handling:escalate", "Ask the roles of the rule's escalation now."),
     "revoke": ("decide:revoke", "Revoke a release that was not consumed yet."),
+    "report-impact": (
+        "report_impact:report_impact",
+        "Report that a call which ran did harm; it lowers the trust in its agent.",
+    ),
     "events": (
         "events:events",
         "Show past events.",
@@ -113,6 +118,7 @@ OWN: Mapping[str, tuple[str, str]] = {
     ),
     "audit": ("proof:app", "Who did what, when."),
     "principals": ("principals:principals_app", "People and services, their accounts and roles."),
+    "trust": ("trust:app", "Trust in agents: what it is, what it comes from, and what it saves."),
     "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),
     "vault": ("vault:app", "Erase sensitive values, and manage the keys that seal them."),
 }

@@ -1,0 +1,145 @@
+"""`placet trust explain` and `report`: the trust in agents, what it comes from, and what it effects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from placet.cli import safe
+from placet.cli.choices import a_time, agent_names
+from placet.cli.lines import print_rows
+from placet.cli.plugins import new_group
+from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
+from placet.ids import segment
+
+app = new_group("trust", help="Trust in agents: what it is, what it comes from, and what it saves.")
+
+
+@app.callback()
+def trust() -> None:
+    """Trust in agents: what it is, what it comes from, and what it saves."""
+
+
+@app.command()
+def explain(
+    context: typer.Context,
+    agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=agent_names)],
+    tool: Annotated[str | None, typer.Argument(help="A tool: also lists the facts.")] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(help="As it was at this time, such as 2026-01-05T12:00:00Z.", callback=a_time),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show how far an agent's calls are trusted, by classes of calls; with a tool, the facts behind each."""
+    with connect(context) as placet:
+        found = placet.fetch(f"/agents/{segment(agent)}/trust/classes", tool=tool, at=at)
+    if as_json:
+        print_json(found)
+        return
+    if tool is None:
+        _print_classes(found)
+        return
+    for one in found["classes"]:
+        _print_facts(one)
+    if not found["classes"]:
+        console().print(safe.text(f"People have decided on no call of {tool} by {agent}.", lines=True))
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    agent: Annotated[
+        str | None, typer.Option(help="Only the calls of this agent.", autocompletion=agent_names)
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only from this time on; by default the last 30 days.", callback=a_time)
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what adaptive approval saves, what its sample found, and what people regretted."""
+    with connect(context) as placet:
+        found = placet.fetch("/metrics/approval", agent=agent, since=since)
+    if as_json:
+        print_json(found)
+        return
+    print_rows(
+        ("agent", "held", "released by trust", "sampled", "asked", "interruptions saved"),
+        [
+            (
+                one["agent"],
+                one["held"],
+                one["released"],
+                one["sampled"],
+                one["asked"],
+                "" if one["saved"] is None else f"{one['saved']:.1%}",
+            )
+            for one in found["agents"]
+        ],
+        "Trust was weighed for no call in this time.",
+    )
+    sample, regret = found["sample"], found["regret"]
+    _print_share(
+        f"{sample['contrary']} of {sample['decided']} sampled calls were not approved unchanged", sample
+    )
+    _print_share(
+        f"{regret['revoked']} of {regret['released']} released calls were taken back, {regret['harmful']} did harm",
+        regret,
+    )
+
+
+def _print_share(said: str, share: Mapping[str, Any]) -> None:
+    """A sentence, and the upper bound of the share behind it; nothing if there was no case."""
+    if share["share"] is not None:
+        bound = f"at most {share['upper']:.1%} with {share['confidence']:.0%} confidence"
+        console().print(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
+
+
+def _print_classes(found: Mapping[str, Any]) -> None:
+    print_rows(
+        ("tool", "trust is at least", "raising", "lowering", "facts", "class of calls"),
+        [
+            (
+                one["tool"],
+                f"{one['lower_bound']:.4f}",
+                _number(one["raising"]),
+                _number(one["lowering"]),
+                one["facts"],
+                one["trust_class"],
+            )
+            for one in found["classes"]
+        ],
+        "People have decided on no call of this agent.",
+    )
+
+
+def _print_facts(one: Mapping[str, Any]) -> None:
+    head = (
+        f"{one['tool']}, calls of the class {one['trust_class']}: trust is at least {one['lower_bound']:.4f} "
+        f"(raising {_number(one['raising'])}, lowering {_number(one['lowering'])})"
+    )
+    console().print(safe.text(head, lines=True))
+    print_rows(
+        (zoned("time"), "fact", "by", "raises", "lowers", "execution", "call", "log"),
+        [
+            (
+                column_time(fact["at"]),
+                fact["kind"],
+                ", ".join(fact["by"]),
+                _number(fact["raising"]),
+                _number(fact["lowering"]),
+                fact["execution_id"],
+                fact["call_id"],
+                f"{fact['partition']}@{fact['offset']}",
+            )
+            for fact in one["evidence"]
+        ],
+        "",
+    )
+
+
+def _number(value: float) -> str:
+    """A sum of weights, without digits that say nothing."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
