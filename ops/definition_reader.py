@@ -15,8 +15,9 @@ import msgspec
 
 from gateway.checking import worker
 from schemas.canonical import parse_strict
-from schemas.policy_document import PolicyDocument, policy_from_value, policy_to_json, policy_value
+from schemas.policy_document import PolicyDocument, policy_from_value, policy_to_json
 from schemas.policy_problems import PolicyRefused, Problem
+from schemas.policy_yaml import policy_value
 from services.domain.policy.check import Beside, check_beside
 from services.domain.policy.diff import diff
 from services.domain.policy.shadowing import Standing

@@ -30,9 +30,6 @@ from schemas.policy_problems import PolicyRefused, Problem, path_of, problems_of
 Effect = Literal["allow", "hold", "deny"]
 MAX_EXPRESSION_CHARS = 2_000
 MAX_RULES = 500
-DOCUMENT_MAX_CHARS = 256 * 1024
-CONDITIONS_MAX_CHARS = 64 * 1024
-PATTERNS_MAX = 5_000
 
 Name = Annotated[StrictStr, Field(pattern=f"^{CLIENT_ID}$")]
 Pattern = Annotated[StrictStr, Field(pattern=r"^[^\x00-\x1f]{1,256}$")]
@@ -155,6 +152,9 @@ class Hold(PolicyModel):
 
     `reviewers` and `excluded` name principals, or subjects without one. An excluded person cannot decide by a
     delegation either.
+
+    `adaptive`: false if the policy's `adaptive` block never releases such a call. If the hold asks certain people,
+    more than one, or others later, it never does.
     """
 
     kind: RequestKind = "permission"
@@ -170,6 +170,7 @@ class Hold(PolicyModel):
     on_reject: Literal["feedback", "halt", "rollback"] = "feedback"
     question: ShortText | None = None
     remember: Remember = Remember()
+    adaptive: StrictBool = True
 
 
 class Rule(PolicyModel):
@@ -182,11 +183,38 @@ class Rule(PolicyModel):
     hold: Hold | None = None
 
 
-class Adaptive(PolicyModel):
-    """Release by earned trust (refused on publishing in this version)."""
+def _bound_form(value: Any) -> str | None:
+    return "word" if value == "ask" else "number" if isinstance(value, int | float) else None
 
-    allow_when: Expression
-    sample_rate: Share = 0
+
+Bound = Annotated[
+    Annotated[Share, Tag("number")] | Annotated[Literal["ask"], Tag("word")],
+    Discriminator(
+        _bound_form,
+        custom_error_type="bound",
+        custom_error_message="a number from 0 to 1, or 'ask', is needed here",
+    ),
+]
+
+
+class Floor(PolicyModel):
+    """The least trust that can release a call, by the level of its risk; `ask`: nothing releases it."""
+
+    low: Bound = 0.5
+    medium: Bound = 0.5
+    high: Bound = "ask"
+
+
+class Adaptive(PolicyModel):
+    """Release by earned trust: calls that a rule holds, and that trust releases without asking.
+
+    Whatever `allow_when` says, the trust's lower bound must reach the risk's `required` and the floor of the risk's
+    level. Of the calls that would be released, the share `sample_rate` is asked all the same: 1 releases none.
+    """
+
+    allow_when: Expression = "trust.lower_bound >= risk.required"
+    sample_rate: Share = 0.05
+    floor: Floor = Floor()
 
 
 class PolicyDocument(PolicyModel):
@@ -203,22 +231,6 @@ def policy_json_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the document, as served at /schemas/policy.json."""
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, "$id": "/schemas/policy.json", **PolicyDocument.model_json_schema()}
-
-
-def policy_value(text: str) -> Any:
-    """The value of a YAML (or JSON) text, whatever its form is.
-
-    Raises:
-        PolicyRefused: it is not YAML.
-    """
-    # Imported here because published documents are JSON; only documents that people write are YAML.
-    from schemas.strict_yaml import MalformedYaml, load_yaml
-
-    try:
-        return load_yaml(text)
-    except MalformedYaml as error:
-        where = f"line {error.line}, column {error.column}"
-        raise PolicyRefused((Problem(path=where, code="malformed", message=error.message),)) from error
 
 
 def policy_from_value(value: Any) -> PolicyDocument:
@@ -252,22 +264,13 @@ def policy_to_json(document: PolicyDocument) -> str:
     return canonical(document.model_dump(mode="json", exclude_unset=True))
 
 
-def size_problems(document: PolicyDocument) -> tuple[Problem, ...]:
-    """The limits that a document exceeds, since every decider must compile it. Policies in force are not checked."""
-    conditions = sum(len(rule.when or "") for rule in document.rules)
-    patterns = sum(
-        len((*(rule.match.tools or ()), *(rule.match.tools_like or ()))) for rule in document.rules
-    )
-    limits = (
-        (len(policy_to_json(document)), DOCUMENT_MAX_CHARS, "characters as JSON"),
-        (conditions, CONDITIONS_MAX_CHARS, "characters in its conditions together"),
-        (patterns, PATTERNS_MAX, "tool patterns in its rules together"),
-    )
-    return tuple(
-        Problem(path="policy", code="too_large", message=f"a policy has at most {most} {what}; split it")
-        for found, most, what in limits
-        if found > most
-    )
+def conditions_of(document: PolicyDocument) -> Iterator[tuple[str, str]]:
+    """The CEL conditions of a document, each with its path."""
+    for index, rule in enumerate(document.rules):
+        if rule.when is not None:
+            yield f"rules[{index}].when", rule.when
+    if document.adaptive is not None:
+        yield "adaptive.allow_when", document.adaptive.allow_when
 
 
 def _empty_values(value: Any, loc: tuple[int | str, ...]) -> Iterator[Problem]:
@@ -289,8 +292,6 @@ def _document_problems(document: PolicyDocument) -> Iterator[Problem]:
     if document.defaults.on_timeout == "escalate":
         message = "escalate needs the roles to ask: write it in the rules' hold, with an 'escalate' block"
         yield Problem(path="defaults.on_timeout", code="invalid", message=message)
-    if document.adaptive is not None:
-        yield _not_yet("adaptive", "adaptive release")
 
 
 def _of_cases(problem: Problem) -> Problem:
@@ -376,8 +377,3 @@ def _hold_problems(hold: Hold, path: str, defaults: Defaults) -> Iterator[Proble
     ):
         message = f"the hold ends after {timeout} s, before anybody would be reminded; remind earlier or wait longer"
         yield Problem(path=f"{path}.remind_after_seconds", code="invalid", message=message)
-
-
-def _not_yet(path: str, what: str) -> Problem:
-    message = f"{what} is not yet supported in this version; remove it to publish"
-    return Problem(path=path, code="not_yet_supported", message=message)

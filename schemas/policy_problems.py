@@ -14,7 +14,7 @@ IN_FULL_MAX_CHARS = 2_000
 PROBLEMS_MAX = 100
 _NAMED_MAX = 12
 # The tags that pydantic adds to a location for each form of a union that it tried.
-_FORMS = frozenset({"word", "answer", "int", "float", "constrained-int", "constrained-float"})
+_FORMS = frozenset({"word", "answer", "number", "int", "float", "constrained-int", "constrained-float"})
 
 
 class Problem(BaseModel):

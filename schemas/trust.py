@@ -1,9 +1,11 @@
 """The records on `placet.trust`: statistics of one source partition, and the offset that they reach.
 
-Two kinds of record, both compacted by key, on the partition of the same number as their source:
+Three kinds of record, all compacted by key, on the partition of the same number as their source:
 
 * `TrustPart`, key `{tenant}/{project}/{agent}/{tool}/{partition}`: the statistics of one partition of the log on how
   an agent of a project uses a tool;
+* `ClassPart`, key `{tenant}/{project}/{agent}/{tool}/{class}/{partition}`: the newest facts in one partition of the
+  log about the agent's calls of one class, which the score is made from (`schemas.trust_score`);
 * `TrustCheckpoint`, key `_log/{partition}`: written after the parts of its round, which it closes. The parts
   of its partition are complete if none reaches beyond it and their evidence adds up to its own.
 
@@ -11,10 +13,10 @@ Values are canonical JSON (RFC 8785), because they are statistics that anyone ca
 Readers ignore unknown fields.
 """
 
-from typing import Literal
-from urllib.parse import quote
+from typing import Annotated, Literal
+from urllib.parse import quote, unquote
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from schemas.headers import rfc3339
@@ -22,6 +24,12 @@ from schemas.ids import LOG_KEYS, derived_id
 from schemas.record import OutRecord, RawRecord, UnreadableRecord
 
 SOURCE = b"/placet/trust"
+# The form of the count: a checkpoint of another form is not continued, and everything is counted again.
+COUNT_FORM = 2
+
+FactKind = Literal[
+    "approval", "edit", "rejection", "correction", "withdrawal", "revocation", "failure", "impact"
+]
 
 
 class _Statistics(BaseModel):
@@ -74,6 +82,68 @@ class TrustPart(_Statistics):
         return part_key(self.tenant, self.project, self.agent, self.tool, self.partition)
 
 
+class ClassFact(_Statistics):
+    """One fact about a call of a class.
+
+    Attributes:
+        offset: Its record in the part's source partition.
+        at_ms: The log's time of that record.
+        kind: What it says. A `correction` is the edit of a call that trust would have released unchanged, a
+            `withdrawal` is its cancellation before people had decided.
+        by: The accounts whose word it is; none for a failure.
+        requester: The account that proposed the call.
+    """
+
+    offset: int
+    at_ms: int
+    kind: FactKind
+    by: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    requester: str = ""
+
+
+class ClassPart(_Statistics):
+    """The newest facts about one agent's calls of one class in one source partition.
+
+    Attributes:
+        trust_class: The class, as verdicts record it (`trust_class`).
+        facts: In the order of their offsets; of many, the newest of each group (`schemas.trust_score.kept`).
+        begins_at: Offset of the first fact, a person's word; no failure before it counts.
+        counted: All facts that it was given, of which `facts` may be the newest only.
+
+    The other fields are those of `TrustPart`.
+    """
+
+    type: Literal["ClassPart"] = "ClassPart"
+    tenant: str
+    project: str
+    agent: str
+    tool: str
+    trust_class: str
+    partition: int
+    facts: Annotated[tuple[ClassFact, ...], Field(strict=False)]
+    begins_at: int
+    counted: int
+    through_offset: int
+    record_id: str
+    term: int
+    topic_id: str
+
+    @property
+    def evidence(self) -> int:
+        """The number of facts that it counts."""
+        return self.counted
+
+    @property
+    def last_evidence_at_ms(self) -> int:
+        """The log's time of the newest fact."""
+        return self.facts[-1].at_ms
+
+    @property
+    def key(self) -> bytes:
+        """Its Kafka key."""
+        return class_key(self.tenant, self.project, self.agent, self.tool, self.trust_class, self.partition)
+
+
 class TrustCheckpoint(_Statistics):
     """How far a source partition has been counted, and where counting can resume.
 
@@ -88,6 +158,7 @@ class TrustCheckpoint(_Statistics):
         resume_offset: Where reading must resume so that it covers every call still open: the proposal of the
             oldest one, or the offset after `through_offset`.
         resume_term: The claim in force before the record at `resume_offset`.
+        form: The form of the count (`COUNT_FORM`); 1 in checkpoints of versions that did not count by class.
     """
 
     type: Literal["TrustCheckpoint"] = "TrustCheckpoint"
@@ -101,6 +172,7 @@ class TrustCheckpoint(_Statistics):
     unreadable: int
     resume_offset: int
     resume_term: int
+    form: int = 1
 
     @property
     def key(self) -> bytes:
@@ -108,9 +180,11 @@ class TrustCheckpoint(_Statistics):
         return checkpoint_key(self.partition)
 
 
-TrustRecord = TrustPart | TrustCheckpoint
-_MODELS: dict[object, type[TrustPart] | type[TrustCheckpoint]] = {
+AnyPart = TrustPart | ClassPart
+TrustRecord = AnyPart | TrustCheckpoint
+_MODELS: dict[object, type[TrustRecord]] = {
     "TrustPart": TrustPart,
+    "ClassPart": ClassPart,
     "TrustCheckpoint": TrustCheckpoint,
 }
 
@@ -122,6 +196,17 @@ def part_key(tenant: str, project: str, agent: str, tool: str, partition: int) -
     """
     names = (tenant, project, agent, tool) if project else (tenant, agent, tool)
     return "/".join([*(quote(name, safe=":") for name in names), str(partition)]).encode()
+
+
+def class_key(tenant: str, project: str, agent: str, tool: str, trust_class: str, partition: int) -> bytes:
+    """`{tenant}/{project}/{agent}/{tool}/{class}/{partition}`, each percent-encoded."""
+    names = (tenant, project, agent, tool, trust_class)
+    return "/".join([*(quote(name, safe=":") for name in names), str(partition)]).encode()
+
+
+def names_of_key(key: bytes) -> tuple[str, ...]:
+    """The names in a part's key, without its partition."""
+    return tuple(unquote(name.decode("utf-8", "replace")) for name in key.split(b"/")[:-1])
 
 
 def checkpoint_key(partition: int) -> bytes:
@@ -138,7 +223,7 @@ def decode(value: bytes) -> TrustRecord:
     """The record in a value.
 
     Raises:
-        UnreadableRecord: foreign bytes, or not one of the two records.
+        UnreadableRecord: foreign bytes, or not one of the three records.
     """
     try:
         fields = parse_strict(value)
@@ -150,7 +235,7 @@ def decode(value: bytes) -> TrustRecord:
 
 def trust_record(record: TrustRecord) -> OutRecord:
     """A record as Kafka carries it; the same content always has the same id."""
-    at_ms = record.last_evidence_at_ms if isinstance(record, TrustPart) else record.at_ms
+    at_ms = record.at_ms if isinstance(record, TrustCheckpoint) else record.last_evidence_at_ms
     record_id = derived_id("trust", record.topic_id, record.key.decode(), record.through_offset)
     headers = (
         ("ce_specversion", b"1.0"),

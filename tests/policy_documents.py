@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from schemas.policy_document import PolicyDocument, policy_from_value, policy_to_json, policy_value
+from schemas.policy_document import PolicyDocument, policy_from_value, policy_to_json
 from schemas.policy_problems import Problem
+from schemas.policy_yaml import policy_value
 from services.domain.policy.check import check_value
 
 

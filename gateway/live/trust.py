@@ -9,7 +9,7 @@ from typing import Any
 
 from projections.folds.rows import moment
 from schemas.record import RawRecord, UnreadableRecord
-from schemas.trust import TrustCheckpoint, TrustPart, checkpoint_key, read_trust
+from schemas.trust import ClassPart, TrustCheckpoint, TrustPart, checkpoint_key, read_trust
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,9 @@ class TrustParts:
             return
         if isinstance(record, TrustCheckpoint):
             self._checkpoints[record.partition] = record
+            return
+        if isinstance(record, ClassPart):
+            # What is shown of classes comes from the views, which have every fact.
             return
         self._parts[raw.key] = record
         self._of_agent.setdefault((record.tenant, record.project, record.agent), set()).add(raw.key)

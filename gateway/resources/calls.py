@@ -48,6 +48,19 @@ class Risk(Resource):
     required: float
 
 
+class Adaptive(Resource):
+    """What the policy's adaptive block made of a hold: trust released it, would have, or did not (docs/trust.md)."""
+
+    result: Literal["released", "sampled", "asked"]
+    why: str
+    lower_bound: float | None
+    required: float
+    floor: float | None
+    sample_rate: float
+    seed: str
+    draw: float | None
+
+
 class Verdict(Resource):
     """The policy's verdict on a call."""
 
@@ -55,6 +68,7 @@ class Verdict(Resource):
     rules: list[str]
     risk: Risk | None
     trust: Any
+    adaptive: Adaptive | None
     policy_version: str | None
     reason: str | None
     detail: str | None
@@ -130,8 +144,8 @@ class ToolCall(Resource):
     rejection, newest first; their status does not change. A consumed call that has no result by `run_deadline_at`
     waits for a person. `edits` are people's newest changes of its arguments, up to 64 KiB, oldest first. An attempt
     that runs the call must send a heartbeat (`POST …/heartbeat`) before `lease_until`; else the call's outcome
-    counts as unknown. A sensitive argument is shown as `{handle, commitment}`; `secrets` has its value, only in the
-    answer to a consumption.
+    counts as unknown. `impact_reports` counts the people who have reported that the call did harm. A sensitive
+    argument is shown as `{handle, commitment}`; `secrets` has its value, only in the answer to a consumption.
     """
 
     tenant: str
@@ -163,6 +177,7 @@ class ToolCall(Resource):
     output: Any
     error: str | None
     duration_ms: int | None
+    impact_reports: int
     proposed_at: datetime | None
     updated_at: datetime | None
     ended_at: datetime | None

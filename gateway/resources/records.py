@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from gateway.resources.base import Resource
+from schemas.trust import FactKind
 
 
 class Event(Resource):
@@ -91,6 +92,101 @@ class AgentTrust(Resource):
     complete: bool
     through: dict[str, int]
     tools: list[ToolTrust]
+    cursor: str | None = None
+
+
+class TrustFact(Resource):
+    """One fact, its place in the log, and what it adds to `raising` and to `lowering`."""
+
+    kind: FactKind
+    at: datetime
+    by: list[str]
+    requester: str | None
+    execution_id: str
+    call_id: str
+    partition: int
+    offset: int
+    raising: float
+    lowering: float
+
+
+class TrustClass(Resource):
+    """The trust in an agent's calls of one class: the lower bound that a policy compares (docs/trust.md).
+
+    `facts` is the number of facts; `evidence` lists them if one tool was asked for.
+    """
+
+    tool: str
+    trust_class: str
+    lower_bound: float
+    raising: float
+    lowering: float
+    facts: int
+    evidence: list[TrustFact]
+
+
+class ExplainedTrust(Resource):
+    """The trust in an agent at a moment, by classes of its calls.
+
+    `lower_bound` is that of all classes together, to compare agents by; no call is released by it.
+    """
+
+    agent: str
+    at: datetime
+    lower_bound: float
+    classes: list[TrustClass]
+    cursor: str | None = None
+
+
+class HeldCalls(Resource):
+    """Calls that a rule holds, by what became of the hold; `saved` is the share that nobody was asked about."""
+
+    held: int
+    released: int
+    sampled: int
+    asked: int
+    interruptions: int
+    saved: float | None
+
+
+class AgentHeldCalls(HeldCalls):
+    """The same of one agent."""
+
+    agent: str
+
+
+class Share(Resource):
+    """A share, None without cases, and the exact interval in which it is with this confidence."""
+
+    share: float | None
+    lower: float
+    upper: float
+    confidence: float
+
+
+class SampledCalls(Share):
+    """Of the sampled calls that people have decided: those that they did not approve unchanged."""
+
+    decided: int
+    contrary: int
+
+
+class Regret(Share):
+    """Of the calls that trust released: those that people took back or reported harm of."""
+
+    released: int
+    revoked: int
+    harmful: int
+
+
+class ApprovalMetrics(HeldCalls):
+    """The effect of adaptive approval in a period."""
+
+    since: datetime
+    until: datetime
+    sample: SampledCalls
+    regret: Regret
+    agents: list[AgentHeldCalls]
     cursor: str | None = None
 
 

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from gateway import resources as r
 from gateway.identity.authentication import check_owner, check_reads, check_role
-from gateway.problems import not_found
 from gateway.rest.documented import operation
 from gateway.rest.history import read_time
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter, Time
@@ -68,26 +67,6 @@ async def list_agents(context: Context) -> Response:
     rows, _ = await context.ask_views(lambda now: lists.agents(now, actor.tenant, actor.project))
     agents = [_agent(name, list(group)) for name, group in groupby(rows, lambda row: str(row["agent"]))]
     return answer(listed(context.gate, agents))
-
-
-@router.get(
-    "/agents/{agent}/trust",
-    operation_id="getAgentTrust",
-    **operation({200: r.AgentTrust}, 404),
-)
-async def get_trust(context: Context, agent: str) -> Response:
-    """Get the trust statistics of an agent of the project, for each tool that it used."""
-    check_reads(context.actor)
-    actor, trust = context.actor, context.gateway.trust
-    rows, _ = await context.ask_views(
-        lambda now: lists.agent_evidence(now, actor.tenant, actor.project, agent)
-    )
-    if not rows:
-        raise not_found("agent")
-    counted = trust.of_agent(actor.tenant, actor.project, agent)
-    tools = [{"tool": row["tool"], **counted[row["tool"]]} for row in rows if row["tool"] in counted]
-    found = {"agent": agent, "complete": trust.complete, "through": trust.through(), "tools": tools}
-    return answer(context.gate.json(found))
 
 
 @router.get(

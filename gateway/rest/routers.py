@@ -22,6 +22,7 @@ from gateway.rest import (
     standing_rules,
     stream,
     system,
+    trust,
     views,
     well_known,
 )
@@ -41,6 +42,7 @@ ROUTERS = (
     standing_rules.router,
     impact.router,
     records.router,
+    trust.router,
     proofs.router,
     stream.router,
     system.router,

@@ -12,8 +12,8 @@ from ops.commands.common import print_line, table
 from placet.cli.session import Settings, connect, console
 from placet.config import checked_address
 from placet.sync import Placet
-from schemas.policy_document import policy_value
 from schemas.policy_problems import PolicyRefused
+from schemas.policy_yaml import policy_value
 
 
 def a_server(url: str | None) -> str | None:

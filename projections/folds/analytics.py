@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from projections.folds.edits import patch_of
 from projections.folds.effects import New, new
-from projections.folds.rows import json_text, owner_of, source_of
+from projections.folds.rows import json_text, json_value, owner_of, source_of
 from projections.folds.states import TERMINAL
-from projections.tables.analytics import EDITS, EVIDENCE, VOTES, EditRow, EvidenceRow, VoteRow
+from projections.tables.analytics import (
+    EDITS,
+    EVIDENCE,
+    TRUST_VERDICTS,
+    VOTES,
+    EditRow,
+    EvidenceRow,
+    TrustVerdictRow,
+    VoteRow,
+)
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
+from schemas.adaptive import is_sampled, outcome_from_text
 from schemas.canonical import canonical, parse_strict
+from schemas.events import calls as c
 from schemas.events import holds as h
 from schemas.record import Event
 from schemas.refusals import Refusal
+from schemas.trust import FactKind
+from schemas.trust_facts import fact_of_decision
 
 # The outcome of a vote: it ended the hold; others are still needed; it came after the end; it was refused.
 DECIDED, COUNTED, LOST, REFUSED = "decided", "counted", "lost", "refused"
@@ -106,10 +119,26 @@ def edits_of(body: h.DecisionRecorded, event: Event, call: CallRow | None) -> It
         yield new(EDITS, row)
 
 
-def evidence_rows(event: Event, call: CallRow | None, kind: str) -> Iterator[New]:
+class Fact(NamedTuple):
+    """What a piece of evidence counts as for the class of calls, and whose word it is; the kind None: for none."""
+
+    kind: FactKind | None
+    by: tuple[str, ...] = ()
+
+
+def evidence_rows(event: Event, call: CallRow | None, kind: str, fact: Fact) -> Iterator[New]:
     """The row of evidence of how an agent uses a tool; none once the call has ended (docs/trust.md)."""
-    if call is None or call["status"] in TERMINAL:
-        return
+    if call is not None and call["status"] not in TERMINAL:
+        yield _evidence(event, call, kind, fact)
+
+
+def impact_row(event: Event, call: CallRow, fact: Fact) -> New:
+    """The row of a report of harm, which mostly comes after the end of the call."""
+    return _evidence(event, call, "impact", fact)
+
+
+def _evidence(event: Event, call: CallRow, kind: str, fact: Fact) -> New:
+    counts = call["trust_class"] is not None and fact.kind is not None
     row: EvidenceRow = {
         **owner_of(event),
         **source_of(event),
@@ -117,8 +146,46 @@ def evidence_rows(event: Event, call: CallRow | None, kind: str) -> Iterator[New
         "agent": call["agent"],
         "tool": call["tool"],
         "kind": kind,
+        "trust_class": call["trust_class"] if counts else None,
+        "fact": fact.kind if counts else None,
+        "words_of": json_text(fact.by) if counts else None,
+        "requester": call["proposed_by"] if counts else None,
     }
-    yield new(EVIDENCE, row)
+    return new(EVIDENCE, row)
+
+
+def word_on_call(body: h.DecisionRecorded, call: CallRow, hold: HoldRow | None) -> Fact:
+    """What a person's word counts as for the class of calls; an approval is also that of those who voted before."""
+    kind = fact_of_decision(
+        body.decision, is_edited=call["edits"] is not None, is_sampled=is_sampled(call["adaptive"])
+    )
+    votes = [] if hold is None or body.decision != "approve" else json_value(hold["votes"])
+    earlier = (str(vote["by"]) for vote in votes if vote["decision"] == "approve")
+    return Fact(kind, (*earlier, body.by))
+
+
+def trust_verdict_rows(body: c.PolicyVerdictIssued, event: Event, call: CallRow | None) -> Iterator[New]:
+    """The row of a verdict for which trust was weighed; none for any other."""
+    if body.adaptive is None or call is None:
+        return
+    outcome = outcome_from_text(body.adaptive)
+    row: TrustVerdictRow = {
+        **owner_of(event),
+        **source_of(event),
+        "agent": call["agent"],
+        "tool": call["tool"],
+        "call_id": body.call_id,
+        "revision": body.revision,
+        "trust_class": body.trust_class,
+        "result": outcome.result,
+        "why": outcome.why,
+        "lower_bound": outcome.lower_bound,
+        "required": outcome.required,
+        "risk_level": body.risk_level,
+        "sample_rate": outcome.sample_rate,
+        "draw": outcome.draw,
+    }
+    yield new(TRUST_VERDICTS, row)
 
 
 def is_about_running(body: h.DecisionRecorded, call: CallRow) -> bool:

@@ -16,6 +16,7 @@ class NoVerdict(TypedDict):
     risk_parts: None
     risk_required: None
     trust: None
+    adaptive: None
 
 
 NO_VERDICT: NoVerdict = {
@@ -29,4 +30,5 @@ NO_VERDICT: NoVerdict = {
     "risk_parts": None,
     "risk_required": None,
     "trust": None,
+    "adaptive": None,
 }

@@ -195,10 +195,11 @@ def _trust(prefix: str) -> str:
         f"CASE WHEN successes + approvals = 0 THEN 0.0 ELSE ({good} + 1.352765 - 1.64485 * "
         f"SQRT({good} * ({n} - {good}) / {n} + 0.676383)) / ({n} + 2.70553) END AS lower_bound"
     )
+    counted = ", ".join(f"'{kind}'" for kind in _KINDS.values())
     return (
         f"SELECT tenant, project, agent, tool, at_ms, event_id, kind, {', '.join(_KINDS)}, evidence, "
         f"{good} / {n} AS share, {bound} FROM (SELECT tenant, project, agent, tool, at_ms, event_id, kind, "
-        f"{sums}, COUNT(*) OVER w AS evidence FROM {prefix}evidence "
+        f"{sums}, COUNT(*) OVER w AS evidence FROM {prefix}evidence WHERE kind IN ({counted}) "
         "WINDOW w AS (PARTITION BY tenant, project, agent, tool ORDER BY at_ms, event_id "
         "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS counted"
     )

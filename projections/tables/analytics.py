@@ -17,6 +17,8 @@ from projections.tables.common import (
     LogPartition,
     Project,
     RequestId,
+    RiskLevel,
+    RiskRequired,
     Subject,
     Tenant,
     Tool,
@@ -143,7 +145,18 @@ class EvidenceRow(TypedDict):
     tool: Tool
     at_ms: AtMs
     event_id: EventId
-    kind: Annotated[str, "success, failure, unknown, approval, edit or rejection."]
+    kind: Annotated[
+        str,
+        "success, failure, unknown, approval, edit, rejection, withdrawal, revocation or impact.",
+    ]
+    trust_class: Annotated[str | None, "The class of calls for which it counts; null if it counts for none."]
+    fact: Annotated[
+        str | None,
+        "What it counts as for the class: approval, edit, rejection, correction, withdrawal, revocation, failure or "
+        "impact.",
+    ]
+    words_of: Annotated[Json | None, "JSON list of the accounts whose word it is."]
+    requester: Annotated[str | None, "The account that proposed the call."]
     execution_id: ExecutionId
     call_id: CallId
     log_partition: LogPartition
@@ -155,6 +168,39 @@ EVIDENCE = TableOf(
     EvidenceRow,
     key=("tenant", "project", "agent", "tool", "at_ms", "event_id"),
     indices=(Index("evidence_by_time", ("tenant", "project", "at_ms")),),
+    time="at_ms",
+)
+
+
+class TrustVerdictRow(TypedDict):
+    """One row for each verdict for which a policy's adaptive block weighed trust (docs/trust.md)."""
+
+    tenant: Tenant
+    project: Project
+    at_ms: AtMs
+    event_id: EventId
+    agent: Agent
+    tool: Tool
+    execution_id: ExecutionId
+    call_id: CallId
+    revision: Annotated[int, "The call's revision that was judged."]
+    trust_class: Annotated[str, "The class of calls whose trust was weighed."]
+    result: Annotated[str, "What became of the hold: released, sampled or asked."]
+    why: Annotated[str, "Why, in a sentence."]
+    lower_bound: Annotated[float | None, "The trust; null if it was not complete."]
+    required: RiskRequired
+    risk_level: RiskLevel
+    sample_rate: Annotated[float, "The share of such calls that is asked all the same."]
+    draw: Annotated[float | None, "The draw; null if none was made."]
+    log_partition: LogPartition
+    log_offset: LogOffset
+
+
+TRUST_VERDICTS = TableOf(
+    "trust_verdicts",
+    TrustVerdictRow,
+    key=("tenant", "project", "at_ms", "event_id"),
+    indices=(Index("trust_verdicts_of_call", ("tenant", "project", "execution_id", "call_id")),),
     time="at_ms",
 )
 

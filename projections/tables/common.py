@@ -37,7 +37,10 @@ RiskScore = Annotated[float, "Risk from 0 to 1."]
 RiskLevel = Annotated[str, "Risk in words."]
 RiskParts = Annotated[Json, "JSON list of the parts that make up the risk."]
 RiskRequired = Annotated[float, "The lower bound of trust at which the expected harm would be acceptable."]
-Trust = Annotated[Json, "JSON of the counts that the verdict cites; null if they were not complete."]
+Trust = Annotated[Json, "JSON of the trust that the verdict cites; null if it was not complete."]
+Adaptive = Annotated[
+    Json, "JSON of what the policy's adaptive block made of a hold (docs/trust.md); null if nothing."
+]
 DeadlineAt = Annotated[Moment, "Deadline for the decision; null if there is none."]
 Decision = Annotated[str, "The decision: approve, edit, reject or respond."]
 DecisionId = Annotated[str, "Id of the decision."]

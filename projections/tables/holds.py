@@ -4,6 +4,7 @@ from typing import Annotated, TypedDict
 
 from projections.tables.columns import Flag, Index, Json, Moment, TableOf
 from projections.tables.common import (
+    Adaptive,
     Agent,
     Arguments,
     Asks,
@@ -81,6 +82,7 @@ class HoldRow(TypedDict):
     risk_parts: RiskParts | None
     risk_required: RiskRequired | None
     trust: Trust | None
+    adaptive: Adaptive | None
     question: Question
     options: Options
     input_schema: Annotated[Json, "JSON Schema of the arguments, for an edit."]

@@ -60,6 +60,7 @@ class Context(Struct, frozen=True):
     `actor` has the roles that `people` gives it. `now_ms` is the log's time, never a clock's. `judge` applies the
     policy in force to a revision of a call; `definitions_through` names the definitions that it uses. `command_id`
     and `key` are the record's, and seed every new id. `execution_id` is the command's, even if it never started.
+    `fresh_seed` returns a seed that nobody can foretell, for a draw; empty if there is none.
     """
 
     actor: Actor
@@ -72,6 +73,7 @@ class Context(Struct, frozen=True):
     standing: Standing = no_rules
     execution_id: str = ""
     key: str = ""
+    fresh_seed: Callable[[], str] = str
 
     def new_id(self, kind: str, *parts: object) -> str:
         """The id of something that this decision creates: no other command creates the same id, in any execution.

@@ -10,22 +10,35 @@ record counted, whichever comes first:
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 
 from log.errors import LogChanged
+from schemas.adaptive import outcome_from_text
 from schemas.canonical import sha256_hex
 from schemas.codec import type_of
 from schemas.event_signatures import TopicSignatures
 from schemas.events import EVENTS
+from schemas.events.calls import PolicyVerdictIssued
 from schemas.events.log import WriterClaimed
 from schemas.headers import read_event
 from schemas.ids import split_execution_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.term import NO_CLAIM, TermRule
-from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord
-from services.domain.trust import Evidence, PartKey, count
-from services.processors.attribution import FOLLOWED, OpenCalls
+from schemas.trust import (
+    COUNT_FORM,
+    AnyPart,
+    ClassPart,
+    TrustCheckpoint,
+    TrustPart,
+    TrustRecord,
+    class_key,
+    part_key,
+)
+from services.domain.trust.counting import Evidence, count, count_in_class
+from services.processors.attribution import FOLLOWED, Attributed, OpenCalls
 from services.processors.errors import PartsNotWhole, PositionLost
+from services.processors.meters import Weighed
 from services.processors.spans import record_counted
 from vitals import tracing
 
@@ -43,7 +56,7 @@ class PartitionFold:
         partition: int,
         topic_id: str,
         checkpoint: TrustCheckpoint | None = None,
-        parts: Iterable[TrustPart] = (),
+        parts: Iterable[AnyPart] = (),
         signatures: TopicSignatures | None = None,
     ) -> None:
         """Continue a partition.
@@ -61,10 +74,11 @@ class PartitionFold:
         self.partition = partition
         self._known = checkpoint or _fresh(partition, topic_id)
         if self._known.topic_id != topic_id:
-            raise _changed_log(f"partition {partition} was counted on topic {self._known.topic_id}")
+            raise changed_log(f"partition {partition} was counted on topic {self._known.topic_id}")
         held = tuple(parts) if checkpoint else ()
-        self._parts: dict[PartKey, TrustPart] = {(p.tenant, p.project, p.agent, p.tool): p for p in held}
-        self._changed: set[PartKey] = set()
+        self._parts: dict[bytes, AnyPart] = {part.key: part for part in held}
+        self._changed: set[bytes] = set()
+        self._weighed = Weighed(Counter(), Counter())
         self._calls = OpenCalls()
         self._rule = TermRule(self._known.resume_term, signatures)
         self._last = NOTHING
@@ -115,13 +129,18 @@ class PartitionFold:
             self._read(raw)
         self._check_whole(raw.offset)
 
-    def take_changes(self) -> list[TrustPart]:
+    def take_changes(self) -> list[AnyPart]:
         """The parts that changed since the last call, in order; none before they are proved."""
         if not self._proved:
             return []
         changed = [self._parts[key] for key in sorted(self._changed)]
         self._changed.clear()
         return changed
+
+    def take_weighed(self) -> Weighed:
+        """What was weighed since the last call."""
+        found, self._weighed = self._weighed, Weighed(Counter(), Counter())
+        return found
 
     def checkpoint(self) -> TrustCheckpoint | None:
         """The checkpoint that closes a round here; None if nothing is new, or the parts are not proved yet."""
@@ -139,10 +158,11 @@ class PartitionFold:
             unreadable=self._unreadable,
             resume_offset=oldest.offset if oldest else self._last + 1,
             resume_term=oldest.term if oldest else self._rule.claim,
+            form=COUNT_FORM,
         )
 
     @property
-    def parts(self) -> list[TrustPart]:
+    def parts(self) -> list[AnyPart]:
         """All parts, in the order of their keys."""
         return [self._parts[key] for key in sorted(self._parts)]
 
@@ -151,27 +171,36 @@ class PartitionFold:
             if is_unused(raw.value):
                 return
             event = read_event(raw)
+            if self._rule.admits(event, raw):
+                self._count(event)
         except UnreadableRecord as error:
             self._report(raw, error)
-            return
-        if self._rule.admits(event, raw):
-            self._count(event)
 
     def _count(self, event: Event) -> None:
         found = self._calls.follow(event)
         if event.offset <= self._known.through_offset:
             return
         self._at_ms = event.meta.at_ms
+        if isinstance(event.body, PolicyVerdictIssued) and event.body.adaptive is not None:
+            self._weighed.verdicts[outcome_from_text(event.body.adaptive).result] += 1
         if found is None:
             return
-        if tracing.spans is not None:
-            record_counted(tracing.spans, event, found.kind)
-        self._evidence += 1
-        evidence = Evidence(
+        if found.call.is_sampled and found.fact is not None:
+            self._weighed.samples[found.fact] += 1
+        evidence = self._evidence_of(event, found)
+        if found.kind is not None:
+            if tracing.spans is not None:
+                record_counted(tracing.spans, event, found.kind)
+            self._count_for_tool(evidence)
+        if found.fact is not None and evidence.trust_class:
+            self._count_for_class(evidence)
+
+    def _evidence_of(self, event: Event, found: Attributed) -> Evidence:
+        return Evidence(
             tenant=event.meta.tenant,
             project=split_execution_key(event.key)[1],
-            agent=found.agent,
-            tool=found.tool,
+            agent=found.call.agent,
+            tool=found.call.tool,
             kind=found.kind,
             at_ms=event.meta.at_ms,
             partition=self.partition,
@@ -179,12 +208,31 @@ class PartitionFold:
             record_id=event.meta.event_id,
             term=event.meta.term,
             topic_id=self._known.topic_id,
+            trust_class=found.call.trust_class,
+            fact=found.fact,
+            by=found.by,
+            requester=found.call.requester,
         )
-        before = self._parts.get(evidence.part)
-        after = count(before, evidence)
+
+    def _count_for_tool(self, one: Evidence) -> None:
+        key = part_key(one.tenant, one.project, one.agent, one.tool, self.partition)
+        before = self._parts.get(key)
+        self._put(key, before, count(before if isinstance(before, TrustPart) else None, one))
+
+    def _count_for_class(self, one: Evidence) -> None:
+        key = class_key(one.tenant, one.project, one.agent, one.tool, one.trust_class, self.partition)
+        before = self._parts.get(key)
+        part = before if isinstance(before, ClassPart) else None
+        if one.fact == "failure" and (part is None or one.offset < part.begins_at):
+            # A class begins with the first word of a person: an agent alone makes none.
+            return
+        self._put(key, before, count_in_class(part, one))
+
+    def _put(self, key: bytes, before: AnyPart | None, after: AnyPart) -> None:
+        self._evidence += 1
         if after is not before:
-            self._parts[evidence.part] = after
-            self._changed.add(evidence.part)
+            self._parts[key] = after
+            self._changed.add(key)
 
     def _report(self, raw: RawRecord, error: UnreadableRecord) -> None:
         if raw.offset <= self._known.through_offset:
@@ -194,7 +242,7 @@ class PartitionFold:
 
     def _check_counted(self, offset: int) -> None:
         if offset == self._known.through_offset and self._last_id != self._known.record_id:
-            raise _changed_log(f"offset {offset} of partition {self.partition} held another record")
+            raise changed_log(f"offset {offset} of partition {self.partition} held another record")
 
     def _check_whole(self, offset: int) -> None:
         if self._proved or offset < self._unproved:
@@ -220,10 +268,10 @@ def identity(raw: RawRecord) -> str:
 
 def group_by_partition(
     records: Iterable[TrustRecord],
-) -> tuple[dict[int, TrustCheckpoint], dict[int, list[TrustPart]]]:
+) -> tuple[dict[int, TrustCheckpoint], dict[int, list[AnyPart]]]:
     """Checkpoints and parts by source partition."""
     checkpoints: dict[int, TrustCheckpoint] = {}
-    parts: dict[int, list[TrustPart]] = {}
+    parts: dict[int, list[AnyPart]] = {}
     for record in records:
         if isinstance(record, TrustCheckpoint):
             checkpoints[record.partition] = record
@@ -232,7 +280,8 @@ def group_by_partition(
     return checkpoints, parts
 
 
-def _changed_log(what: str) -> LogChanged:
+def changed_log(what: str) -> LogChanged:
+    """The error if the log is not the one that was counted."""
     return LogChanged(
         "The log",
         f"is not the one that trust was counted from ({what})",
@@ -253,4 +302,5 @@ def _fresh(partition: int, topic_id: str) -> TrustCheckpoint:
         unreadable=0,
         resume_offset=0,
         resume_term=NO_CLAIM,
+        form=COUNT_FORM,
     )

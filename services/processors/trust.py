@@ -13,7 +13,9 @@ counted. The group's offsets are only a bookmark for people: faust acknowledges 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from faust.types import TP
@@ -21,12 +23,13 @@ from faust.types import TP
 from log.errors import LogChanged, LogFailing
 from log.kafka.damage import failure, is_failure
 from schemas.event_signatures import LogSignatures
+from schemas.ids import LOG_KEYS
 from schemas.record import Headers, RawRecord, UnreadableRecord
 from schemas.topics import Topics
-from schemas.trust import TrustRecord, checkpoint_key, decode, trust_record
+from schemas.trust import COUNT_FORM, TrustCheckpoint, TrustRecord, checkpoint_key, decode, trust_record
 from services.processors.errors import PartsNotWhole
-from services.processors.fold import PartitionFold, group_by_partition, is_unused
-from services.processors.meters import UNSEEN
+from services.processors.fold import PartitionFold, changed_log, group_by_partition, is_unused
+from services.processors.meters import UNSEEN, Weighed
 from services.processors.record_filter import RecordFilter
 from services.processors.watchdog import Gauge, Lease
 
@@ -93,7 +96,9 @@ class TrustProcessor:
         await self._write(parts)
         closing = [fold.checkpoint() for fold in folds.values()]
         await self._write(checkpoint for checkpoint in closing if checkpoint is not None)
-        self.meters.counted(len(current), len(parts))
+        self.meters.counted(
+            len(current), len(parts), _together(fold.take_weighed() for fold in folds.values())
+        )
         return current
 
     def drop_unused(self, tp: TP, records: list[Any]) -> list[Any]:
@@ -121,6 +126,9 @@ class TrustProcessor:
     async def _load(self) -> None:
         assigned = sorted(tp.partition for tp in self._app.consumer.assignment() if tp.topic == self._source)
         checkpoints, parts = group_by_partition(self._stored())
+        ends = await self._read_ends(assigned)
+        self._check_log({number: one for number, one in checkpoints.items() if number in ends}, ends)
+        await self._drop_earlier_forms(assigned, checkpoints)
         folds = {
             number: PartitionFold(
                 number, self._topic_id, checkpoints.get(number), parts.get(number, ()), self._signatures
@@ -128,12 +136,29 @@ class TrustProcessor:
             for number in assigned
         }
         counted = {number: fold.needs_through for number, fold in folds.items()}
-        _check_ends(counted, await self._read_ends(assigned))
+        _check_ends(counted, ends)
         self._folds = folds
         self.record_filter.forget()
         self._loaded = True
         logger.info("continuing from %s", {number: fold.start for number, fold in folds.items()})
         self._on_ready()
+
+    def _check_log(self, checkpoints: Mapping[int, TrustCheckpoint], ends: Mapping[int, int]) -> None:
+        """Check that the log is the one that was counted, in any form, before anything counted is dropped."""
+        for number, checkpoint in checkpoints.items():
+            if checkpoint.topic_id != self._topic_id:
+                raise changed_log(f"partition {number} was counted on topic {checkpoint.topic_id}")
+        _check_ends({number: one.through_offset for number, one in checkpoints.items()}, ends)
+
+    async def _drop_earlier_forms(
+        self, assigned: Sequence[int], checkpoints: dict[int, TrustCheckpoint]
+    ) -> None:
+        """Begin anew with the partitions that an earlier version counted in another form."""
+        for number in assigned:
+            if number in checkpoints and checkpoints[number].form != COUNT_FORM:
+                logger.info("partition %d was counted by an earlier version: it is counted again", number)
+                await self._drop_checkpoint(number)
+                del checkpoints[number]
 
     def _stored(self) -> Iterable[TrustRecord]:
         for key, value in self._table.items():
@@ -174,15 +199,25 @@ class TrustProcessor:
     async def _write(self, records: Iterable[TrustRecord]) -> None:
         self._lease.check()
         outs = [(record.partition, trust_record(record)) for record in records]
-        try:
+        with self._telling_failures():
             await asyncio.gather(*[await self._send(to, out.key, out.value, out.headers) for to, out in outs])
+
+    @contextmanager
+    def _telling_failures(self) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
             if is_failure(error):
                 raise LogFailing(self._target, failure(self._target, error)) from error
             raise
 
     async def _drop_checkpoint(self, partition: int) -> None:
-        await (await self._send(partition, checkpoint_key(partition), None, ()))
+        """Drop what was counted of a partition: first the checkpoint, so that no reader believes part of the rest."""
+        self._lease.check()
+        parts = [key for key, value in self._table.items() if _is_part_of(key, value, partition)]
+        with self._telling_failures():
+            await (await self._send(partition, checkpoint_key(partition), None, ()))
+            await asyncio.gather(*[await self._send(partition, key, None, ()) for key in parts])
 
     async def _send(
         self, partition: int, key: bytes, value: bytes | None, headers: Headers
@@ -192,6 +227,18 @@ class TrustProcessor:
             self._target, key, value, partition=partition, timestamp=None, headers=list(headers)
         )
         return sent
+
+
+def _together(found: Iterable[Weighed]) -> Weighed:
+    total = Weighed(Counter(), Counter())
+    for one in found:
+        total.verdicts.update(one.verdicts)
+        total.samples.update(one.samples)
+    return total
+
+
+def _is_part_of(key: bytes, value: bytes, partition: int) -> bool:
+    return bool(value) and not key.startswith(LOG_KEYS) and key.endswith(b"/%d" % partition)
 
 
 def raw_record(message: Any) -> RawRecord:

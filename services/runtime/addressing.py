@@ -15,8 +15,8 @@ from schemas.message import Message
 from schemas.record import Command, UnreadableRecord
 from schemas.standing_rule import RULE_KIND
 from schemas.topics import partition_of
-from services.domain.definitions import KIND_OF
 from services.domain.memory.standing_rules import RuleCommand
+from services.domain.publishing import KIND_OF
 
 EXECUTION_COMMANDS: tuple[type[Message], ...] = get_args(ExecutionCommand)
 # The commands of each topic: whatever else is sent there has no aggregate there.

@@ -1,6 +1,7 @@
 """Assembly of a writer: the aggregates of a partition and their dependencies."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -31,15 +32,21 @@ from services.runtime.writer import PartitionWriter
 RECOVERED_TOGETHER = 3
 
 
+def fresh_seed() -> str:
+    """A seed that nobody can foretell: 128 random bits."""
+    return secrets.token_hex(16)
+
+
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """The dependencies that all writers of a worker share.
 
     `partitions` is the count of the executions topic; `fresh_id` makes claim ids; `local_ms` is this process's clock,
-    used only to guess when to nudge; `trust` is cited in verdicts; `signer` signs what is carried between partitions,
-    `event_signer` what is recorded; `signatures` verifies what others recorded; `trial` tries commands that may have
-    ended other processes; `meters` count the work; `large` limits the time of large commands in all partitions;
-    `counted` is, for each partition, the claim that others are known to have counted.
+    used only to guess when to nudge; `fresh_seed` makes the seeds of draws; `trust` is cited in verdicts; `signer`
+    signs what is carried between partitions, `event_signer` what is recorded; `signatures` verifies what others
+    recorded; `trial` tries commands that may have ended other processes; `meters` count the work; `large` limits the
+    time of large commands in all partitions; `counted` is, for each partition, the claim that others are known to
+    have counted.
     """
 
     log: Log
@@ -50,6 +57,7 @@ class Assembly:
     partitions: int
     fresh_id: Callable[[], str]
     local_ms: Callable[[], int] = field(default=wall_ms)
+    fresh_seed: Callable[[], str] = field(default=fresh_seed)
     trust: TrustFor = unknown_trust
     signer: Signer = field(kw_only=True)
     event_signer: EventSigner | None = field(default=None, kw_only=True)
@@ -73,7 +81,7 @@ class Assembly:
         clock = LogClock(self.local_ms)
         adoption = Adoption(self.book)
         rules = AdoptedRules(adoption, self.trust)
-        executions = ExecutionsPartition(lambda: rules, large=self.large)
+        executions = ExecutionsPartition(lambda: rules, large=self.large, fresh_seed=self.fresh_seed)
         deadlines = Deadlines(
             clock, executions.due_of, writer=self.fresh_id(), waiting=lambda: tuple(executions.live)
         )

@@ -6,8 +6,9 @@ So a process that was killed is back sooner. A decision that needs one of them e
 import asyncio
 from importlib import import_module
 
-# SQL's grammars, JSON Schema and tokens: none of them is needed to claim a partition, or to expire a hold.
-MODULES = ("services.domain.policy.sql", "schemas.json_schema", "schemas.token")
+# SQL's grammars, JSON Schema, tokens and the Beta distribution: none of them is needed to claim a partition, or to
+# expire a hold.
+MODULES = ("services.domain.policy.sql", "schemas.json_schema", "schemas.token", "scipy.special")
 
 
 class DeferredImports:

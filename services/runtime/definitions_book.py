@@ -1,10 +1,9 @@
 """The definitions as every decider reads them, and their adoption by a partition."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any
 
 from log.errors import LogTruncated
 from log.places import TopicPartition
@@ -15,22 +14,23 @@ from schemas.principals import People
 from schemas.record import RawRecord
 from schemas.term import rule_of
 from services.domain.context import Tool
-from services.domain.definitions import Definitions
+from services.domain.definitions import Definitions, no_contrary
 from services.domain.memory.standing_rules import StandingRule, StandingRules, never
 from services.domain.policy import Verdict
 from services.domain.state import Call, Execution
+from services.domain.trust.book import KnownTrust
+from services.domain.trust.reading import Contrary
 from services.runtime.claim import read_up_to
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
 from services.runtime.offloading import Offload, in_place
 
-# Returns the statistics of a tenant's and project's agent with a tool; None while incomplete.
-TrustFor = Callable[[str, str, str, str], Mapping[str, Any] | None]
+# Returns what is known of a tenant's and project's agent with a tool and a class of its calls; None while incomplete.
+TrustFor = Callable[[str, str, str, str, str], KnownTrust | None]
 
 
-def unknown_trust(tenant: str, project: str, agent: str, tool: str) -> None:
+def unknown_trust(tenant: str, project: str, agent: str, tool: str, trust_class: str) -> None:
     """Trust if nothing reads it: missing, so that a rule that needs it holds the call."""
-    return
 
 
 @dataclass(slots=True)
@@ -181,8 +181,21 @@ class AdoptedRules:
         return self.adoption.in_force.tool(tenant, name, project)
 
     def judge(
-        self, execution: Execution, call: Call, now_ms: int, *, rests: Callable[[StandingRule], bool] = never
+        self,
+        execution: Execution,
+        call: Call,
+        now_ms: int,
+        *,
+        rests: Callable[[StandingRule], bool] = never,
+        contrary: Callable[[str], Contrary | None] = no_contrary,
     ) -> Verdict:
-        """The policy's verdict."""
-        trust = self.trust(execution.tenant, execution.project, call.agent, call.tool)
-        return self.adoption.in_force.judge(execution, call, now_ms, trust, rests)
+        """See `Definitions.judge`."""
+        place = (execution.tenant, execution.project, call.agent, call.tool)
+        return self.adoption.in_force.judge(
+            execution,
+            call,
+            now_ms,
+            rests=rests,
+            contrary=contrary,
+            trust=lambda trust_class: self.trust(*place, trust_class),
+        )

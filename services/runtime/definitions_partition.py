@@ -7,7 +7,7 @@ from schemas.events.executions import CommandRefused, is_reuse_refusal
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
 from schemas.refusals import Refusal
-from services.domain import definitions
+from services.domain import publishing
 from services.domain.definitions import Definitions
 from services.runtime.answered import Answered, NewestAnswered, Seen
 from services.runtime.effects import NOTHING, Effects
@@ -40,17 +40,17 @@ class DefinitionsPartition:
         """See `Aggregates.decide`."""
         if (problem := unfit(command.body)) is not None:
             return [_refused(command, *problem)]
-        return definitions.decide(self.current, command.key, command.body, command.actor)
+        return publishing.decide(self.current, command.key, command.body, command.actor)
 
     def apply(self, event: Event) -> Effects:
         """See `Aggregates.apply`."""
-        self._note(event, definitions.evolve(self.current, event.body, event.meta.tenant, event.offset))
+        self._note(event, publishing.evolve(self.current, event.body, event.meta.tenant, event.offset))
         return NOTHING
 
     def set_aside(self, event: Event, error: Exception) -> None:
         """See `Aggregates.set_aside`."""
         tenant = event.meta.tenant
-        self._note(event, definitions.set_aside(self.current, event.body, tenant, event.offset, error))
+        self._note(event, publishing.set_aside(self.current, event.body, tenant, event.offset, error))
 
     def set_unread_aside(self, key: bytes, meta: EventMeta, error: Exception) -> bool:
         """See `Aggregates.set_unread_aside`: its effect cannot be known, so nothing more is decided."""

@@ -19,7 +19,9 @@ from services.domain.execution.parked import next_moment
 from services.domain.memory.standing_rules import Place, StandingRule, StandingRules
 from services.domain.policy import Verdict
 from services.domain.state import CLOSED, Call, Execution
+from services.domain.trust.reading import Contrary
 from services.runtime.answered import Answered, NewestAnswered, Seen
+from services.runtime.contrary_facts import ContraryFacts
 from services.runtime.effects import NOTHING, Effects, Reserving
 from services.runtime.large_commands import LargeCommands
 from services.runtime.rule_changes import PendingRuleChanges
@@ -55,9 +57,15 @@ class Rules(Protocol):
         ...
 
     def judge(
-        self, execution: Execution, call: Call, now_ms: int, *, rests: Callable[[StandingRule], bool]
+        self,
+        execution: Execution,
+        call: Call,
+        now_ms: int,
+        *,
+        rests: Callable[[StandingRule], bool],
+        contrary: Callable[[str], Contrary | None],
     ) -> Verdict:
-        """The policy's verdict; rules for which `rests` is true count as suspended."""
+        """See `Definitions.judge`."""
         ...
 
 
@@ -78,7 +86,8 @@ class ExecutionsPartition:
     are the standing rules that are counted here, and `rule_changes` what these executions ask to change of rules.
     `reserving` are the executions with calls that wait for a use of one. `unreadable` maps executions with an event
     that cannot be folded to the reason: they get no further decisions. `orphans` are the commands that were answered
-    without an execution, or with only its key. `large` decides whose large commands are put off; without it none are.
+    without an execution, or with only its key. `contrary` are decisions that trust may not have counted yet, and
+    `fresh_seed` makes the seeds of draws. `large` decides whose large commands are put off; without it none are.
     """
 
     rules: Callable[[], Rules]
@@ -89,7 +98,9 @@ class ExecutionsPartition:
     orphans: NewestAnswered = field(default_factory=NewestAnswered)
     reserving: set[bytes] = field(default_factory=set)
     rule_changes: PendingRuleChanges = field(default_factory=PendingRuleChanges)
+    contrary: ContraryFacts = field(default_factory=ContraryFacts)
     large: LargeCommands | None = None
+    fresh_seed: Callable[[], str] = str
     uses: RuleUsesPartition = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,6 +143,7 @@ class ExecutionsPartition:
         if key not in self.unreadable:
             entry.state = evolve(entry.state, event.body, event.meta.at_ms)
             effects = self.rule_changes.apply(event)
+            self.contrary.apply(event, entry.state)
         entry.commands.note(event)
         self._count(key, entry, event.meta)
         return (*effects, Reserving(key)) if entry.state.reserving else effects
@@ -197,11 +209,22 @@ class ExecutionsPartition:
             now_ms=now_ms,
             definitions_through=rules.through_offset,
             tool=lambda name: rules.tool(tenant, name, project),
-            judge=lambda execution, call: rules.judge(execution, call, now_ms, rests=self.rule_changes.rests),
+            judge=lambda execution, call: self._judged(rules, execution, call, now_ms),
             people=people,
             standing=lambda project, agent, tool: self._in_force(rules, (tenant, project, agent, tool)),
             execution_id=split_execution_key(command.key)[2],
             key=command.key.decode(),
+            fresh_seed=self.fresh_seed,
+        )
+
+    def _judged(self, rules: Rules, execution: Execution, call: Call, now_ms: int) -> Verdict:
+        place = (execution.tenant, execution.project, call.agent, call.tool)
+        return rules.judge(
+            execution,
+            call,
+            now_ms,
+            rests=self.rule_changes.rests,
+            contrary=lambda trust_class: self.contrary.of((*place, trust_class)),
         )
 
     def _in_force(self, rules: Rules, place: Place) -> tuple[InForce, ...]:

@@ -108,7 +108,7 @@ async def _work(
         worker_id=name,
         partitions=await log.partition_count(log.topics.executions),
         fresh_id=lambda: str(uuid.uuid4()),
-        trust=trust.trust_for,
+        trust=trust.known,
         signer=_signer(keys_dir),
         event_signer=event_signer_of(settings) if signs(settings) else None,
         signatures=signatures,
@@ -123,7 +123,9 @@ async def _work(
     scheduler = SnapshotScheduler(worker.ends, lambda partition: take_in_process(settings, partition))
     updating = health.keep_updating(lambda: _update_status(worker, health, imports))
     watching = watch_identity(log, Path(settings["data_dir"]) / "topics.json")
-    await _together(worker, [watching, book.follow(), trust.follow(), scheduler.run(), updating])
+    await _together(
+        worker, [watching, book.follow(), trust.follow(), trust.watch(), scheduler.run(), updating]
+    )
 
 
 async def _together(worker: Worker, readers: Sequence[Coroutine[Any, Any, None]]) -> None:

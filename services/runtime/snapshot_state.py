@@ -14,7 +14,9 @@ import msgspec
 from immutables import Map
 from msgspec import Struct
 
+from services.domain.trust.reading import Contrary
 from services.runtime.answered import NewestAnswered
+from services.runtime.contrary_facts import Name as ContraryName
 from services.runtime.effects import RuleChange
 from services.runtime.executions_partition import Entry, ExecutionsPartition
 from services.runtime.ledger import Ledger
@@ -22,7 +24,7 @@ from services.runtime.rule_changes import RuleName
 from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: older snapshots are then ignored.
-FOLD_VERSION = 23
+FOLD_VERSION = 24
 COMPRESSION = 1
 
 
@@ -48,6 +50,9 @@ class SavedLedger(Struct, frozen=True, kw_only=True, rename={"rule_changes": "er
     uses: list[tuple[bytes, UsesEntry]]
     rule_changes: list[RuleChange]
     spent: list[RuleName]
+    contrary: list[tuple[ContraryName, Contrary]]
+    contrary_floor: Contrary | None
+    sampled: list[tuple[bytes, str, ContraryName, Contrary]]
 
 
 def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
@@ -72,6 +77,9 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
         uses=sorted(executions.uses.entries.items(), key=itemgetter(0)),
         rule_changes=list(executions.rule_changes.every.values()),
         spent=sorted(executions.rule_changes.spent),
+        contrary=list(executions.contrary.newest.items()),
+        contrary_floor=executions.contrary.floor,
+        sampled=[(*key, *waiting) for key, waiting in executions.contrary.waiting.items()],
     )
     return zlib.compress(_ENCODER.encode(saved), COMPRESSION)
 
@@ -106,6 +114,11 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     for change in saved.rule_changes:
         executions.rule_changes.add(change)
     executions.rule_changes.spent = set(saved.spent)
+    executions.contrary.floor = saved.contrary_floor
+    for name, contrary in saved.contrary:
+        executions.contrary.note(name, contrary)
+    for key, call_id, name, contrary in saved.sampled:
+        executions.contrary.wait((key, call_id), name, contrary)
     for key, entry in executions.live.items():
         executions.note_reserving(key, entry.state)
 

@@ -8,7 +8,7 @@ from schemas.actor import Actor, decider_actor
 from schemas.canonical import canonical
 from schemas.events.rules import RuleMade
 from schemas.message import Message
-from services.domain.definitions import evolve
+from services.domain.publishing import evolve
 from tests.domain.world import (
     PAY_SCHEMA,
     PROJECT,

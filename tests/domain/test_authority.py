@@ -6,8 +6,9 @@ import pytest
 
 from schemas import commands as k
 from schemas.actor import Actor
-from services.domain.definitions import Definitions, decide
+from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from services.domain.publishing import decide
 from tests.domain.steps import code, consumed, decided, held, proposed, started
 from tests.domain.world import (
     BOT,

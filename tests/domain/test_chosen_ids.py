@@ -10,8 +10,9 @@ from schemas.events import executions as x
 from schemas.ids import definition_key
 from schemas.message import Message
 from schemas.record import Event, EventMeta
-from services.domain.definitions import Definitions, decide
+from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from services.domain.publishing import decide
 from tests.domain.steps import code, started
 from tests.domain.world import BOT, OLGA, PROJECT, TENANT, World, names, the
 

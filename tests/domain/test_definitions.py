@@ -11,8 +11,9 @@ from schemas.canonical import canonical, parse_strict, tool_version_of
 from schemas.events.definitions import ToolPublished
 from schemas.ids import definition_key
 from schemas.message import Message
-from services.domain.definitions import Definitions, decide, evolve
+from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from services.domain.publishing import decide, evolve
 from tests.domain.steps import code
 from tests.domain.world import OLGA, PROJECT, RITA, TENANT, the
 

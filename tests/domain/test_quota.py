@@ -36,11 +36,12 @@ from schemas.principals import People
 from schemas.record import Event, EventMeta
 from schemas.trace_context import TRACEPARENT_CHARS
 from services.domain.context import Context
-from services.domain.definitions import Definitions, evolve
+from services.domain.definitions import Definitions
 from services.domain.execution.decisions import ROLLBACK_MAX
 from services.domain.execution.sizes import FIELD_BYTES, _value_bytes, events_bytes
 from services.domain.memory.standing_rules import ACTIVE_MAX
 from services.domain.policy import PolicySet
+from services.domain.publishing import evolve
 from services.domain.state import Execution
 from tests.domain.steps import TESSA, ask_two, code, consumed, decided, held, proposed, reported, started
 from tests.domain.test_delegations import hand_on

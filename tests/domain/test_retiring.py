@@ -10,9 +10,10 @@ from schemas.actor import Actor
 from schemas.events.definitions import PolicyRetired
 from schemas.ids import TENANT_WIDE, definition_key
 from schemas.message import Message
-from services.domain import definitions as definitions_room
-from services.domain.definitions import Definitions, decide, evolve, set_aside
+from services.domain import publishing as definitions_room
+from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet, judge
+from services.domain.publishing import decide, evolve, set_aside
 from tests.domain.policy.builders import call
 from tests.domain.steps import code, proposed, started
 from tests.domain.world import OLGA, PROJECT, RITA, TENANT, the

@@ -14,7 +14,7 @@ from schemas.commands import ActivateRule, MakeRule, ReserveRuleUse, RevokeRule,
 from schemas.message import Message
 from schemas.principals import PrincipalDocument
 from schemas.standing_rule import ArgumentTest, RuleRefused, standing_rule_from_text, standing_rule_to_text
-from services.domain import definitions
+from services.domain import publishing
 from services.domain.definitions import Definitions
 from services.domain.memory import rule_uses, standing_rules
 from services.domain.memory.predicates import exactly, fits, fixed_values
@@ -58,8 +58,8 @@ class Book:
 
     def ask(self, command: Any, actor: Actor) -> Message:
         key = f"{TENANT}/rule/{command.rule_id}".encode()
-        (event,) = definitions.decide(self.now, key, command, actor)
-        self.now = definitions.evolve(self.now, event, TENANT, self.now.through_offset + 1)
+        (event,) = publishing.decide(self.now, key, command, actor)
+        self.now = publishing.evolve(self.now, event, TENANT, self.now.through_offset + 1)
         return event
 
     def make(self, rule_id: str = "r", **changes: Any) -> Message:
@@ -220,7 +220,7 @@ def test_set_aside_of_a_rule_that_cannot_be_read_ends_its_use() -> None:
     book.make(four_eyes=False)
     event = book.ask(SuspendRule(rule_id="r"), RITA)
     book.ask(ActivateRule(rule_id="r"), RUDI)
-    after = definitions.set_aside(book.now, event, TENANT, 9, ValueError("no"))
+    after = publishing.set_aside(book.now, event, TENANT, 9, ValueError("no"))
     assert after.standing.active(TENANT, PROJECT, "bot", "pay") == ()
     assert after.through_offset == 9
 

@@ -12,7 +12,7 @@ from schemas.limits import SECRETS_LEASE_MS
 from schemas.policy_problems import PolicyRefused
 from schemas.sensitive import MARK
 from schemas.tool_definition import tool_to_publish
-from services.domain.definitions import decide, evolve
+from services.domain.publishing import decide, evolve
 from tests.domain.steps import code, consumed, decided, proposed, started
 from tests.domain.world import BOT, OLGA, OTHER_BOT, PROJECT, RITA, TENANT, World, names, published, the
 

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 from schemas.record import RawRecord, UnreadableRecord
-from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, trust_record
-from services.domain.trust import Evidence, Kind, TrustBook, combine, count
+from schemas.trust import COUNT_FORM, TrustCheckpoint, TrustPart, TrustRecord, trust_record
+from services.domain.trust.book import KnownTrust, TrustBook
+from services.domain.trust.counting import Evidence, Kind, combine, count
 
 TOPIC = "topic-id"
+CLASS = "risk=money"
 
 
 def evidence(offset: int, kind: Kind = "successes", partition: int = 0) -> Evidence:
@@ -45,7 +47,12 @@ def checkpoint(through: int, evidence: int, partition: int = 0) -> TrustCheckpoi
         unreadable=0,
         resume_offset=through + 1,
         resume_term=3,
+        form=COUNT_FORM,
     )
+
+
+def known(book: TrustBook, project: str = "main", agent: str = "bot") -> KnownTrust | None:
+    return book.known("acme", project, agent, "pay", CLASS)
 
 
 class Feed:
@@ -93,18 +100,18 @@ def test_trust_for_before_every_partition_is_read_is_none() -> None:
     book = TrustBook({0: 2, 1: 2}, TOPIC)
     feed = Feed(book, 2)
     feed(part(5, 2), checkpoint(8, 2))
-    assert book.trust_for("acme", "main", "bot", "pay") is None
+    assert known(book) is None
     feed(part(3, 1, partition=1))
-    assert book.trust_for("acme", "main", "bot", "pay") is None
+    assert known(book) is None
     feed(checkpoint(4, 1, partition=1))
-    found = book.trust_for("acme", "main", "bot", "pay")
+    found = known(book)
     assert found is not None
-    assert (found["successes"], found["through"]) == (3, {"0": 8, "1": 4})
+    assert (found.counts["successes"], found.through) == (3, {0: 8, 1: 4})
 
 
 def test_trust_for_source_without_a_checkpoint_is_none() -> None:
     book = TrustBook({0: 0}, TOPIC)
-    assert book.trust_for("acme", "main", "bot", "pay") is None
+    assert known(book) is None
     assert book.through == {0: -1}
 
 
@@ -127,35 +134,35 @@ def test_advance_over_compacted_offsets_completes_the_reading() -> None:
 def test_trust_for_agent_without_evidence_is_zero_once_complete() -> None:
     book = TrustBook({0: 0}, TOPIC)
     Feed(book)(checkpoint(5, 0))
-    found = book.trust_for("acme", "main", "newcomer", "pay")
+    found = known(book, agent="newcomer")
     assert found is not None
-    assert found["successes"] == 0
+    assert found.counts["successes"] == 0
 
 
 def test_apply_round_without_its_checkpoint_shows_the_round_before() -> None:
     book = TrustBook({0: 0}, TOPIC)
     feed = Feed(book)
     feed(part(5, 1), checkpoint(6, 1), part(9, 2))
-    found = book.trust_for("acme", "main", "bot", "pay")
+    found = known(book)
     assert found is not None
-    assert (found["successes"], found["through"]) == (1, {"0": 6})
+    assert (found.counts["successes"], found.through) == (1, {0: 6})
 
 
 def test_apply_late_writer_takes_nothing_back() -> None:
     book = TrustBook({0: 0}, TOPIC)
     Feed(book)(part(5, 1), part(9, 2), checkpoint(9, 2), part(5, 1), checkpoint(6, 1))
-    found = book.trust_for("acme", "main", "bot", "pay")
+    found = known(book)
     assert found is not None
-    assert (found["successes"], found["through"]) == (2, {"0": 9})
+    assert (found.counts["successes"], found.through) == (2, {0: 9})
 
 
 def test_apply_part_lost_to_an_older_value_makes_trust_missing_until_it_is_mended() -> None:
     book = TrustBook({0: 0}, TOPIC)
     feed = Feed(book)
     feed(part(5, 1), checkpoint(9, 2))
-    assert book.trust_for("acme", "main", "bot", "pay") is None
+    assert known(book) is None
     feed(part(9, 2), checkpoint(12, 2))
-    assert book.trust_for("acme", "main", "bot", "pay") is not None
+    assert known(book) is not None
 
 
 def test_apply_dropped_checkpoint_makes_trust_missing_until_it_is_counted_again() -> None:
@@ -163,9 +170,9 @@ def test_apply_dropped_checkpoint_makes_trust_missing_until_it_is_counted_again(
     feed = Feed(book)
     feed(part(5, 1), checkpoint(5, 1))
     feed.raw(0, checkpoint(5, 1).key, b"")
-    assert book.trust_for("acme", "main", "bot", "pay") is None
+    assert known(book) is None
     feed(part(5, 1), checkpoint(5, 1))
-    assert book.trust_for("acme", "main", "bot", "pay") is not None
+    assert known(book) is not None
 
 
 def test_apply_foreign_records_are_refused_and_skipped() -> None:
@@ -189,6 +196,6 @@ def test_trust_of_one_project_is_nobodys_in_another_nor_is_that_of_before_projec
     feed = Feed(book)
     feed(part(5), part(6).model_copy(update={"project": ""}), checkpoint(9, evidence=2))
 
-    found = [book.trust_for("acme", project, "bot", "pay") for project in ("main", "side")]
+    found = [known(book, project) for project in ("main", "side")]
 
-    assert [counted and counted["successes"] for counted in found] == [1, 0]
+    assert [one and one.counts["successes"] for one in found] == [1, 0]

@@ -7,8 +7,9 @@ import pytest
 
 from schemas.events.definitions import PolicyPublished, ToolPublished
 from schemas.limits import ADOPTED_NAMED_MAX
-from services.domain.definitions import Definitions, evolve, set_aside
+from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from services.domain.publishing import evolve, set_aside
 from tests.domain.steps import code, consumed, decided, held, proposed, released, started
 from tests.domain.world import RULES, TENANT, TOOLS, names, published, the
 

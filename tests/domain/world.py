@@ -9,9 +9,11 @@ from schemas.events.definitions import PolicyPublished, PrincipalPublished, Tool
 from schemas.ids import event_id, execution_key
 from schemas.message import Message
 from schemas.record import Command, Event, EventMeta
-from services.domain.definitions import Definitions, evolve
-from services.domain.policy import PolicySet
-from services.domain.state import Execution
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet, Verdict
+from services.domain.publishing import evolve
+from services.domain.state import Call, Execution
+from services.runtime.definitions_book import TrustFor, unknown_trust
 from services.runtime.executions_partition import ExecutionsPartition
 
 TENANT, PROJECT = "acme", "main"
@@ -69,8 +71,9 @@ def published(
     rules: list[dict[str, Any]] | None = None,
     tools: list[dict[str, Any]] | None = None,
     tenant: str = TENANT,
+    **blocks: Any,
 ) -> Definitions:
-    """The definitions with a next version of the policy, and of the tools."""
+    """The definitions with a next version of the policy, and of the tools; `blocks` are the policy's others."""
     offset = definitions.through_offset + 1
     for tool in tools or []:
         event = ToolPublished(
@@ -79,7 +82,7 @@ def published(
         definitions = evolve(definitions, event, tenant, offset)
         offset += 1
     if rules is not None:
-        document = json.dumps({"policy": "p", "scope": {"tenant": "*"}, "rules": rules})
+        document = json.dumps({"policy": "p", "scope": {"tenant": "*"}, "rules": rules, **blocks})
         policy = PolicyPublished(name="p", version=offset + 1, document=document, by="olga")
         definitions = evolve(definitions, policy, tenant, offset)
     return definitions
@@ -95,6 +98,23 @@ def with_people(definitions: Definitions, *people: dict[str, Any], tenant: str =
     return definitions
 
 
+class _Rules:
+    """The world's definitions as a partition reads them, with the world's trust."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world.definitions, name)
+
+    def judge(self, execution: Execution, call: Call, now_ms: int, **about: Any) -> Verdict:
+        place = (execution.tenant, execution.project, call.agent, call.tool)
+        trust = self._world.trust
+        return self._world.definitions.judge(
+            execution, call, now_ms, trust=lambda trust_class: trust(*place, trust_class), **about
+        )
+
+
 @dataclass
 class World:
     """Asks the decider and folds what it says, as a writer would; whoever asks is of its tenant and project."""
@@ -107,9 +127,11 @@ class World:
     asked: int = 0
     tenant: str = TENANT
     project: str = PROJECT
+    trust: TrustFor = unknown_trust
+    seed: str = ""
 
     def __post_init__(self) -> None:
-        self.partition = ExecutionsPartition(lambda: self.definitions)
+        self.partition = ExecutionsPartition(lambda: _Rules(self), fresh_seed=lambda: self.seed)
 
     def ask(
         self, body: Message, actor: Actor = BOT, command_id: str | None = None, execution_id: str = "x"

@@ -22,8 +22,9 @@ from gateway.resources import PolicyCheck, Published, RetiredPolicy
 from schemas.actor import Actor
 from schemas.record import Event, EventMeta
 from schemas.token import Claims
-from services.domain.definitions import Definitions, decide, evolve
+from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
+from services.domain.publishing import decide, evolve
 
 INTERNS = (
     'policy: interns\nscope: {agent: "intern-*"}\nrules: [{id: deny-writes, match: {tools: [w]}, then: deny}]'

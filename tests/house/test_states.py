@@ -31,7 +31,17 @@ COLUMNS: dict[tuple[str, str], Collection[str]] = {
     ("tool_calls", "denied_because"): get_args(DenialCause),
     ("votes", "decision"): get_args(Decision),
     ("edits", "op"): {"add", "remove", "replace"},
-    ("evidence", "kind"): {"success", "failure", "unknown", "approval", "edit", "rejection"},
+    ("evidence", "kind"): {
+        "success",
+        "failure",
+        "unknown",
+        "approval",
+        "edit",
+        "rejection",
+        "withdrawal",
+        "revocation",
+        "impact",
+    },
     ("standing_rules", "status"): get_args(StandingRule.model_fields["status"].annotation),
 }
 # Of these the page on the views alone names the words; the comment says what they are about.

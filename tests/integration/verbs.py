@@ -40,7 +40,7 @@ PROPOSAL = {"tool": "read_file", "arguments": {}}
 READS = """
 /tools /policies /rules /executions /holds /holds?status=open /holds/groups /standing-rules /data-keys /principals
 /audit /agents /reviewers /dead-letters /components /audit/impact?reviewer=rita /audit/heads /audit/keys
-/audit/records?topic=executions&partition=0 /audit/records?topic=definitions
+/audit/records?topic=executions&partition=0 /audit/records?topic=definitions /metrics/approval
 """
 VERBS = (
     *(Verb("GET", path, other=200) for path in READS.split()),
@@ -60,12 +60,14 @@ VERBS = (
     Verb("GET", "/human-input/{request}"),
     Verb("GET", "/standing-rules/{rule}"),
     Verb("GET", "/agents/bot/trust"),
+    Verb("GET", "/agents/bot/trust/classes"),
     *(Verb("GET", f"/audit/{of}") for of in ("{event}/proof", "impact?rule={rule}")),
     Verb("POST", RUN + "/tool-calls", PROPOSAL),
     Verb("POST", CALL + "/consume", lambda t: {"digest": t.call["digest"], "attempt_id": fresh("a")}),
     Verb("POST", CALL + "/result", {"attempt_id": "a", "outcome": "succeeded"}),
     Verb("POST", CALL + "/heartbeat", {"attempt_id": "a"}),
     *(Verb("POST", CALL + end, {}) for end in ("/revoke", "/secrets/erase")),
+    Verb("POST", CALL + "/report-impact", {"reason": "harm"}),
     Verb("POST", HOLD + "/decision", lambda t: {"decision": "approve", "digest": t.call["digest"]}),
     *(Verb("POST", f"{HOLD}/{how}", least(verb.body, "otto")) for how, verb in HANDLING.items()),
     Verb("POST", "/requests/{request}/secrets", {"attempt_id": "a"}),

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from schemas.canonical import sha256_hex
 from schemas.events.calls import (
     GrantConsumed,
+    GrantRevoked,
+    PolicyVerdictIssued,
     ToolCallCancelled,
     ToolCallDenied,
     ToolCallFailed,
@@ -29,6 +31,7 @@ TENANTS = ("acme", "globex")
 AGENTS = ("billing-bot", "mail bot/2")
 TOOLS = ("send_money", "files/read", "search")
 PROJECTS = ("main", "side")
+CLASSES = ("amount=1e2&risk=money", "risk=reads")
 PartKey = tuple[str, str, str, str]
 START_MS = 1_770_000_000_000
 
@@ -41,16 +44,18 @@ class OpenCall:
     key: bytes
     call_id: str
     revision: int = 1
+    trust_class: str = ""
 
 
 @dataclass
 class History:
-    """Records of one partition from offset 0; `expected` is counted while they are made."""
+    """Records of one partition from offset 0; `expected` and `facts` are counted while they are made."""
 
     partition: int
     rng: random.Random
     records: list[OutRecord] = field(default_factory=list)
     expected: dict[PartKey, Counter[str]] = field(default_factory=dict)
+    facts: dict[tuple[PartKey, str], list[tuple[int, str]]] = field(default_factory=dict)
     term: int = -1
     old_terms: list[int] = field(default_factory=list)
     unreadable: int = 0
@@ -82,26 +87,45 @@ class History:
         assert part is not None
         self._calls += 1
         execution = f"e{self.partition}-{self._calls % 7}"
-        call = OpenCall(part, execution_key(part[0], part[1], execution), f"c{self._calls}")
-        self.add(call.key, proposal(call), term)
+        trust_class = self.rng.choice(CLASSES)
+        call = OpenCall(
+            part, execution_key(part[0], part[1], execution), f"c{self._calls}", trust_class=trust_class
+        )
+        self._judged(call, term)
         return call
+
+    def _judged(self, call: OpenCall, term: int | None) -> None:
+        self.add(call.key, proposal(call), term)
+        self.add(call.key, verdict(call), term)
 
     def decide(
         self, call: OpenCall, decision: str, *, resolves: bool = True, term: int | None = None
     ) -> None:
         """A person's word on the call."""
-        self.add(call.key, decision_on(call, decision, resolves), term)
+        offset = self.add(call.key, decision_on(call, decision, resolves), term)
         if resolves and term is None:
             self._expect(call, {"approve": "approvals", "edit": "edits"}.get(decision, "rejections"))
+            fact = {"approve": "approval", "edit": "edit"}.get(decision, "rejection")
+            if fact != "approval" or call.revision == 1:
+                self._fact(call, offset, fact)
         if decision == "edit":
             call.revision += 1
-            self.add(call.key, proposal(call), term)
+            self._judged(call, term)
+
+    def revoke(self, call: OpenCall, reason: str = "revoked") -> None:
+        """A person takes a release back; or nobody used it in time."""
+        revoked = GrantRevoked(call_id=call.call_id, revision=call.revision, reason=reason, by="ann")
+        offset = self.add(call.key, revoked)
+        if reason != "expired":
+            self._fact(call, offset, "revocation")
 
     def end(self, call: OpenCall, kind: str, term: int | None = None) -> None:
         """The call succeeds, fails, or is denied or cancelled."""
-        self.add(call.key, ENDINGS[kind](call), term)
+        offset = self.add(call.key, ENDINGS[kind](call), term)
         if kind in ("successes", "failures") and term is None:
             self._expect(call, kind)
+        if kind == "failures" and term is None:
+            self._fact(call, offset, "failure")
 
     def doubt(self, call: OpenCall) -> None:
         """Nobody knows how it ended; what a person says then is about the outcome and is no evidence."""
@@ -140,8 +164,12 @@ class History:
             self.end(call, "denied")
         elif chance < 0.80:
             self._run(waiting.pop(self.rng.randrange(len(waiting))))
-        elif chance < 0.84:
+        elif chance < 0.82:
             self.end(waiting.pop(self.rng.randrange(len(waiting))), "cancelled")
+        elif chance < 0.84:
+            self.revoke(
+                waiting.pop(self.rng.randrange(len(waiting))), self.rng.choice(("revoked", "expired"))
+            )
         elif chance < 0.90:
             self._zombie(self.rng.choice(waiting))
         elif chance < 0.94:
@@ -172,6 +200,13 @@ class History:
 
     def _expect(self, call: OpenCall, kind: str) -> None:
         self.expected.setdefault(call.part, Counter())[kind] += 1
+
+    def _fact(self, call: OpenCall, offset: int, kind: str) -> None:
+        name = call.part, call.trust_class
+        if kind == "failure" and name not in self.facts:
+            # A class begins with the first word of a person.
+            return
+        self.facts.setdefault(name, []).append((offset, kind))
 
     def _append(self, key: bytes, body: Message, term: int) -> int:
         offset = len(self.records)
@@ -207,6 +242,28 @@ def proposal(call: OpenCall) -> ToolCallProposed:
         claims="{}",
         reason="",
         by="agent",
+    )
+
+
+def verdict(call: OpenCall, **changes: object) -> PolicyVerdictIssued:
+    return PolicyVerdictIssued.model_validate(
+        {
+            "call_id": call.call_id,
+            "revision": call.revision,
+            "effect": "hold",
+            "rules": (),
+            "policy_version": "",
+            "reason": "no_policy",
+            "detail": "",
+            "risk_score": 0.5,
+            "risk_level": "medium",
+            "risk_parts": (),
+            "risk_required": 0.9,
+            "trust": None,
+            "definitions_through": 0,
+            "trust_class": call.trust_class,
+            **changes,
+        }
     )
 
 

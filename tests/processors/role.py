@@ -21,7 +21,7 @@ from log.places import TopicPartition
 from ops.process import spawn, stop
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, decode
+from schemas.trust import ClassPart, TrustCheckpoint, TrustPart, TrustRecord, decode
 
 PROGRAM = """
 import json, logging, sys
@@ -166,6 +166,10 @@ def newest(raws: Iterable[RawRecord]) -> list[TrustRecord]:
 
 def newest_parts(raws: Iterable[RawRecord]) -> list[TrustPart]:
     return [record for record in newest(raws) if isinstance(record, TrustPart)]
+
+
+def newest_class_parts(raws: Iterable[RawRecord]) -> list[ClassPart]:
+    return [record for record in newest(raws) if isinstance(record, ClassPart)]
 
 
 def newest_checkpoints(raws: Iterable[RawRecord]) -> dict[int, TrustCheckpoint]:

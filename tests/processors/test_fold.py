@@ -1,19 +1,22 @@
 """The fold of one partition: what it counts, and that taking it up anywhere gives the same."""
 
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from log.errors import LogChanged
+from schemas.adaptive import AdaptiveOutcome, outcome_to_text
 from schemas.record import RawRecord
-from schemas.trust import TrustCheckpoint, TrustPart
-from services.domain.trust import KINDS
+from schemas.trust import AnyPart, ClassPart, TrustCheckpoint, TrustPart
+from services.domain.trust.counting import KINDS
 from services.processors.errors import PartsNotWhole, PositionLost
 from services.processors.fold import PartitionFold, identity
+from services.processors.meters import Weighed
 from services.processors.trust import _check_ends
-from tests.processors.history import History, PartKey
+from tests.processors.history import History, PartKey, decision_on, verdict
 
 TOPIC = "topic-id"
 SEEDS = st.integers(0, 2**32)
@@ -30,12 +33,23 @@ def folded(raws: list[RawRecord], fold: PartitionFold | None = None) -> Partitio
     return fold
 
 
-def counts(parts: list[TrustPart]) -> dict[PartKey, dict[str, int]]:
+def facts(parts: list[AnyPart]) -> dict[tuple[PartKey, str], list[tuple[int, str]]]:
+    return {
+        ((part.tenant, part.project, part.agent, part.tool), part.trust_class): [
+            (fact.offset, fact.kind) for fact in part.facts
+        ]
+        for part in parts
+        if isinstance(part, ClassPart)
+    }
+
+
+def counts(parts: list[AnyPart]) -> dict[PartKey, dict[str, int]]:
     return {
         (part.tenant, part.project, part.agent, part.tool): {
             k: getattr(part, k) for k in KINDS if getattr(part, k)
         }
         for part in parts
+        if isinstance(part, TrustPart)
     }
 
 
@@ -51,6 +65,7 @@ def test_apply_whole_history_counts_what_it_says(seed: int) -> None:
     fold = folded(history.raws())
     checkpoint = checkpoint_of(fold)
     assert counts(fold.parts) == {key: dict(found) for key, found in history.expected.items()}
+    assert facts(fold.parts) == history.facts
     assert checkpoint.evidence == sum(part.evidence for part in fold.parts)
     assert (checkpoint.unreadable, checkpoint.term) == (history.unreadable, history.term)
     assert checkpoint.through_offset == len(history.records) - 1
@@ -99,6 +114,33 @@ def test_resume_claim_changed_meanwhile_admits_the_new_writer_only() -> None:
     history.end(call, "successes")
     fold = folded(history.raws(checkpoint.resume_offset), PartitionFold(0, TOPIC, checkpoint))
     assert counts(fold.parts) == {call.part: {"successes": 1}}
+
+
+def test_take_weighed_gives_what_became_of_holds_once_and_only_what_is_new() -> None:
+    history = History(0, random.Random(12))
+    history.claim()
+    for result in ("released", "sampled", "asked", "sampled"):
+        call = history.propose()
+        outcome = AdaptiveOutcome(result, "", 0.95, 0.9, 0.0, 0.05, "00", 0.5)
+        history.add(call.key, verdict(call, adaptive=outcome_to_text(outcome)))
+        if result == "sampled":
+            history.add(call.key, decision_on(call, "approve", True))
+    raws = history.raws()
+    fold = folded(raws)
+
+    found = fold.take_weighed()
+    assert (found.verdicts, found.samples) == (
+        {"released": 1, "sampled": 2, "asked": 1},
+        {"approval": 2},
+    )
+    assert fold.take_weighed() == Weighed(Counter(), Counter())
+    checkpoint = checkpoint_of(folded(raws[:6]))
+    again = PartitionFold(0, TOPIC, checkpoint, folded(raws[:6]).parts)
+    folded(raws[again.start :], again)
+    assert (
+        again.take_weighed().verdicts
+        == folded(raws).take_weighed().verdicts - folded(raws[:6]).take_weighed().verdicts
+    )
 
 
 def test_apply_record_delivered_again_changes_nothing() -> None:
@@ -156,7 +198,7 @@ def test_take_changes_gives_each_changed_part_once() -> None:
     call = history.propose()
     history.end(call, "successes")
     fold = folded(history.raws())
-    assert [part.successes for part in fold.take_changes()] == [1]
+    assert counts(fold.take_changes()) == {call.part: {"successes": 1}}
     assert fold.take_changes() == []
 
 

@@ -50,7 +50,7 @@ def test_notifier_passes_over_only_what_tells_nothing(model: type[Message]) -> N
 def test_claims_are_never_passed_over() -> None:
     names = {model.__name__ for model in fold._UNUSED | notices._PASSED_OVER}
     assert "WriterClaimed" not in names
-    assert {"PolicyVerdictIssued", "HoldOpened", "ToolCallReleased"} <= {m.__name__ for m in fold._UNUSED}
+    assert {"HoldOpened", "GrantConsumed", "ToolCallReleased"} <= {m.__name__ for m in fold._UNUSED}
 
 
 @pytest.mark.parametrize("model", EVENTS, ids=lambda model: model.__name__)

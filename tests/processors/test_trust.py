@@ -5,27 +5,44 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from host.errors import EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE
-from log.kafka.log import KafkaLog
 from ops.kafka.broker import Broker
 from ops.topics import ensure_topics
 from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
-from schemas.trust import TrustPart, trust_record
-from services.domain.trust import KINDS, TrustBook, combine
+from schemas.trust import trust_record
 from services.processors.errors import EXIT_STALLED
+from tests.processors.counted import (
+    check_book,
+    counts_of,
+    expected_facts,
+    expected_of,
+    facts_of,
+    produce_all,
+    records_of,
+    topic_id_of,
+    until_counted,
+)
 from tests.processors.gaps import commit_foreign_record, delete_records
-from tests.processors.history import AGENTS, PROJECTS, TENANTS, TOOLS, History, histories
-from tests.processors.role import STRANGER, Role, newest_checkpoints, newest_parts, produce, read_all
+from tests.processors.history import History, histories
+from tests.processors.role import (
+    STRANGER,
+    Role,
+    newest_checkpoints,
+    newest_class_parts,
+    newest_parts,
+    produce,
+)
 from tests.servers.brokers import pause, resume
 
 pytestmark = pytest.mark.broker
+
 
 # Faust's alarm comes after a second of silence, and each of its looks is told.
 ALARM_SOON = """
@@ -62,50 +79,6 @@ Recovery._seek_offsets, Thread._fetch_records = seek_and_wait, fetch_long
 """
 
 
-async def produce_all(role: Role, found: list[History], start: int = 0, stop: int | None = None) -> None:
-    for history in found:
-        records = history.records[start:stop]
-        await produce(role.bootstrap_servers, role.topics.executions, history.partition, records)
-
-
-async def records_of(role: Role) -> list[RawRecord]:
-    return await read_all(role.bootstrap_servers, role.topics, role.partitions)
-
-
-async def until_counted(
-    role: Role, found: list[History], within_s: float = 40.0, stop: int | None = None
-) -> list[RawRecord]:
-    """Wait until the newest checkpoint of every partition reaches the end of its history, as far as it is written."""
-    deadline = time.monotonic() + within_s
-    ends = {history.partition: len(history.records[:stop]) - 1 for history in found}
-    while True:
-        raws = await records_of(role)
-        if {n: c.through_offset for n, c in newest_checkpoints(raws).items()} == ends:
-            return raws
-        assert time.monotonic() < deadline, role.log[-4000:]
-        await asyncio.sleep(0.1)
-
-
-def counts_of(parts: list[TrustPart]) -> dict[int, dict[tuple[str, str, str, str], dict[str, int]]]:
-    counts: dict[int, dict[tuple[str, str, str, str], dict[str, int]]] = {}
-    for part in parts:
-        nonzero: dict[str, int] = {kind: getattr(part, kind) for kind in KINDS if getattr(part, kind)}
-        counts.setdefault(part.partition, {})[part.tenant, part.project, part.agent, part.tool] = nonzero
-    return counts
-
-
-def expected_of(found: list[History]) -> dict[int, dict[tuple[str, str, str, str], dict[str, int]]]:
-    return {history.partition: {k: dict(v) for k, v in history.expected.items()} for history in found}
-
-
-async def topic_id_of(role: Role) -> str:
-    log = KafkaLog(role.bootstrap_servers, role.topics)
-    try:
-        return await log.topic_id(role.topics.executions)
-    finally:
-        await log.close()
-
-
 async def test_trust_log_with_zombies_and_poison_counts_what_the_history_says(role: Role, seed: int) -> None:
     found = histories(role.partitions, 300, seed)
     await produce_all(role, found)
@@ -113,6 +86,7 @@ async def test_trust_log_with_zombies_and_poison_counts_what_the_history_says(ro
     raws = await until_counted(role, found)
     role.wait_ready()
     assert counts_of(newest_parts(raws)) == expected_of(found)
+    assert facts_of(newest_class_parts(raws)) == expected_facts(found)
     topic_id = await topic_id_of(role)
     for history in found:
         checkpoint = newest_checkpoints(raws)[history.partition]
@@ -123,21 +97,47 @@ async def test_trust_log_with_zombies_and_poison_counts_what_the_history_says(ro
     assert role.stop() == 0
 
 
-def check_book(raws: list[RawRecord], topic_id: str) -> None:
-    """A decider that reads the topic from its start cites the same."""
-    ends = {raw.partition: raw.offset + 1 for raw in raws}
-    book = TrustBook(ends, topic_id)
-    for raw in raws:
-        book.apply(raw)
-    parts = newest_parts(raws)
-    through = {str(n): found.through_offset for n, found in newest_checkpoints(raws).items()}
-    for part in product(TENANTS, PROJECTS, AGENTS, TOOLS):
-        cited = book.trust_for(*part)
-        assert cited is not None
-        own = combine(
-            found for found in parts if (found.tenant, found.project, found.agent, found.tool) == part
-        )
-        assert cited == {**own, "through": through}
+async def test_partition_that_an_earlier_version_counted_is_counted_again(role: Role, seed: int) -> None:
+    found = histories(role.partitions, 200, seed)
+    await produce_all(role, found)
+    role.start()
+    raws = await until_counted(role, found)
+    assert role.stop() == 0
+    for checkpoint in newest_checkpoints(raws).values():
+        earlier = trust_record(checkpoint.model_copy(update={"form": 1, "evidence": 1}))
+        await produce(role.bootstrap_servers, role.topics.trust, checkpoint.partition, [earlier])
+    role.start()
+    role.wait_ready()
+    raws = await until_counted(role, found)
+    assert role.log.count("was counted by an earlier version") == role.partitions
+    assert facts_of(newest_class_parts(raws)) == expected_facts(found)
+    check_book(raws, await topic_id_of(role))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"through_offset": 10**6}, "but trust was counted through 1000000"),
+        ({"topic_id": "other"}, "on topic other"),
+    ],
+    ids=["shorter log", "other log"],
+)
+async def test_count_of_an_earlier_version_that_is_of_another_log_is_kept_as_evidence(
+    role: Role, seed: int, changes: dict[str, Any], said: str
+) -> None:
+    found = histories(role.partitions, 60, seed)
+    await produce_all(role, found)
+    role.start()
+    raws = await until_counted(role, found)
+    assert role.stop() == 0
+    earlier = newest_checkpoints(raws)[0].model_copy(update={"form": 1, **changes})
+    await produce(role.bootstrap_servers, role.topics.trust, 0, [trust_record(earlier)])
+
+    role.start()
+
+    assert role.wait_end() == EXIT_USAGE
+    assert said in role.log
+    assert newest_checkpoints(await records_of(role))[0] == earlier
 
 
 async def test_trust_killed_again_and_again_counts_nothing_twice_and_skips_nothing(
@@ -359,20 +359,21 @@ async def test_trust_gap_left_by_a_foreign_transaction_is_passed_and_deleted_rec
     history.claim()
     call = history.propose()
     await produce_all(role, [history])
+    written = len(history.records)
     await commit_foreign_record(role)
     role.start()
     role.wait_ready()
     history.end(call, "successes")
-    await produce_all(role, [history], 2)
-    raws = await until_through(role, 0, 4)
+    await produce_all(role, [history], written)
+    raws = await until_through(role, 0, written + 2)
     assert counts_of(newest_parts(raws)) == expected_of([history])
     assert role.stop() == 0
 
-    await delete_records(role, 0, 5)
-    await produce_all(role, [history], 2)
+    await delete_records(role, 0, written + 3)
+    await produce_all(role, [history], written)
     role.start()
     assert role.wait_end() == EXIT_USAGE
-    assert "begins at offset 5, but facts are kept for ever" in role.log
+    assert f"begins at offset {written + 3}, but facts are kept for ever" in role.log
 
 
 async def until_through(role: Role, partition: int, offset: int) -> list[RawRecord]:

@@ -8,9 +8,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import CommitFailedError
 
+from tests.processors.counted import counts_of, expected_of, produce_all, until_counted
 from tests.processors.history import histories
 from tests.processors.role import Role, newest_parts
-from tests.processors.test_trust import counts_of, expected_of, produce_all, until_counted
 
 pytestmark = pytest.mark.broker
 WITHIN_S = 40.0

@@ -13,7 +13,8 @@ from log.memory.log import MemoryLog
 from schemas import commands as k
 from schemas import linear_patterns
 from schemas.linear_patterns import bounded_size, glob_size
-from schemas.policy_document import policy_from_value, size_problems
+from schemas.policy_document import policy_from_value
+from schemas.policy_size import size_problems
 from schemas.topics import Topics
 from services.domain.policy import cel, compiled, sql
 from services.domain.policy.programs import MATCHES_MAX, TOOLS_MAX, program_problems

@@ -12,7 +12,7 @@ from schemas import commands as k
 from schemas.envelope import Draft
 from schemas.events.log import WriterAlive
 from schemas.ids import definition_key
-from services.domain import definitions
+from services.domain import publishing
 from services.domain.execution import execution
 from services.runtime.rounds import ABANDON_AFTER_DEATHS
 from services.runtime.trial import ForkedTrial
@@ -120,14 +120,14 @@ async def test_case_25_repeat_of_an_abandoned_command_is_answered_by_its_first_t
 async def test_case_25_definition_that_is_given_up_stands_in_the_log_as_the_checker_wants_it(
     memory_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab, decide = memory_lab, definitions.decide
+    lab, decide = memory_lab, publishing.decide
 
     def dies(current: Any, key: bytes, body: Any, actor: Any) -> Any:
         if body.name == "poison":
             raise RuntimeError("this command kills its writer")
         return decide(current, key, body, actor)
 
-    monkeypatch.setattr(definitions, "decide", dies)
+    monkeypatch.setattr(publishing, "decide", dies)
     await lab.start_worker("one", trial=ForkedTrial())
     body = k.PublishTool(name="poison", definition=json.dumps({"name": "poison"}))
     draft = Draft(body, TENANTS_OLGA, "poison", definition_key(TENANT, "tool", "poison"))

@@ -9,6 +9,7 @@ from msgspec import Struct
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.state import Execution
+from services.domain.trust.reading import Contrary
 from services.runtime.answered import Answered, NewestAnswered
 from services.runtime.effects import RuleChange
 from services.runtime.executions_partition import Entry, ExecutionsPartition
@@ -60,6 +61,10 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     executions.uses.entries[USES] = filled(UsesEntry)
     executions.rule_changes.add(filled(RuleChange))
     executions.rule_changes.spent.add(("acme", "r"))
+    name = ("acme", "main", "bot", "pay", "risk=writes")
+    executions.contrary.note(name, Contrary(0, 7))
+    executions.contrary.floor = Contrary(0, 3)
+    executions.contrary.wait((KEY, "c"), name, Contrary(0, 9, is_open=True))
     for key in executions.live:
         executions.note_reserving(key, entry.state)
     data = encode_ledger(ledger, executions)
@@ -72,5 +77,11 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     assert (restored.forgotten, restored.unreadable) == (executions.forgotten, executions.unreadable)
     assert restored.uses.entries == executions.uses.entries
     assert list(restored.uses.entries[USES].commands.digests) == ["digests-2", "digests-1"]
+    assert restored.contrary.newest == executions.contrary.newest
+    assert (restored.contrary.floor, restored.contrary.waiting) == (
+        Contrary(0, 3),
+        executions.contrary.waiting,
+    )
+    assert restored.contrary.of(name) == Contrary(0, 9, is_open=True)
     assert (restored.rule_changes, restored.reserving) == (executions.rule_changes, executions.reserving)
     assert encode_ledger(restored_ledger, restored) == data

@@ -17,7 +17,7 @@ from schemas.ids import definition_key
 from schemas.message import Message
 from schemas.record import EventMeta, OutRecord, RawRecord
 from schemas.term import TermRule
-from services.domain import definitions as domain_definitions
+from services.domain import publishing as domain_definitions
 from services.domain.execution.evolve import evolve
 from services.domain.tools import tool_from_definition
 from services.runtime import executions_partition, snapshots

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import jsonschema
 import pytest
@@ -119,13 +120,39 @@ def test_parse_policy_mistake_is_refused_at_its_path(text: str, path: str, code:
 
 
 @pytest.mark.parametrize(
-    ("text", "path"),
+    ("block", "expected"),
     [
-        ("policy: a\nadaptive: {allow_when: trust.lower_bound >= risk.required}", "adaptive"),
+        ("{allow_when: trust.lower_bound > 0.9}", ("trust.lower_bound > 0.9", 0.05, (0.5, 0.5, "ask"))),
+        ("{sample_rate: 0}", ("trust.lower_bound >= risk.required", 0, (0.5, 0.5, "ask"))),
+        (
+            "{sample_rate: 1, floor: {low: 0, high: 1}}",
+            ("trust.lower_bound >= risk.required", 1, (0, 0.5, 1)),
+        ),
     ],
 )
-def test_parse_policy_later_feature_is_refused_as_not_yet(text: str, path: str) -> None:
-    assert refused(text) == [(path, "not_yet_supported")]
+def test_parse_policy_adaptive_block_has_defaults(block: str, expected: Any) -> None:
+    adaptive = parse_policy(f"policy: a\nadaptive: {block}").adaptive
+    assert adaptive is not None
+    floor = adaptive.floor
+    assert (adaptive.allow_when, adaptive.sample_rate, (floor.low, floor.medium, floor.high)) == expected
+
+
+@pytest.mark.parametrize(
+    ("block", "path"),
+    [
+        ("{sample_rate: 1.5}", "adaptive.sample_rate"),
+        ("{sample_rate: -0.1}", "adaptive.sample_rate"),
+        ("{sample_rate: .nan}", "adaptive.sample_rate"),
+        ("{sample_rate: '0.5'}", "adaptive.sample_rate"),
+        ("{floor: {high: never}}", "adaptive.floor.high"),
+        ("{floor: {medium: 2}}", "adaptive.floor.medium"),
+        ("{floor: {severe: ask}}", "adaptive.floor.severe"),
+        ("{release: all}", "adaptive.release"),
+        ("{allow_when: ''}", "adaptive.allow_when"),
+    ],
+)
+def test_parse_policy_mistake_in_the_adaptive_block_is_refused_at_its_path(block: str, path: str) -> None:
+    assert path in [place for place, _ in refused(f"policy: a\nadaptive: {block}")]
 
 
 @pytest.mark.parametrize("word", ["deny", "halt", "wait", "{default: Ask again tomorrow}"])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from projections.folds.acts import TIMER, policy_of
-from projections.folds.analytics import evidence_rows
+from projections.folds.analytics import Fact, evidence_rows, impact_row, trust_verdict_rows
 from projections.folds.effects import Act, Before, Effect, New
 from projections.folds.rows import json_text, owner_of
 from projections.folds.verdicts import NO_VERDICT
@@ -11,9 +11,12 @@ from projections.tables.agents import Counter
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
+from schemas.adaptive import is_sampled
 from schemas.events import calls as c
 from schemas.message import Message
 from schemas.record import Event
+from schemas.trust import FactKind
+from schemas.trust_facts import fact_of_revocation
 
 _OF_EFFECT: dict[c.Effect, Counter] = {"allow": "allowed", "hold": "held", "deny": "denied"}
 
@@ -50,6 +53,8 @@ def _forget_verdict(row: CallRow) -> None:
             "risk_parts": None,
             "risk_required": None,
             "trust": None,
+            "adaptive": None,
+            "trust_class": None,
         }
     )
 
@@ -75,6 +80,7 @@ def _propose_first(body: c.ToolCallProposed, event: Event, before: Before) -> Ca
         "approved_arguments": None,
         "edits": None,
         **NO_VERDICT,
+        "trust_class": None,
         "hold_id": None,
         "deadline_at_ms": None,
         "decision": None,
@@ -97,6 +103,7 @@ def _propose_first(body: c.ToolCallProposed, event: Event, before: Before) -> Ca
         "output": None,
         "error": None,
         "duration_ms": None,
+        "impact_reports": 0,
         "proposed_at_ms": event.meta.at_ms,
         "updated_at_ms": event.meta.at_ms,
         "ended_at_ms": None,
@@ -161,6 +168,8 @@ def _judge(row: CallRow, body: c.PolicyVerdictIssued, event: Event) -> None:
             "risk_parts": json_text(body.risk_parts),
             "risk_required": body.risk_required,
             "trust": body.trust,
+            "adaptive": body.adaptive,
+            "trust_class": body.trust_class or None,
         }
     )
 
@@ -245,6 +254,14 @@ def _told_revocation(body: c.GrantRevoked, before: Before) -> Act:
     return Act(body.by or TIMER, "revoke", before=_arguments(before), feedback=body.reason)
 
 
+def _report_impact(row: CallRow, body: c.ImpactReported, event: Event) -> None:
+    row["impact_reports"] += 1
+
+
+def _told_impact(body: c.ImpactReported, before: Before) -> Act:
+    return Act(body.by, "report_impact", before=_arguments(before), feedback=body.reason)
+
+
 def _succeed(row: CallRow, body: c.ToolCallSucceeded, event: Event) -> None:
     row.update(
         {
@@ -281,8 +298,27 @@ def _counts(counter: Counter) -> Callable[[Message, CallRow], tuple[Counter, ...
     return lambda body, call: counters
 
 
-def _is_evidence(kind: str) -> Callable[[Message, Event, Before], Iterable[New]]:
-    return lambda body, event, before: evidence_rows(event, before.call, kind)
+def _is_evidence(
+    kind: str, fact: FactKind | None = None
+) -> Callable[[Message, Event, Before], Iterable[New]]:
+    return lambda body, event, before: evidence_rows(event, before.call, kind, Fact(fact))
+
+
+def _revocation_rows(body: c.GrantRevoked, event: Event, before: Before) -> Iterable[New]:
+    if (fact := fact_of_revocation(body.reason)) is not None:
+        yield from evidence_rows(event, before.call, "revocation", Fact(fact, (body.by,)))
+
+
+def _withdrawal_rows(body: c.ToolCallCancelled, event: Event, before: Before) -> Iterable[New]:
+    call = before.call
+    # Without a class it counts for nothing, so it is no evidence.
+    if call is not None and call["trust_class"] and call["status"] == "held" and is_sampled(call["adaptive"]):
+        yield from evidence_rows(event, call, "withdrawal", Fact("withdrawal"))
+
+
+def _impact_rows(body: c.ImpactReported, event: Event, before: Before) -> Iterable[New]:
+    if before.call is not None:
+        yield impact_row(event, before.call, Fact("impact", (body.by,)))
 
 
 EFFECTS = (
@@ -293,14 +329,20 @@ EFFECTS = (
         call=_propose,
         counts=_count_proposal,
     ),
-    Effect(c.PolicyVerdictIssued, call=_judge, counts=_count_verdict),
+    Effect(
+        c.PolicyVerdictIssued,
+        call=_judge,
+        rows=lambda body, event, before: trust_verdict_rows(body, event, before.call),
+        counts=_count_verdict,
+    ),
     Effect(c.ToolCallReleased, call=_release, audit=_told_release),
     Effect(c.ToolCallDenied, call=_deny, audit=_told_denial),
-    Effect(c.ToolCallCancelled, call=_cancel),
+    Effect(c.ToolCallCancelled, call=_cancel, rows=_withdrawal_rows),
     Effect(c.GrantConsumed, call=_consume),
     Effect(c.LeaseRenewed, call=_renew),
-    Effect(c.GrantRevoked, call=_revoke, audit=_told_revocation),
+    Effect(c.GrantRevoked, call=_revoke, audit=_told_revocation, rows=_revocation_rows),
+    Effect(c.ImpactReported, call=_report_impact, audit=_told_impact, rows=_impact_rows),
     Effect(c.ToolCallSucceeded, call=_succeed, rows=_is_evidence("success"), counts=_counts("succeeded")),
-    Effect(c.ToolCallFailed, call=_fail, rows=_is_evidence("failure"), counts=_counts("failed")),
+    Effect(c.ToolCallFailed, call=_fail, rows=_is_evidence("failure", "failure"), counts=_counts("failed")),
     Effect(c.ToolCallOutcomeUnknown, call=_lose, rows=_is_evidence("unknown"), counts=_counts("unknown")),
 )

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from projections.folds.acts import ERASE
-from projections.folds.analytics import edits_of, evidence_rows, is_about_running, refused_vote_of, vote_of
+from projections.folds.analytics import (
+    edits_of,
+    evidence_rows,
+    is_about_running,
+    refused_vote_of,
+    vote_of,
+    word_on_call,
+)
 from projections.folds.edits import with_edit
 from projections.folds.effects import Act, Before, Effect, New
 from projections.folds.events.holds import count_closed
@@ -103,7 +110,8 @@ def _decision_rows(body: h.DecisionRecorded, event: Event, before: Before) -> It
     yield vote_of(body, event, before.hold)
     yield from edits_of(body, event, before.call)
     if before.call is not None and is_about_running(body, before.call):
-        yield from evidence_rows(event, before.call, _EVIDENCE[body.decision])
+        fact = word_on_call(body, before.call, before.hold)
+        yield from evidence_rows(event, before.call, _EVIDENCE[body.decision], fact)
 
 
 def _count_decision(body: h.DecisionRecorded, call: CallRow) -> tuple[Counter, ...]:

@@ -183,6 +183,7 @@ def _copy_call(row: HoldRow, call: CallRow) -> None:
             "risk_parts": call["risk_parts"],
             "risk_required": call["risk_required"],
             "trust": call["trust"],
+            "adaptive": call["adaptive"],
         }
     )
 

@@ -100,8 +100,8 @@ def unknown_outcome_hold(state: Execution, call: Call, ctx: Context) -> HoldOpen
     Running the call again needs the same authority as the first run: the people of the call's own hold, if any.
     """
     earlier: Any = state.holds.get(call.hold_id)
-    if earlier is None and call.released_by == "rule":
-        # A remembered decision stood in for people: ask those whom the policy would ask.
+    if earlier is None and (call.released_by == "rule" or call.by_trust):
+        # A remembered decision, or trust, stood in for people: ask those whom the policy would ask.
         earlier = ctx.judge(state, call).hold
     return HoldOpened(
         hold_id=_fresh_hold_id(state, call, ctx),

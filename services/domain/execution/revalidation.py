@@ -29,11 +29,22 @@ def stricter_now(state: Execution, call: Call, ctx: Context) -> Events:
     if call.definitions_through == ctx.definitions_through:
         return []
     verdict = ctx.judge(state, call)
+    if _trust_stands(call, verdict):
+        return []
     decided = _decided(state, call)
     lost = verdict.effect != "allow" and _lost_its_people(state, call, decided, ctx)
     if not (lost or _is_stricter(verdict, call, decided)):
         return []
     return [verdict_event(call, verdict, ctx), *_taken_back(state, call, verdict, ctx)]
+
+
+def _trust_stands(call: Call, verdict: Verdict) -> bool:
+    """True if trust has released a call, and would release it again."""
+    answer = verdict.adaptive
+    if answer is None or not (call.by_trust and call.released_by == "policy"):
+        return False
+    # A policy that samples every call releases none.
+    return answer.is_eligible and answer.sample_rate < 1
 
 
 def _rule_rests(state: Execution, call: Call, ctx: Context) -> Events:

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from schemas.adaptive import AdaptiveOutcome, outcome_from_text, outcome_to_text
 from schemas.canonical import canonical
 from schemas.events import calls as c
 from schemas.events import rules as r
@@ -11,6 +12,7 @@ from schemas.message import Message
 from schemas.requirement import asked_of_edit_from_text
 from schemas.standing_rule import StandingRuleDocument
 from services.domain.context import GRANT_TTL_MS, Context
+from services.domain.execution.adaptive import outcome_of, released_by_trust
 from services.domain.execution.folding import Folds, spent_attempts, with_call, with_hold
 from services.domain.execution.opening import call_hold, unknown_outcome_hold
 from services.domain.memory.coverage import is_of_execution, remembered_for
@@ -23,12 +25,15 @@ RESERVATION_MS = 10_000
 
 
 def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
-    """The verdict on a call's newest revision, and its consequence or that of a remembered decision."""
+    """The verdict on a call's newest revision, and its consequence: by memory, by trust, or as the policy says."""
     verdict = ctx.judge(state, call)
     for document in remembered_for(state, call, verdict, ctx):
         if (events := _by_memory(state, call, verdict, document, ctx)) is not None:
             return events
-    return [verdict_event(call, verdict, ctx), consequence(state, call, verdict, ctx)]
+    outcome = outcome_of(call, verdict, ctx)
+    if outcome is not None and outcome.result == "released":
+        verdict = released_by_trust(verdict)
+    return [verdict_event(call, verdict, ctx, outcome), consequence(state, call, verdict, ctx)]
 
 
 def _by_memory(
@@ -100,8 +105,10 @@ def release(call: Call, decision_id: str, released_by: Any, ctx: Context) -> c.T
     )
 
 
-def verdict_event(call: Call, verdict: Verdict, ctx: Context) -> c.PolicyVerdictIssued:
-    """The event that records the verdict."""
+def verdict_event(
+    call: Call, verdict: Verdict, ctx: Context, outcome: AdaptiveOutcome | None = None
+) -> c.PolicyVerdictIssued:
+    """The event that records the verdict, and what the policy's adaptive block made of a hold."""
     return c.PolicyVerdictIssued(
         call_id=call.call_id,
         revision=call.revision,
@@ -116,6 +123,8 @@ def verdict_event(call: Call, verdict: Verdict, ctx: Context) -> c.PolicyVerdict
         risk_required=verdict.risk.required,
         trust=None if verdict.trust is None else canonical(verdict.trust),
         definitions_through=ctx.definitions_through,
+        trust_class=verdict.trust_class,
+        adaptive=None if outcome is None else outcome_to_text(outcome),
     )
 
 
@@ -156,7 +165,16 @@ def revised(call: Call, by: str, **changes: Any) -> tuple[c.ToolCallProposed, Ca
 
 def _judged(state: Execution, event: c.PolicyVerdictIssued, at_ms: int) -> Execution:
     call = state.calls[event.call_id]
-    return with_call(state, replace(call, judged=True, definitions_through=event.definitions_through))
+    outcome = None if event.adaptive is None else outcome_from_text(event.adaptive)
+    call = replace(
+        call,
+        judged=True,
+        definitions_through=event.definitions_through,
+        trust_class=event.trust_class,
+        by_trust=outcome is not None and outcome.result == "released",
+        is_sampled=outcome is not None and outcome.result == "sampled",
+    )
+    return with_call(state, call)
 
 
 def _released(state: Execution, event: c.ToolCallReleased, at_ms: int) -> Execution:

@@ -6,7 +6,7 @@ Policies in force are not checked: one that an earlier version published stays r
 from collections.abc import Iterator
 
 from schemas.plain_words import nearest
-from schemas.policy_document import Rule
+from schemas.policy_document import PolicyDocument, conditions_of
 from schemas.policy_problems import Problem
 from services.domain.policy.cel_program import checked_duration
 from services.domain.policy.cel_times import ACCESSORS, checked_timestamp, zone_names, zone_of
@@ -29,11 +29,11 @@ _BEGINS_VALUE = frozenset({"(", "[", ",", "?", ":", "&&", "||"})
 Tokens = tuple[Token, ...]
 
 
-def failing_calls(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+def failing_calls(document: PolicyDocument) -> Iterator[Problem]:
     """A problem for each invalid quoted time, duration and zone, and for operations that the binding lacks."""
-    for index, rule in enumerate(rules):
-        for message in _messages(rule.when or ""):
-            yield Problem(path=f"rules[{index}].when", code="invalid", message=message)
+    for path, condition in conditions_of(document):
+        for message in _messages(condition):
+            yield Problem(path=path, code="invalid", message=message)
 
 
 def _messages(condition: str) -> Iterator[str]:

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import AwareDatetime, Field, StrictBool, StrictInt, StrictStr, ValidationError
+from pydantic import AwareDatetime, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
 
-from schemas.policy_document import Effect, PolicyDocument, PolicyModel
+from schemas.policy_document import Effect, PolicyDocument, PolicyModel, Share
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.requirement import Requirement
 from schemas.strict_yaml import MalformedYaml, load_yaml
@@ -17,6 +17,8 @@ from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
 from services.domain.policy.remembered import judge_alone
 from services.domain.policy.risk import RiskLevel
+from services.domain.policy.tool_facts import tool_views
+from services.domain.policy.trust_class import class_of
 from services.domain.policy.verdict import CallFacts, Reason, Verdict
 
 TENANT = "test"
@@ -24,7 +26,7 @@ DEFAULT_NOW = datetime.fromisoformat("2026-01-05T12:00:00+00:00")
 
 
 class TrustCase(PolicyModel):
-    """The statistics of the agent with the tool (docs/trust.md); fields that are left out are zero."""
+    """The trust in the agent with the tool (docs/trust.md); what is left out is zero or empty, and `raising` 1."""
 
     successes: StrictInt = 0
     failures: StrictInt = 0
@@ -33,6 +35,10 @@ class TrustCase(PolicyModel):
     edits: StrictInt = 0
     rejections: StrictInt = 0
     last_evidence_at_ms: StrictInt = 0
+    lower_bound: Share = 0
+    raising: Annotated[StrictInt | StrictFloat, Field(ge=0)] = 1
+    lowering: Annotated[StrictInt | StrictFloat, Field(ge=0)] = 0
+    contrary_at: str = ""
     through: dict[str, StrictInt] = Field(default_factory=dict)
 
 
@@ -67,7 +73,7 @@ class Expectation(PolicyModel):
     """The expected verdict; only the fields that are given are compared. `rule` is a rule's id, "" for none.
 
     `roles` and `reviewers` are all who can decide, in any order; `requirements` are, if several rules ask, the
-    requirements of each.
+    requirements of each. `adaptive` is true if trust may release the held call.
     """
 
     effect: Effect
@@ -80,6 +86,7 @@ class Expectation(PolicyModel):
     quorum: StrictInt | None = None
     exclude_requester: StrictBool | None = None
     requirements: tuple[ExpectedRequirement, ...] | None = None
+    adaptive: StrictBool | None = None
 
 
 class Case(PolicyModel):
@@ -152,6 +159,9 @@ def _beside_form(value: Any) -> Iterator[Problem]:
 
 def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
     """The case's call in the form in which the decider passes it to `judge`."""
+    definition = tools.get(call.tool)
+    risk = tool_views(call.tool, definition, "", call.claimed_annotations)[-1].risk
+    trust_class = class_of(call.arguments, definition, risk.parts)
     return CallFacts(
         tenant=call.tenant,
         project=call.project,
@@ -159,14 +169,20 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
         agent=call.agent,
         user=call.user,
         workspace=call.workspace,
-        tool_definition=tools.get(call.tool),
+        tool_definition=definition,
         arguments=call.arguments,
         claimed_annotations=call.claimed_annotations,
         context=call.context,
         request=call.request,
-        trust=None if call.trust is None else call.trust.model_dump(),
+        trust=None if call.trust is None else _trust_of(call.trust, trust_class),
+        trust_class=trust_class,
         memory=call.memory,
     )
+
+
+def _trust_of(case: TrustCase, trust_class: str) -> dict[str, Any]:
+    numbers = {name: float(getattr(case, name)) for name in ("lower_bound", "raising", "lowering")}
+    return case.model_dump() | numbers | {"trust_class": trust_class}
 
 
 def run_policy_tests(
@@ -200,13 +216,18 @@ def _differences(expect: Expectation, verdict: Verdict) -> tuple[str, ...]:
         "quorum": hold.quorum if hold else 0,
         "exclude_requester": hold.exclude_requester if hold else False,
         "requirements": [_as_expected(one) for one in hold.requirements] if hold else [],
+        "adaptive": verdict.adaptive is not None and verdict.adaptive.is_eligible,
     }
     wanted = {name: _unordered(value) for name, value in expect.model_dump(exclude_none=True).items()}
     return tuple(
-        f"{name}: expected {value!r}, found {found[name]!r} ({verdict.detail})"
+        f"{name}: expected {value!r}, found {found[name]!r} ({_reason(name, verdict)})"
         for name, value in wanted.items()
         if found[name] != value
     )
+
+
+def _reason(name: str, verdict: Verdict) -> str:
+    return verdict.adaptive.why if name == "adaptive" and verdict.adaptive else verdict.detail
 
 
 def _as_expected(one: Requirement) -> dict[str, Any]:

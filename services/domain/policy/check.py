@@ -4,8 +4,10 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from schemas.policy_document import PolicyDocument, Rule, policy_from_value, policy_value, size_problems
+from schemas.policy_document import PolicyDocument, Rule, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem, no_subjects, warning
+from schemas.policy_size import size_problems
+from schemas.policy_yaml import policy_value
 from services.domain.policy.calls_that_fail import failing_calls
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_tokens import Unreadable, tokenize
@@ -100,7 +102,7 @@ def _problems(
         tenant: the publisher's tenant; None: the scope is not compared with it.
     """
     yield from _errors(readable, tenant)
-    yield from doubtful_numbers(readable.rules)
+    yield from doubtful_numbers(readable)
     if document is not None:
         # Which calls a rule takes is known only if the whole rule could be read.
         yield from _unreachable(document.rules)
@@ -120,10 +122,10 @@ def _errors(readable: PolicyDocument, tenant: str | None) -> Iterator[Problem]:
     except PolicyRefused as error:
         said = {(problem.path, problem.message) for problem in error.problems}
         yield from error.problems
-    yield from failing_calls(readable.rules)
+    yield from failing_calls(readable)
     yield from _nobody(readable.rules)
     # If a name is unknown even to the check of policies in force, the compiler reports it.
-    yield from (one for one in unknown_names(readable.rules) if (one.path, one.message) not in said)
+    yield from (one for one in unknown_names(readable) if (one.path, one.message) not in said)
     if tenant is not None and (foreign := foreign_scope(readable, tenant)):
         yield foreign
 

@@ -9,6 +9,7 @@ from schemas.ids import TENANT_WIDE
 from schemas.linear_patterns import PatternRefused
 from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
+from services.domain.policy.adaptive import CompiledAdaptive, compile_adaptive
 from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
 from services.domain.policy.cel_work import Read
 from services.domain.policy.patterns import like_matcher, matcher
@@ -62,6 +63,7 @@ class CompiledPolicy:
     scope: Scope
     defaults: Defaults
     rules: tuple[CompiledRule, ...]
+    adaptive: CompiledAdaptive | None = None
     _by_tool: dict[str, RulesOfTool] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -77,6 +79,8 @@ class CompiledPolicy:
                 self._by_tool.clear()
             rules = tuple(rule for rule in self.rules if rule.fits_tool(tool))
             reads = frozenset(read for rule in rules if rule.when for read in rule.when.shape.reads)
+            if self.adaptive is not None:
+                reads |= frozenset(self.adaptive.allow_when.shape.reads)
             found = self._by_tool[tool] = RulesOfTool(rules, reads)
         return found
 
@@ -95,13 +99,21 @@ def compile_policy(
         PolicyRefused: with every expression and question that does not compile.
     """
     rules, problems = _compiled_rules(document)
-    problems = (*_scope_problems(document.scope), *problems)
+    problems = (*_scope_problems(document.scope), *problems, *_adaptive_problems(document))
     if problems:
         raise PolicyRefused(problems)
     scope = document.scope
     if project != TENANT_WIDE:
         scope = scope.model_copy(update={"project": project})
-    return CompiledPolicy(tenant, project, document.policy, version, scope, document.defaults, rules)
+    adaptive = None if document.adaptive is None else compile_adaptive(document.adaptive)
+    return CompiledPolicy(
+        tenant, project, document.policy, version, scope, document.defaults, rules, adaptive
+    )
+
+
+def _adaptive_problems(document: PolicyDocument) -> Iterator[Problem]:
+    if document.adaptive is not None:
+        yield from _fault("adaptive.allow_when", compile_expression, document.adaptive.allow_when)
 
 
 @lru_cache(maxsize=256)

@@ -11,13 +11,14 @@
 6. While a policy of the tenant cannot be read, nothing is allowed: it might apply to this call, and deny it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from schemas.display.escape import revealed
 from schemas.policy_document import Defaults, Effect, Hold
+from services.domain.policy.adaptive import answer_of, refused
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.cel_memory import MEMORY
@@ -28,7 +29,7 @@ from services.domain.policy.paths import PathResolver
 from services.domain.policy.risk import Risk
 from services.domain.policy.scopes import ScopeFacts
 from services.domain.policy.tool_facts import ToolView, tool_views
-from services.domain.policy.verdict import STRICTNESS, CallFacts, HoldTerms, Reason, Verdict
+from services.domain.policy.verdict import STRICTNESS, AdaptiveAnswer, CallFacts, HoldTerms, Reason, Verdict
 from services.domain.policy.visible import variables_of
 
 MAX_DETAIL_CHARS = 500
@@ -94,8 +95,13 @@ def judge(
         views = tool_views(call.tool, call.tool_definition, call.tool_version, call.claimed_annotations)
         policy = policies.select(_scope_of(call))
         cases = [_Case(call, view, views[-1].risk, policy, variables_of(call, view)) for view in views]
-        verdict = _strictest([_judge(case, now_ms, evaluate, resolve_path) for case in cases])
-        unread = policies.unreadable_of(call.tenant, call.project) if verdict.effect == "allow" else None
+        findings = [_judge(case, now_ms, evaluate, resolve_path) for case in cases]
+        verdict = _strictest(findings)
+        unread = policies.unreadable_of(call.tenant, call.project) if verdict.effect != "deny" else None
+        if verdict.effect == "hold":
+            bindings = _conditions(cases, now_ms, resolve_path)
+            adaptive = _adaptive(verdict, findings, unread, bindings, evaluate)
+            return msgspec.structs.replace(verdict, adaptive=adaptive)
         return verdict if unread is None else _unread(cases[-1], unread)
     except Exception as error:
         return _unjudged(call, error)
@@ -145,6 +151,32 @@ def _judge(case: _Case, now_ms: int, evaluate: Evaluator, resolve_path: PathReso
             if matched:
                 return _failed(case, failure, rule) if failure else _matched(case, rule)
     return _failed(case, failure, None) if failure else _unmatched(case)
+
+
+def _conditions(cases: list[_Case], now_ms: int, resolve_path: PathResolver | None) -> Iterator[Bindings]:
+    for case in cases:
+        reads = case.policy.rules_of(case.call.tool).reads if case.policy else frozenset()
+        yield Bindings(case.variables, now_ms, reads, resolve_path)
+
+
+def _adaptive(
+    verdict: Verdict,
+    findings: list[_Finding],
+    unread: UnreadablePolicy | None,
+    bindings: Iterable[Bindings],
+    evaluate: Evaluator,
+) -> AdaptiveAnswer | None:
+    """What the policy's adaptive block says of a hold."""
+    policy = findings[-1].case.policy
+    if policy is None or policy.adaptive is None:
+        return None
+    holding = [finding for finding in findings if finding.effect == "hold"]
+    if any(finding.reason != "matched" for finding in holding):
+        return refused(policy.adaptive, verdict.risk, "it is not a rule alone that holds this call")
+    if unread is not None:
+        return refused(policy.adaptive, verdict.risk, f"the policy {unread.label} cannot be read")
+    asking = [rule.rule.hold or Hold() for finding in holding for rule in finding.asking]
+    return answer_of(policy.adaptive, asking, verdict.risk, verdict.trust, bindings, evaluate)
 
 
 def _matched(case: _Case, rule: CompiledRule) -> _Finding:
@@ -217,6 +249,7 @@ def _verdict(finding: _Finding) -> Verdict:
         reason=finding.reason,
         detail=_plain(finding.detail),
         hold=_hold_terms(finding, label) if finding.effect == "hold" else None,
+        trust_class=case.call.trust_class,
     )
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from schemas.plain_words import nearest
-from schemas.policy_document import Rule
+from schemas.policy_document import PolicyDocument, conditions_of
 from schemas.policy_problems import PROBLEMS_MAX, Problem
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.cel_tokens import (
@@ -52,18 +52,19 @@ class _Scope(NamedTuple):
     kind: Kind
 
 
-def unknown_names(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+def unknown_names(document: PolicyDocument) -> Iterator[Problem]:
     """A problem for each field that no call has, and for each word that is compared with a value that never has it.
 
     Only the first problems are returned: each needs a search for similar names.
     """
-    return islice(_unknown_names(rules), PROBLEMS_MAX)
+    return islice(_unknown_names(document), PROBLEMS_MAX)
 
 
-def _unknown_names(rules: tuple[Rule, ...]) -> Iterator[Problem]:
-    for index, rule in enumerate(rules):
-        for message in _distinct(_of_condition(rule.when or "")):
-            yield Problem(path=f"rules[{index}].when", code="unknown_field", message=message)
+def _unknown_names(document: PolicyDocument) -> Iterator[Problem]:
+    for path, condition in conditions_of(document):
+        for message in _distinct(_of_condition(condition)):
+            yield Problem(path=path, code="unknown_field", message=message)
+    for index, rule in enumerate(document.rules):
         for message in _distinct(_of_question((rule.hold and rule.hold.question) or "")):
             yield Problem(path=f"rules[{index}].hold.question", code="unknown_field", message=message)
 

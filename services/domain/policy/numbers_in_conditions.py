@@ -9,7 +9,7 @@ be of any type.
 import re
 from collections.abc import Iterator
 
-from schemas.policy_document import Rule
+from schemas.policy_document import PolicyDocument, conditions_of
 from schemas.policy_problems import Problem, warning
 from services.domain.policy.cel_tokens import Token, Unreadable, string_value, tokenize
 
@@ -22,11 +22,11 @@ _NUMBER = re.compile(r"\s*[-+]?[0-9][0-9_,]*(\.[0-9]+)?\s*")
 Tokens = tuple[Token, ...]
 
 
-def doubtful_numbers(rules: tuple[Rule, ...]) -> Iterator[Problem]:
+def doubtful_numbers(document: PolicyDocument) -> Iterator[Problem]:
     """A warning for each condition that combines a numeric argument with a literal of the wrong type."""
-    for index, rule in enumerate(rules):
-        for message in _messages(rule.when or ""):
-            yield warning(f"rules[{index}].when", "doubtful_number", message)
+    for path, condition in conditions_of(document):
+        for message in _messages(condition):
+            yield warning(path, "doubtful_number", message)
 
 
 def _messages(condition: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from schemas.linear_patterns import PatternRefused, PatternTooLarge, bounded_size, glob_size
-from schemas.policy_document import PolicyDocument, Rule
+from schemas.policy_document import PolicyDocument, Rule, conditions_of
 from schemas.policy_problems import Problem
 from services.domain.policy.cel_shape import patterns_of
 from services.domain.policy.cel_tokens import Unreadable, tokenize
@@ -34,7 +34,7 @@ def program_problems(document: PolicyDocument) -> tuple[Problem, ...]:
     """The problems of a document's patterns that are too large together to be compiled; measuring stops there."""
     kinds = (
         (
-            _of_conditions(document.rules),
+            _of_conditions(document),
             PATTERN_MAX,
             MATCHES_MAX,
             "the patterns of matches() in a policy's conditions",
@@ -70,11 +70,11 @@ def _shown(size: int) -> str:
     return "more" if size >= REFUSED else str(size)
 
 
-def _of_conditions(rules: Iterable[Rule]) -> Iterator[_Sized]:
-    for index, rule in enumerate(rules):
-        if rule.when is not None and "matches" in rule.when:
-            for pattern in _patterns(rule.when):
-                yield _Sized(f"rules[{index}].when", _size(bounded_size, pattern))
+def _of_conditions(document: PolicyDocument) -> Iterator[_Sized]:
+    for path, condition in conditions_of(document):
+        if "matches" in condition:
+            for pattern in _patterns(condition):
+                yield _Sized(path, _size(bounded_size, pattern))
 
 
 def _patterns(condition: str) -> list[str]:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from schemas.policy_document import (
     MAX_EXPRESSION_CHARS,
     MAX_RULES,
-    PATTERNS_MAX,
+    Adaptive,
     Defaults,
     Hold,
     Match,
@@ -17,6 +17,7 @@ from schemas.policy_document import (
     Scope,
     readable,
 )
+from schemas.policy_size import PATTERNS_MAX
 
 # Replaces a name that cannot be read: it passes every check, and nothing more is reported for its place.
 UNNAMED = "unnamed"
@@ -36,6 +37,7 @@ def readable_part(value: Any) -> PolicyDocument:
         scope=readable(Scope, given.get("scope")),
         defaults=readable(Defaults, given.get("defaults")),
         rules=tuple(_rule(number, rule) for number, rule in enumerate(_list(rules)[:MAX_RULES])),
+        adaptive=readable(Adaptive, given.get("adaptive")) if given.get("adaptive") else None,
     )
 
 

@@ -51,7 +51,11 @@ def judge_with_memory(
         if counting == values:
             return verdict
     whole = judged(values)
-    return whole if STRICTNESS[whole.effect] > STRICTNESS[verdict.effect] else verdict
+    if STRICTNESS[whole.effect] != STRICTNESS[verdict.effect]:
+        return max(verdict, whole, key=lambda one: STRICTNESS[one.effect])
+    # Trust releases a call only if it may release it with any values.
+    is_refused = whole.adaptive is not None and not whole.adaptive.is_eligible
+    return replace(verdict, adaptive=whole.adaptive) if is_refused else verdict
 
 
 def may_be_stood_in_for(verdict: Verdict) -> bool:

@@ -11,7 +11,14 @@ from schemas.requirement import Requirement
 from services.domain.policy.risk import Risk
 
 Reason = Literal[
-    "matched", "no_policy", "no_match", "unknown_tool", "policy_error", "policy_timeout", "remembered"
+    "matched",
+    "no_policy",
+    "no_match",
+    "unknown_tool",
+    "policy_error",
+    "policy_timeout",
+    "remembered",
+    "trusted",
 ]
 OnTimeoutWord = Literal["deny", "halt", "escalate", "wait", "default"]
 OnReject = Literal["feedback", "halt", "rollback"]
@@ -25,7 +32,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     `tool_definition` is the published one, None for an unknown tool; `tool_version` its SHA-256. `arguments`,
     `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own if a person has
     edited them. `trust` is None until all its parts are complete. `memory` maps arguments to the values that people
-    have approved for such calls by standing rules.
+    have approved for such calls by standing rules. `trust_class` is what decisions on it count for.
     """
 
     tenant: str
@@ -44,6 +51,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     context: Any = None
     trust: Mapping[str, Any] | None = None
     memory: Mapping[str, Sequence[Any]] = {}
+    trust_class: str = ""
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,10 +82,26 @@ class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
     remind_after_ms: int | None = None
 
 
+class AdaptiveAnswer(msgspec.Struct, frozen=True):
+    """What an adaptive block says of a held call.
+
+    `is_eligible`: trust may release it; else `why` says why people are asked. `floor` is None if the policy always
+    asks at this level of risk.
+    """
+
+    is_eligible: bool
+    why: str
+    lower_bound: float | None
+    required: float
+    floor: float | None
+    sample_rate: float
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The policy's verdict on a call. `hold` is set exactly when the effect is hold.
 
-    `rules` are `policy@version/rule`; `policy_version` is `policy@version`, empty if no policy applies.
+    `rules` are `policy@version/rule`; `policy_version` is `policy@version`, empty if no policy applies. `adaptive`
+    is what the policy's adaptive block says of a hold, None if it has none.
     """
 
     effect: Effect
@@ -88,3 +112,5 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
     detail: str
     hold: HoldTerms | None
+    trust_class: str = ""
+    adaptive: AdaptiveAnswer | None = None

@@ -8,13 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
 from schemas.plain_words import nearest
+from schemas.trust_score import Posterior
 from services.domain.policy.cel_failures import kind_of
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.risk import WEIGHTS, RiskLevel
 from services.domain.policy.sql_dialects import KINDS
 from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import CallFacts
-from services.domain.trust import TrustBook
+from services.domain.trust.book import KnownTrust
+from services.domain.trust.counting import combine
+from services.domain.trust.reading import fields_of
 
 # Up to this many names are listed if none of them is near.
 _NAMED_MAX = 12
@@ -81,7 +84,11 @@ _VALUES: dict[tuple[str, ...], frozenset[str]] = {
 }
 # A call with only its mandatory facts: every call has the fields that this one has.
 _BARE_CALL = CallFacts(
-    tenant="", project="", tool="", agent="", trust=TrustBook({}, "").trust_for("", "", "", "")
+    tenant="",
+    project="",
+    tool="",
+    agent="",
+    trust=fields_of(KnownTrust(combine(()), (), {}), "", Posterior(0.0, 0.0, 0.0), None),
 )
 _BARE_VIEW = tool_views("", None, "", {})[0]
 

@@ -8,6 +8,7 @@ import pytest
 
 from schemas.policy_document import policy_from_value
 from schemas.policy_problems import PROBLEMS_MAX, PolicyRefused
+from schemas.principals import People
 from services.domain.policy import Bindings, PolicySet, judge
 from services.domain.policy.cases import TrustCase, parse_cases
 from services.domain.policy.cel import compile_expression, evaluate_in_process
@@ -15,7 +16,9 @@ from services.domain.policy.check import check_value
 from services.domain.policy.failures import EvaluationFailed
 from services.domain.policy.tool_facts import tool_views
 from services.domain.policy.visible import VISIBLE, Kind, variables_of
-from services.domain.trust import TrustBook
+from services.domain.trust.book import KnownTrust
+from services.domain.trust.counting import combine
+from services.domain.trust.reading import trust_value
 from tests.domain.policy.builders import NOW_MS, call
 from tests.policy_documents import check
 
@@ -50,11 +53,12 @@ def said(when: str) -> list[str]:
         ("execution['tenent'] == 'x'", "execution has no field 'tenent'; did you mean 'tenant'?"),
         ("risk['scor'] > 0.5", "risk has no field 'scor'; did you mean 'score'?"),
         ("trust.success > 3.0", "trust has no field 'success'; did you mean 'successes'?"),
+        ("trust.lower_bond > 0.9", "trust has no field 'lower_bond'; did you mean 'lower_bound'?"),
         ("trust['success'] > 3.0", "trust has no field 'success'; did you mean 'successes'?"),
         ("'success' in trust", "trust has no field 'success'; did you mean 'successes'?"),
         (
-            "trust != null && trust.lower_bound > 0.9",
-            "trust has no field 'lower_bound'; it has approvals, edits, failures, last_evidence_at_ms, ",
+            "trust != null && trust.qqq > 0.9",
+            "trust has no field 'qqq'; it has approvals, contrary_at, edits, failures, ",
         ),
         (
             "tool.annotations.exists(hint, hint == 'readonlyHint' && tool.annotations[hint])",
@@ -125,7 +129,7 @@ def test_misspelt_name_in_a_question_is_refused() -> None:
     ]
 
 
-@pytest.mark.parametrize("when", ["tool.annotations.readonlyHint", "trust.lower_bound > 0.9", "agent.x == 1"])
+@pytest.mark.parametrize("when", ["tool.annotations.readonlyHint", "trust.upper_bound > 0.9", "agent.x == 1"])
 def test_policy_that_is_in_force_with_such_a_name_is_still_read_and_holds(when: str) -> None:
     policies = PolicySet().with_policy("acme", "p", 1, policy(when=when))
 
@@ -167,7 +171,9 @@ def _closed(path: str, kind: Kind) -> list[str]:
 
 
 def test_what_a_call_has_is_what_conditions_may_name() -> None:
-    facts = call(trust=TrustBook({}, "").trust_for("a", "b", "c", "d"), context={"x": 1})
+    facts = call(
+        trust=trust_value(KnownTrust(combine(()), (), {}), "c", 0, People().of("acme")), context={"x": 1}
+    )
     (view,) = tool_views(facts.tool, facts.tool_definition, "", {})
     variables = variables_of(facts, view)
 
@@ -181,7 +187,8 @@ def test_what_a_call_has_is_what_conditions_may_name() -> None:
 
 
 def test_trust_of_a_case_has_the_fields_that_deciders_know() -> None:
-    assert set(TrustCase.model_fields) == set(VISIBLE["trust"].fields or {})
+    # The class follows from the call.
+    assert {*TrustCase.model_fields, "trust_class"} == set(VISIBLE["trust"].fields or {})
     cases = "cases: [{name: a, call: {tool: x, trust: {succeses: 1}}, expect: {effect: hold}}]"
     with pytest.raises(PolicyRefused, match="did you mean 'successes'"):
         parse_cases(cases)

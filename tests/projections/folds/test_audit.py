@@ -32,6 +32,10 @@ TIMED_OUT = h.HumanInputProvided(
 TAKEN = h.SecretsDelivered(request_id="q", attempt_id="a", until_ms=7, by="bot")
 ERASED = h.SecretsErased(call_id="c1", request_id="", reason="", by="ann@acme")
 
+HARM = c.ImpactReported(
+    call_id="c1", revision=1, agent="bot", tool="pay", trust_class="", reason="twice", by="ann@acme"
+)
+
 
 def last_entry_of(*bodies: Message) -> Row | None:
     """The audit row of the last body, after the others."""
@@ -57,6 +61,7 @@ def last_entry_of(*bodies: Message) -> Row | None:
         ([started(), ASKED, TIMED_OUT], "placet:timer", "default"),
         ([started(), TAKEN], "bot", "take_secrets"),
         ([started(), CALL, ERASED], "ann@acme", "erase_secrets"),
+        ([*HELD, decided(HOLD), released(CALL), consumed(CALL), HARM], "ann@acme", "report_impact"),
     ],
 )  # fmt: skip
 def test_act_of_authority_names_who_and_what(history: list[Message], subject: str, action: str) -> None:

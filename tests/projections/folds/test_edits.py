@@ -6,8 +6,11 @@ import pytest
 
 from projections.folds.calls import call_json
 from projections.folds.edits import EDITS_MAX, EDITS_SHOWN_BYTES, edits_json, patch_of
+from projections.folds.effects import Before
+from projections.folds.events import EFFECTS
 from projections.folds.rows import json_text
 from projections.queries.history import fold_all
+from projections.tables.analytics import EDITS, EditRow
 from schemas.canonical import canonical
 from tests.domain.steps import TESSA, ask_two, decided, held, started
 from tests.domain.world import the
@@ -81,3 +84,22 @@ def test_of_edits_with_long_feedback_the_newest_are_shown() -> None:
     assert shown == edits[-1:]
     assert len(json_text(edits[-1]).encode()) * 2 > EDITS_SHOWN_BYTES
     assert edits_json(None) == []
+
+
+def test_each_difference_is_a_row() -> None:
+    world = started()
+    hold = held(world)
+    earlier = len(world.events)
+    decided(world, hold, "edit", edited_arguments='{"amount":4,"to":"x"}', feedback="less")
+    state, event = fold_all(world.events[:earlier]), world.events[earlier]
+    made = EFFECTS[type(event.body)].rows
+    assert made is not None
+
+    before = Before(state.execution, state.calls["c"], state.holds[hold.hold_id])
+    rows: list[EditRow] = [one.row for one in made(event.body, event, before) if one.table is EDITS]
+
+    assert [(row["number"], row["op"], row["path"], row["before"], row["after"]) for row in rows] == [
+        (1, "replace", "/amount", "5", "4"),
+        (2, "add", "/to", None, '"x"'),
+    ]
+    assert {(row["revision"], row["subject"], row["feedback"]) for row in rows} == {(2, "rita", "less")}

@@ -1,0 +1,112 @@
+"""/v1/agents/{agent}/trust and /v1/metrics/approval: the trust in agents, what it comes from, and what it effects."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import resources as r
+from gateway.identity.authentication import check_reads
+from gateway.problems import not_found
+from gateway.rest.documented import operation
+from gateway.rest.history import read_time
+from gateway.rest.parameters import AFTER, Parameter, Time
+from gateway.rest.request_context import RequestContext, answer, context_of
+from projections.folds.approval import approval_json
+from projections.folds.rows import moment
+from projections.folds.trust_classes import agent_score, trust_classes
+from projections.queries import lists
+from projections.queries.approval import weighed_holds
+from projections.queries.trust import class_facts
+from schemas.topics import DAY_MS
+from schemas.trust_score import discounting
+
+router = APIRouter(prefix="/v1", tags=["records"])
+REPORTED_DAYS = 30
+AGENT = Parameter("agent", "Only the calls of this agent.")
+SINCE = Time("since", f"Only from this RFC 3339 time on; by default of the last {REPORTED_DAYS} days.")
+Context = Annotated[RequestContext, Depends(context_of)]
+TOOL = Parameter("tool", "Only the classes of this tool, each with its facts.")
+AT = Time("at", "As it was at this RFC 3339 time; by default as it is now.")
+
+
+@router.get(
+    "/agents/{agent}/trust",
+    operation_id="getAgentTrust",
+    **operation({200: r.AgentTrust}, 404),
+)
+async def get_trust(context: Context, agent: str) -> Response:
+    """Get the trust statistics of an agent of the project, for each tool that it used."""
+    check_reads(context.actor)
+    actor, trust = context.actor, context.gateway.trust
+    rows, _ = await context.ask_views(
+        lambda now: lists.agent_evidence(now, actor.tenant, actor.project, agent)
+    )
+    if not rows:
+        raise not_found("agent")
+    counted = trust.of_agent(actor.tenant, actor.project, agent)
+    tools = [{"tool": row["tool"], **counted[row["tool"]]} for row in rows if row["tool"] in counted]
+    found = {"agent": agent, "complete": trust.complete, "through": trust.through(), "tools": tools}
+    return answer(context.gate.json(found))
+
+
+@router.get(
+    "/agents/{agent}/trust/classes",
+    operation_id="explainAgentTrust",
+    **operation({200: r.ExplainedTrust}, 404, parameters=(TOOL, AT, AFTER)),
+)
+async def explain_trust(context: Context, agent: str) -> Response:
+    """Explain the trust in an agent of the project: the score of each class of its calls, and what it comes from.
+
+    The scores are computed from the facts in the views, as deciders compute them from `placet.trust`; today's
+    withdrawn accounts are discounted at any time.
+    """
+    check_reads(context.actor)
+    actor, tool, at = context.actor, context.query("tool"), context.query("at")
+    live = context.gate.live
+    now_ms = live.time.now_ms() if at is None else read_time(at, "at")
+    await context.settle_views_after()
+    (known, facts), _ = await context.ask_views(
+        lambda now: (
+            lists.agent_evidence(now, actor.tenant, actor.project, agent),
+            class_facts(
+                now,
+                actor.tenant,
+                actor.project,
+                agent,
+                now_ms=now_ms,
+                until_ms=None if at is None else now_ms,
+                tool=tool,
+            ),
+        )
+    )
+    if not known:
+        raise not_found("agent")
+    people = live.definitions.people.of(actor.tenant, actor.project)
+    classes = trust_classes(facts, now_ms, discounting(people), with_facts=tool is not None)
+    found = {"agent": agent, "at": moment(now_ms), "lower_bound": agent_score(classes), "classes": classes}
+    return answer(context.gate.json(found))
+
+
+@router.get(
+    "/metrics/approval",
+    operation_id="getApprovalMetrics",
+    **operation({200: r.ApprovalMetrics}, parameters=(AGENT, SINCE, AFTER)),
+)
+async def get_approval_metrics(context: Context) -> Response:
+    """Get the effect of adaptive approval: interruptions saved, what the sample found, and what people regretted.
+
+    It is about the calls for which a policy's adaptive block weighed trust. The intervals are exact, of 95 %.
+    """
+    check_reads(context.actor)
+    actor, agent, since = context.actor, context.query("agent"), context.query("since")
+    now_ms = context.gate.live.time.now_ms()
+    since_ms = now_ms - REPORTED_DAYS * DAY_MS if since is None else read_time(since, "since")
+    await context.settle_views_after()
+    counts, _ = await context.ask_views(
+        lambda now: weighed_holds(now, actor.tenant, actor.project, since_ms=since_ms, agent=agent)
+    )
+    found = {"since": moment(since_ms), "until": moment(now_ms), **approval_json(counts)}
+    return answer(context.gate.json(found))

@@ -1,0 +1,220 @@
+"""The class of a call: what a decision on it says about later calls, in coarse terms.
+
+A class names the arguments whose kind matters and the risk, as `name=value` joined by `&`:
+`amount=1e2&to=@example.com&risk=money,writes`. For each argument:
+
+* a flag: its value; a number, also one that is written as a text: its sign and power of ten (`1e2` from 100 to below
+  1,000, `-1e0` from −1 to above −10);
+* a text that the published schema lists (`enum`, `const`): itself; a text with addresses in it: the domains
+  (`@example.com`) and hosts; any other text: `text`;
+* a list: the power of ten of its length (`to#=1e0`), and the terms of its items.
+
+Calls are in no class if a class would say too little of them: an address that programs could read differently, items
+or addresses of too many kinds, deep nesting, too many values. A class that would be long is a digest of it and of the
+arguments, which only equal calls share.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from schemas.canonical import canonical, sha256_hex
+from services.domain.policy.urls import UnreadableUrl, url_host
+
+NO_CLASS = ""
+MAX_CHARS = 300
+MAX_DEPTH = 4
+# The values of a call that are looked at, the kinds of items of a list, and the addresses in a text.
+MAX_VALUES = 200
+MAX_KINDS = 4
+MAX_ADDRESSES = 8
+MAX_TEXT_CHARS = 64
+MAX_REFERENCES = 8
+_NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][-+]?[0-9]{1,3})?")
+# Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
+_PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
+_MAIL = re.compile(r"[^@:/\\%?&#\x00-\x20\x7f]+@((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+)")
+_SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
+_TRAILING = ".,!?:"
+
+
+class _Vague(Exception):
+    """A class would say too little of the call."""
+
+
+def class_of(
+    arguments: Mapping[str, Any], definition: Mapping[str, Any] | None, risk_parts: Iterable[str]
+) -> str:
+    """The class of a call, or `NO_CLASS`.
+
+    Args:
+        arguments: the arguments, parsed JSON.
+        definition: the tool's published definition; None for an unknown tool.
+        risk_parts: the names of the parts of the call's risk.
+    """
+    schema = (definition or {}).get("inputSchema")
+    try:
+        terms = sorted(set(_Terms(schema).of_object("", arguments, schema, 0)))
+        risk = f"risk={','.join(sorted(risk_parts))}"
+        whole = "&".join([*terms, risk])
+        if len(whole) <= MAX_CHARS:
+            return whole
+        return f"sha256={sha256_hex(whole + canonical(arguments))}"
+    except (_Vague, ValueError):
+        return NO_CLASS
+
+
+class _Terms:
+    """The terms of one call's arguments; `schema` is the tool's, in which references are looked up."""
+
+    def __init__(self, schema: Any) -> None:
+        self._schema = schema
+        self._left = MAX_VALUES
+
+    def of_object(self, path: str, value: Mapping[str, Any], schema: Any, depth: int) -> Iterator[str]:
+        for name, item in value.items():
+            place = f"{path}.{_name(name)}" if path else _name(name)
+            yield from self._of_value(place, item, self._parts(schema, "properties", name), depth + 1)
+
+    def _of_value(self, path: str, value: Any, schemas: list[Any], depth: int) -> Iterator[str]:
+        self._left -= 1
+        if self._left < 0 or depth > MAX_DEPTH:
+            raise _Vague
+        if isinstance(value, Mapping):
+            for schema in schemas or [None]:
+                yield from self.of_object(path, value, schema, depth)
+        elif isinstance(value, list | tuple):
+            yield f"{path}#={_magnitude(len(value))}"
+            yield from self._of_items(path, value, schemas, depth)
+        else:
+            yield from (f"{path}={said}" for said in self._of_scalar(value, schemas))
+
+    def _of_items(self, path: str, items: Iterable[Any], schemas: list[Any], depth: int) -> Iterator[str]:
+        inner = [part for schema in schemas for part in self._parts(schema, "items")]
+        kinds = set()
+        for item in items:
+            kinds.add(frozenset(self._of_value(path, item, inner, depth + 1)))
+            if len(kinds) > MAX_KINDS:
+                raise _Vague
+        for kind in kinds:
+            yield from kind
+
+    def _of_scalar(self, value: Any, schemas: list[Any]) -> Iterable[str]:
+        if value is None:
+            return ()
+        if isinstance(value, bool):
+            return ("true" if value else "false",)
+        if isinstance(value, int | float):
+            return (_magnitude(value),)
+        if any(value in self._listed(schema) for schema in schemas):
+            return (_value(value),)
+        if _NUMBER.fullmatch(text := value.strip()):
+            return (_magnitude(float(text)),)
+        return _addresses(value) or ("text",)
+
+    def _parts(self, schema: Any, keyword: str, name: str | None = None) -> list[Any]:
+        """What a schema says of an object's member or a list's items, also behind references and alternatives."""
+        found = []
+        for one in self._alternatives(schema):
+            part = one.get(keyword)
+            if name is not None:
+                part = part.get(name) if isinstance(part, Mapping) else None
+            if isinstance(part, Mapping):
+                found.append(part)
+        return found
+
+    def _listed(self, schema: Any) -> list[Any]:
+        listed: list[Any] = []
+        for one in self._alternatives(schema):
+            named = one.get("enum")
+            listed += named if isinstance(named, list) else []
+            listed += [one["const"]] if "const" in one else []
+        return listed
+
+    def _alternatives(self, schema: Any) -> list[Mapping[str, Any]]:
+        """A schema, and those that it refers to or is made of."""
+        found: list[Mapping[str, Any]] = []
+        waiting = [schema]
+        while waiting and len(found) < MAX_REFERENCES:
+            one = waiting.pop()
+            if not isinstance(one, Mapping):
+                continue
+            found.append(one)
+            waiting += [self._referred(one.get("$ref"))]
+            for keyword in ("anyOf", "oneOf", "allOf"):
+                several = one.get(keyword)
+                waiting += several if isinstance(several, list) else []
+        return found
+
+    def _referred(self, reference: Any) -> Any:
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return None
+        found = self._schema
+        for step in reference[2:].split("/"):
+            name = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
+
+
+def _addresses(text: str) -> set[str]:
+    """The domains and hosts of the addresses in a text."""
+    if "@" not in text and ":" not in text and "//" not in text and "www." not in text.lower():
+        return set()
+    found: set[str] = set()
+    for piece in _PIECES.findall(text):
+        if (said := _address(piece.rstrip(_TRAILING))) is not None:
+            found.add(said)
+            if len(found) > MAX_ADDRESSES:
+                raise _Vague
+    return found
+
+
+def _address(piece: str) -> str | None:
+    """The domain or host of a piece of text, or None if it looks like no address."""
+    if "://" in piece:
+        try:
+            return _value(url_host(piece))
+        except UnreadableUrl as error:
+            # Clients could disagree about its host.
+            raise _Vague from error
+    if "@" in piece[1:]:
+        mail = _MAIL.fullmatch(piece)
+        if mail is None:
+            raise _Vague
+        return f"@{_value(mail[1].lower())}"
+    if piece.startswith(("//", "\\\\")) or _SCHEME.match(piece):
+        # Some clients read `https:example.com/x` and `//example.com/x` as addresses.
+        raise _Vague
+    if piece.lower().startswith("www."):
+        return _value(piece.lower().partition("/")[0])
+    return None
+
+
+def _magnitude(number: float) -> str:
+    """The sign and the power of ten of a number."""
+    try:
+        size = abs(float(number))
+    except OverflowError:
+        return "infinite"
+    if not math.isfinite(size):
+        return "infinite"
+    if size == 0:
+        return "0"
+    # From the decimal text, which is exact: the logarithm of 1000.0 is below 3 on some machines.
+    return f"{'-' if number < 0 else ''}1e{int(f'{size:.16e}'.partition('e')[2])}"
+
+
+def _name(text: str) -> str:
+    """An argument's name, in which nothing looks like a separator of paths or terms."""
+    return _short(quote(text, safe="").replace(".", "%2E").replace("~", "%7E"))
+
+
+def _value(text: str) -> str:
+    """A value, in which nothing looks like a separator of terms."""
+    return _short(quote(text, safe="[]").replace("~", "%7E"))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:32]}~{sha256_hex(text)[:16]}"

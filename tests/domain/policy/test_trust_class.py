@@ -1,0 +1,140 @@
+"""The class of a call: equal for calls that people judge alike; numbers, addresses and risks make others."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.domain.policy.trust_class import MAX_CHARS, NO_CLASS, class_of
+
+SCHEMA = {
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "priority": {"type": "string", "enum": ["low", "high"]},
+            "to": {"type": "array", "items": {"type": "string", "enum": ["sales", "legal"]}},
+            "options": {"type": "object", "properties": {"mode": {"enum": ["dry", "wet"]}}},
+        },
+    }
+}
+
+
+def class_for(arguments: dict[str, Any], *risk: str) -> str:
+    return class_of(arguments, SCHEMA, risk or ("writes",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({}, "risk=writes"),
+        ({"amount": 100}, "amount=1e2&risk=writes"),
+        ({"amount": 999.99}, "amount=1e2&risk=writes"),
+        ({"amount": 1000.0}, "amount=1e3&risk=writes"),
+        ({"amount": -12}, "amount=-1e1&risk=writes"),
+        ({"amount": 0.05}, "amount=1e-2&risk=writes"),
+        ({"amount": 0}, "amount=0&risk=writes"),
+        ({"amount": 1e308}, "amount=1e308&risk=writes"),
+        ({"amount": float("nan")}, "amount=infinite&risk=writes"),
+        ({"amount": 10**400}, "amount=infinite&risk=writes"),
+        ({"urgent": True}, "urgent=true&risk=writes"),
+        ({"note": None}, "risk=writes"),
+        ({"priority": "high"}, "priority=high&risk=writes"),
+        ({"priority": "whatever"}, "priority=text&risk=writes"),
+        ({"text": "Dear all, see you at 12:30"}, "text=text&risk=writes"),
+        ({"path": "C:/tmp/a.txt"}, "path=text&risk=writes"),
+        ({"amount": "600000"}, "amount=1e5&risk=writes"),
+        ({"mail": "Ann@Example.com"}, "mail=@example.com&risk=writes"),
+        ({"mail": "say hi @ noon"}, "mail=text&risk=writes"),
+        ({"text": "@Ann: look at https://a.example/x, please."}, "text=a.example&risk=writes"),
+        ({"mail": "Eve <eve@evil.com>, ann@example.com"}, "mail=@evil.com&mail=@example.com&risk=writes"),
+        ({"url": "www.evil.com/x"}, "url=www.evil.com&risk=writes"),
+        ({"url": "https://Example.com:8443/a?b"}, "url=example.com&risk=writes"),
+        ({"to": ["sales"]}, "to#=1e0&to=sales&risk=writes"),
+        ({"to": []}, "to#=0&risk=writes"),
+        ({"mails": ["a@x.com", "b@x.com"]}, "mails#=1e0&mails=@x.com&risk=writes"),
+        ({"mails": [f"a{n}@x.com" for n in range(12)]}, "mails#=1e1&mails=@x.com&risk=writes"),
+        (
+            {"rows": [{"n": 1, "to": "a@x.com"}, {"n": 50}]},
+            "rows#=1e0&rows.n=1e0&rows.n=1e1&rows.to=@x.com&risk=writes",
+        ),
+        ({"options": {"mode": "wet"}}, "options.mode=wet&risk=writes"),
+    ],
+)
+def test_class_of_arguments(arguments: dict[str, Any], expected: str) -> None:
+    assert class_for(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"url": "https://good.com\\@evil.com/"},
+        {"url": "https:evil.com/x"},
+        {"url": "//evil.com"},
+        {"to": "mailto:eve@evil.com?cc=ann@example.com"},
+        {"to": "eve@evil.com\0@example.com"},
+        {"to": "eve@evil@example.com"},
+        {"to": "eve%evil.com@example.com"},
+        {"mails": [f"a@{n}.com" for n in range(12)]},
+        {"text": " ".join(f"https://{n}.com" for n in range(12))},
+        {"a": {"b": {"c": {"d": {"e": 1}}}}},
+        {"many": list(range(500))},
+    ],
+)
+def test_call_of_which_a_class_would_say_too_little_is_in_none(arguments: dict[str, Any]) -> None:
+    assert class_for(arguments) == NO_CLASS
+
+
+def test_lists_behind_references_and_alternatives_are_found() -> None:
+    action = {"anyOf": [{"$ref": "#/$defs/Action"}, {"type": "null"}]}
+    schema = {
+        "inputSchema": {
+            "$defs": {"Action": {"enum": ["read", "delete"]}, "Loop": {"$ref": "#/$defs/Loop"}},
+            "properties": {"action": action, "mode": {"const": "dry"}, "loop": {"$ref": "#/$defs/Loop"}},
+        }
+    }
+
+    found = class_of({"action": "delete", "mode": "dry", "loop": "x"}, schema, ())
+
+    assert found == "action=delete&loop=text&mode=dry&risk="
+
+
+def test_class_names_the_risk_in_a_fixed_order() -> None:
+    assert class_for({}, "writes", "money") == class_for({}, "money", "writes") == "risk=money,writes"
+
+
+def test_values_cannot_pass_for_other_terms() -> None:
+    forged = class_of(
+        {"x": "a&risk=reads"}, {"inputSchema": {"properties": {"x": {"enum": ["a&risk=reads"]}}}}, ("money",)
+    )
+
+    assert forged == "x=a%26risk%3Dreads&risk=money"
+    assert class_for({"amount=1e0&x": 5}) == "amount%3D1e0%26x=1e0&risk=writes"
+    assert class_for({"a.b": 5}) != class_for({"a": {"b": 5}})
+
+
+def test_class_that_would_be_long_is_a_digest_that_only_equal_calls_share() -> None:
+    one, other = ({f"field_{number:03}": number + extra for number in range(99)} for extra in (100, 101))
+
+    assert class_for(one) == class_for(one) != class_for(other)
+    assert class_for(one).startswith("sha256=")
+    assert len(class_for(one)) <= MAX_CHARS
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(st.dictionaries(st.text(max_size=10), JSON, max_size=6), JSON)
+def test_class_of_anything_is_a_short_text(arguments: dict[str, Any], schema: Any) -> None:
+    found = class_of(arguments, {"inputSchema": schema}, ("writes",))
+
+    assert len(found) <= MAX_CHARS
+    assert found == class_of(dict(reversed(arguments.items())), {"inputSchema": schema}, ("writes",))
+
+
+def test_class_of_a_value_of_250_kib_is_short() -> None:
+    assert class_for({"body": "x " * 125_000, "mail": "a@" + "x" * 250_000}).startswith("body=text&mail=@xxx")

@@ -1,0 +1,164 @@
+"""Trust as a decider reads it: missing while it is not complete, and while it does not reach the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+
+from log.memory.log import MemoryLog
+from log.places import TopicPartition
+from schemas.record import OutRecord
+from schemas.topics import Topics
+from schemas.trust import COUNT_FORM, ClassFact, ClassPart, TrustCheckpoint, TrustRecord, trust_record
+from services.runtime.trust_tail import BEHIND_MAX_S, TrustTail
+
+NAMES = ("acme", "main", "bot", "pay", "risk=writes")
+PARTITIONS = 2
+
+
+class World:
+    """A log of two partitions, the trust in it, and a clock that is set by hand."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.log = log
+        self.now_s = 0.0
+        self.tail = TrustTail(log, clock=lambda: self.now_s)
+        self.topic_id = ""
+
+    async def record(self, partition: int, count: int = 1) -> None:
+        """Something happens in a partition of the log."""
+        tp = TopicPartition(self.log.topics.executions, partition)
+        for _ in range(count):
+            await self.log.send(tp, OutRecord(b"k", b"v", ()))
+
+    async def count(self, partition: int, through: int, approvals: int = 0) -> None:
+        """The trust role counts a partition through an offset."""
+        tp = TopicPartition(self.log.topics.trust, partition)
+        records: list[TrustRecord] = [self.checkpoint(partition, through, approvals)]
+        if approvals:
+            records.insert(0, self.part(partition, through, approvals))
+        for record in records:
+            await self.log.send(tp, trust_record(record))
+
+    def part(self, partition: int, through: int, approvals: int) -> ClassPart:
+        tenant, project, agent, tool, trust_class = NAMES
+        facts = tuple(ClassFact(offset=n, at_ms=0, kind="approval") for n in range(approvals))
+        return ClassPart(
+            tenant=tenant,
+            project=project,
+            agent=agent,
+            tool=tool,
+            trust_class=trust_class,
+            partition=partition,
+            facts=facts,
+            begins_at=0,
+            counted=approvals,
+            through_offset=through,
+            record_id="r",
+            term=0,
+            topic_id=self.topic_id,
+        )
+
+    def checkpoint(self, partition: int, through: int, evidence: int) -> TrustCheckpoint:
+        return TrustCheckpoint(
+            partition=partition,
+            through_offset=through,
+            record_id="r",
+            term=0,
+            topic_id=self.topic_id,
+            at_ms=0,
+            evidence=evidence,
+            unreadable=0,
+            resume_offset=through + 1,
+            resume_term=0,
+            form=COUNT_FORM,
+        )
+
+    def approvals(self) -> int | None:
+        found = self.tail.known(*NAMES)
+        return None if found is None else len(found.facts)
+
+    async def read(self) -> None:
+        """Wait until the tail has read what is on the topic."""
+        ends = [
+            (await self.log.bounds(TopicPartition(self.log.topics.trust, number)))[1]
+            for number in range(PARTITIONS)
+        ]
+        assert self.tail._book is not None
+        sources = self.tail._book._sources
+        async with asyncio.timeout(10):
+            while [sources[number].position for number in range(PARTITIONS)] != ends:
+                await asyncio.sleep(0)
+
+    async def look(self, after_s: float) -> None:
+        self.now_s += after_s
+        self.tail.look(await self.tail._log_ends())
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    log = MemoryLog(Topics("t"), PARTITIONS, lambda: 0)
+    found = World(log)
+    found.topic_id = await log.topic_id(log.topics.executions)
+    for partition in range(PARTITIONS):
+        await found.record(partition, 5)
+        await found.count(partition, 4, approvals=partition + 1)
+    await found.tail.load()
+    following = asyncio.create_task(found.tail.follow())
+    await found.read()
+    yield found
+    following.cancel()
+    with suppress(asyncio.CancelledError):
+        await following
+
+
+async def test_trust_that_reaches_the_log_is_known(world: World) -> None:
+    assert world.approvals() == 3
+
+
+async def test_trust_behind_where_the_log_ended_at_the_start_is_missing(world: World) -> None:
+    await world.record(1, 3)
+    again = TrustTail(world.log, clock=lambda: world.now_s)
+    await again.load()
+    world.tail._must_reach = again._must_reach
+    world.tail._remembered.clear()
+    assert world.approvals() is None
+
+    await world.count(1, 7, approvals=4)
+    await world.read()
+    assert world.approvals() == 5
+
+
+async def test_trust_that_stays_behind_is_missing_until_it_has_caught_up(world: World) -> None:
+    await world.record(0)
+    await world.look(1)
+    await world.look(BEHIND_MAX_S - 0.1)
+    assert world.approvals() == 3
+
+    await world.look(0.1)
+    assert world.approvals() is None
+
+    await world.count(0, 5)
+    await world.read()
+    assert world.approvals() is None, "its parts do not add up"
+    await world.count(0, 5, approvals=1)
+    await world.read()
+    assert world.approvals() == 3
+
+
+async def test_trust_that_is_counted_anew_is_missing_until_it_has_caught_up(world: World) -> None:
+    await world.look(0)
+    await world.look(BEHIND_MAX_S)
+    tp = TopicPartition(world.log.topics.trust, 1)
+    for record in (world.checkpoint(1, 4, 2), world.part(1, 4, 2)):
+        await world.log.send(tp, OutRecord(record.key, b"", ()))
+    await world.count(1, 2, approvals=1)
+    await world.read()
+    assert world.approvals() is None
+
+    await world.count(1, 4, approvals=2)
+    await world.read()
+    assert world.approvals() == 3
