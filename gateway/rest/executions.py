@@ -27,7 +27,10 @@ router = APIRouter(prefix="/v1/executions", tags=["executions"])
 Context = Annotated[RequestContext, Depends(context_of)]
 STATE = Choice("state", "Only executions in this state.", choices=get_args(r.ExecutionState))
 AGENT = Parameter("agent", "Only those of this agent.")
-AT = Parameter("at", "An RFC 3339 time or a version: the execution as it was then.")
+AT = Parameter(
+    "at",
+    "An RFC 3339 time, a version, or an offset of the log (`@123`, `PARTITION@123`): the execution as it was then.",
+)
 
 
 @router.post(
@@ -73,7 +76,7 @@ async def list_executions(context: Context) -> Response:
     **operation({200: r.Execution}, 404, parameters=(AT, AFTER)),
 )
 async def get_execution(context: Context, execution_id: str) -> Response:
-    """Get an execution as it is now, or as it was at a time or version."""
+    """Get an execution as it is now, or as it was at a time, a version or an offset of the log."""
     await context.settle_after()
     async with context.views_wait.answer():
         row: ExecutionRow = await context.gate.reader.read(subject_of(context.actor, execution_id))
@@ -81,7 +84,7 @@ async def get_execution(context: Context, execution_id: str) -> Response:
     at = context.query("at")
     if at is None:
         return answer(context.gate.json(execution_json(row)))
-    state = await fold_execution(context, execution_id, read_until(at))
+    state = await fold_execution(context, execution_id, read_until(at, row["log_partition"]))
     if state.execution is None:
         raise not_found("execution at that moment")
     return answer(context.gate.json(execution_json(state.execution)))

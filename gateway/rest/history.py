@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
@@ -27,6 +28,8 @@ T = TypeVar("T")
 R = TypeVar("R", EventRow, MessageRow)
 
 VIEW_WAIT_S = 3.0
+# `3@1234`, as events and facts are named, or `@1234`.
+_PLACE = re.compile(r"([0-9]{1,9})?@([0-9]{1,15})")
 PAUSE_S = 0.02
 
 
@@ -47,15 +50,23 @@ class LogQuery(Protocol[R]):
         ...
 
 
-def read_until(text: str) -> Until:
-    """Return the moment, a time or a version, that a query parameter names.
+def read_until(text: str, partition: int) -> Until:
+    """Return the moment, a time, a version or an offset, that a query parameter names.
+
+    Args:
+        text: the parameter.
+        partition: the execution's partition of the log.
 
     Raises:
-        Problem: 422, it is neither an RFC 3339 time with a zone nor a version.
+        Problem: 422, it is none of these, or an offset of another partition.
     """
+    if (place := _PLACE.fullmatch(text)) is not None:
+        if place[1] and int(place[1]) != partition:
+            raise Problem(Refusal.INVALID, f"at: the events of this execution are in partition {partition}")
+        return Until(offset=int(place[2]))
     if text.isascii() and text.isdigit() and len(text) < 16:
         return Until(version=int(text))
-    return Until(at_ms=read_time(text, "at", " or a version"))
+    return Until(at_ms=read_time(text, "at", ", a version, or an offset as @123"))
 
 
 def read_time(text: str, name: str, otherwise: str = "") -> int:

@@ -16,8 +16,9 @@ from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter, Tim
 from gateway.rest.request_context import RequestContext, answer, context_of, listed
 from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
-from projections.folds.rows import Row, moment
+from projections.folds.rows import moment
 from projections.queries import lists
+from projections.queries.reviewers import DECISIONS, ReviewerRow, reviewers
 from projections.tables.agents import COUNTERS, AgentRow
 from projections.tables.log import DeadLetterRow
 from schemas.topics import DAY_MS
@@ -75,12 +76,15 @@ async def list_agents(context: Context) -> Response:
     **operation({200: r.Page[r.Reviewer]}, parameters=(SINCE,)),
 )
 async def list_reviewers(context: Context) -> Response:
-    """List the reviewers with the number of their decisions of each kind; without `since`, of the last 30 days."""
+    """List the reviewers: how many decisions of each kind, how fast, and how often after hardly a look.
+
+    Without `since`, of the last 30 days.
+    """
     check_reads(context.actor)
     actor, since_ms = context.actor, _since_ms(context)
     if since_ms is None:
         since_ms = context.gate.live.time.now_ms() - REVIEWERS_DAYS * DAY_MS
-    rows, _ = await context.ask_views(lambda now: lists.reviewers(now, actor.tenant, actor.project, since_ms))
+    rows, _ = await context.ask_views(lambda now: reviewers(now, actor.tenant, actor.project, since_ms))
     return answer(listed(context.gate, [_reviewer(row) for row in rows]))
 
 
@@ -125,13 +129,16 @@ def _since_ms(context: RequestContext) -> int | None:
     return None if since is None else read_time(since, "since")
 
 
-def _reviewer(row: Row) -> dict[str, Any]:
-    shown = {name: row[name] for name in ("reviewer", *lists.DECISIONS)}
-    dwell_ms = row["dwell_ms"]
+def _reviewer(row: ReviewerRow) -> dict[str, Any]:
+    shown = {name: getattr(row, name) for name in ("reviewer", *DECISIONS)}
     return {
         **shown,
-        "last_decided_at": moment(row["last_decided_at_ms"]),
-        "average_dwell_ms": None if dwell_ms is None else round(dwell_ms),
+        "last_decided_at": moment(row.last_decided_at_ms),
+        "average_wait_ms": round(row.wait_ms),
+        "average_dwell_ms": None if row.dwell_ms is None else round(row.dwell_ms),
+        "measured_approvals": row.measured,
+        "quick_approvals": row.quick,
+        "quick_share": round(row.quick / row.measured, 6) if row.measured else None,
     }
 
 

@@ -35,6 +35,7 @@ NAMES = (
     "chats",
     "tracing",
     "audit",
+    "trust",
 )
 ROUNDS = 5
 Measure: TypeAlias = Callable[[Bench], Result]

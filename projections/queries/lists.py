@@ -2,37 +2,23 @@
 
 from collections.abc import Generator
 from contextlib import closing
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal
 
 from projections.folds.states import LIVE
 from projections.queries.moment import Moment, Predicate, some_of, where
 from projections.queries.paging import PageOf, bounded, page_read, read_cursor
 from projections.tables.agents import AGENTS, AgentRow
-from projections.tables.audit import AUDIT, AUDIT_ENTRIES, ShownAuditRow
+from projections.tables.audit import AUDIT, ShownAuditRow
 from projections.tables.calls import TOOL_CALLS, CallRow
 from projections.tables.columns import R, TableOf
 from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 from projections.tables.log import DEAD_LETTERS, DeadLetterRow
 
-# The column of a list of reviewers → the action in the audit trail that is counted there.
-DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
 Order = Literal["ASC", "DESC"]
 _LETTERS_ORDER = ("at_ms", "topic", "log_partition", "log_offset")
 _LETTERS_PLACE = ", ".join(f'"{name}"' for name in _LETTERS_ORDER)
 _NEWEST_LETTERS = "ORDER BY " + ", ".join(f'"{name}" DESC' for name in _LETTERS_ORDER)
-
-
-class ReviewerRow(TypedDict):
-    """A reviewer's decisions: counts (the columns of `DECISIONS`), the last moment, and the average viewing time."""
-
-    reviewer: str
-    approved: int
-    edited: int
-    rejected: int
-    answered: int
-    last_decided_at_ms: int
-    dwell_ms: float | None
 
 
 def executions(
@@ -164,23 +150,6 @@ def agent_evidence(moment: Moment, tenant: str, project: str, agent: str) -> lis
     """Counters of one agent with each tool: those behind its trust."""
     tail = 'WHERE "tenant" = ? AND "project" = ? AND "agent" = ? ORDER BY "tool"'
     return moment.select(AGENTS, tail, (tenant, project, agent))
-
-
-def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[ReviewerRow]:
-    """The people who decided holds since a moment: counts by decision, last decision, and average viewing time.
-
-    Decisions without a measured viewing time are not in the average; it is None if none was measured.
-    """
-    actions = [f"'{action}'" for action in DECISIONS.values()]
-    counts = ", ".join(f'SUM(CASE WHEN "action" = {action} THEN 1 ELSE 0 END)' for action in actions)
-    text = (
-        f'SELECT "subject", {counts}, MAX("at_ms"), AVG("dwell_ms") FROM {moment.dialect.prefix}{AUDIT_ENTRIES.name} '  # noqa: S608 – names of tables.py
-        f'WHERE "tenant" = ? AND "project" = ? AND "at_ms" >= ? AND "action" IN ({", ".join(actions)}) '
-        'GROUP BY "subject" ORDER BY "subject"'
-    )
-    rows = moment.execute(text.replace("?", moment.dialect.placeholder), (tenant, project, since_ms))
-    names = ("reviewer", *DECISIONS, "last_decided_at_ms", "dwell_ms")
-    return [cast("ReviewerRow", dict(zip(names, row, strict=True))) for row in rows]
 
 
 def dead_letters(

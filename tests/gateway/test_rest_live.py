@@ -266,7 +266,7 @@ def test_request_for_a_secret_that_names_no_variables_is_refused(bot: Caller) ->
     assert "variables" in answer.json()["detail"]
 
 
-def test_past_of_an_execution_by_version_and_time(bot: Caller) -> None:
+def test_past_of_an_execution_by_version_time_and_offset(bot: Caller) -> None:
     execution_id = bot.execution()
     bot.propose(execution_id, "read_file")
     events = bot.get(f"/v1/executions/{execution_id}/events").json()["items"]
@@ -277,6 +277,11 @@ def test_past_of_an_execution_by_version_and_time(bot: Caller) -> None:
     assert bot.get(f"{path}?at=1").json()["calls"] == 0
     assert bot.get(f"{path}?at={events[-1]['version']}").json()["calls"] == 1
     assert bot.get(path, params={"at": events[-1]["at"]}).json()["calls"] == 1
+    place = f"{events[0]['partition']}@{events[0]['offset']}"
+    assert bot.get(f"{path}?at={place}").json()["calls"] == 0
+    assert bot.get(f"{path}?at=@{events[-1]['offset']}").json()["calls"] == 1
+    assert _code(bot.get(f"{path}?at={events[0]['partition'] + 1}@1")) == (422, "invalid")
+    assert bot.get(f"{path}?at=@0").status_code == 404
     assert bot.get(f"{path}?at=0").status_code == 404
     assert _code(bot.get(f"{path}?at=yesterday")) == (422, "invalid")
     first = bot.get(f"{path}/events?limit=1").json()

@@ -26,12 +26,16 @@ class Risk:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of the policy: `effect` is allow, hold or deny."""
+    """The verdict of the policy: `effect` is allow, hold or deny.
+
+    `adaptive` says what the policy's adaptive block made of a hold, None if it has none.
+    """
 
     effect: str = ""
     rules: tuple[str, ...] = ()
     risk: Risk | None = None
     trust: Any = field(default=None, hash=False)
+    adaptive: Any = field(default=None, hash=False)
     policy_version: Any = field(default=None, hash=False)
     reason: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)

@@ -14,6 +14,7 @@ from projections.queries import definitions, history, lists, resources
 from projections.queries.history import ExecutionState, Fold, Until, WantedRows
 from projections.queries.moment import Moment
 from projections.queries.paging import BadCursor, Page
+from projections.queries.reviewers import reviewers
 from projections.queries.views import Views, open_views
 from projections.store.port import ViewUnavailable
 from schemas.events import executions as x
@@ -124,14 +125,14 @@ async def test_read_from_several_tasks_at_once_answers_each(filled: Filler, view
 def test_reviewers_are_who_decided_since_a_moment_and_how_often_which_way(
     filled: Filler, views: Views
 ) -> None:
-    everybody = ask(views, lambda moment: lists.reviewers(moment, *OURS, 0))
+    everybody = ask(views, lambda moment: reviewers(moment, *OURS, 0))
     (ann,) = everybody
-    assert (ann["reviewer"], ann["approved"]) == ("ann@acme", 1)
-    assert (ann["edited"], ann["rejected"], ann["answered"]) == (0, 0, 0)
-    last_ms = ann["last_decided_at_ms"]
-    assert ask(views, lambda moment: lists.reviewers(moment, *OURS, last_ms)) == everybody
-    assert ask(views, lambda moment: lists.reviewers(moment, *OURS, last_ms + 1)) == []
-    assert ask(views, lambda moment: lists.reviewers(moment, "other", "main", 0)) == []
+    assert (ann.reviewer, ann.approved) == ("ann@acme", 1)
+    assert (ann.edited, ann.rejected, ann.answered) == (0, 0, 0)
+    last_ms = ann.last_decided_at_ms
+    assert ask(views, lambda moment: reviewers(moment, *OURS, last_ms)) == everybody
+    assert ask(views, lambda moment: reviewers(moment, *OURS, last_ms + 1)) == []
+    assert ask(views, lambda moment: reviewers(moment, "other", "main", 0)) == []
 
 
 def test_moment_sees_nothing_of_what_is_written_meanwhile(filled: Filler, views: Views) -> None:

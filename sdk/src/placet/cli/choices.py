@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,6 +39,8 @@ OF_NO_EXECUTION = frozenset(
 _EVENTS = "placet.events."
 # A person is typing: a slower completion does not help.
 COMPLETE_WITHIN_S = 0.8
+# A version, or an offset with or without its partition.
+_PLACE = re.compile(r"[0-9]+|[0-9]*@[0-9]+")
 
 
 def one_of(words: Sequence[str]) -> Callable[[str | None], str | None]:
@@ -57,9 +60,9 @@ def a_time(value: str | None) -> str | None:
 
 
 def a_time_or_version(value: str | None) -> str | None:
-    """An option's callback that accepts a time, or the version of an execution."""
-    is_version = value is not None and value.isascii() and value.isdecimal()
-    return value if is_version else _time(value, ", nor a version")
+    """An option's callback that accepts a time, the version of an execution, or an offset of the log."""
+    is_place = value is not None and _PLACE.fullmatch(value) is not None
+    return value if is_place else _time(value, ", nor a version, nor an offset as @123")
 
 
 def _time(value: str | None, besides: str) -> str | None:

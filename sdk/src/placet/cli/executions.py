@@ -70,7 +70,12 @@ def state(
     context: typer.Context,
     execution: ExecutionArgument,
     at: Annotated[
-        str | None, typer.Option("--at", help="A time (RFC 3339) or a version.", callback=a_time_or_version)
+        str | None,
+        typer.Option(
+            "--at",
+            help="A time (RFC 3339), a version, or an offset of the log as @123.",
+            callback=a_time_or_version,
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -94,6 +99,8 @@ def _not_yet(at: str, shown: Execution) -> str:
             if newest is not None and int(at) > newest
             else ""
         )
+    if "@" in at:
+        return ""
     is_ahead = parse_time(at) > datetime.now(timezone.utc)
     return f"{at} is in the future: this is the current state." if is_ahead else ""
 

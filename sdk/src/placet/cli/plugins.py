@@ -118,6 +118,10 @@ OWN: Mapping[str, tuple[str, str]] = {
     ),
     "audit": ("proof:app", "Who did what, when."),
     "principals": ("principals:principals_app", "People and services, their accounts and roles."),
+    "reviewers": (
+        "reviewers:reviewers",
+        "Show how people decide: how many, how fast, and how often they approve what they have hardly looked at.",
+    ),
     "trust": ("trust:app", "Trust in agents: what it is, what it comes from, and what it saves."),
     "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),
     "vault": ("vault:app", "Erase sensitive values, and manage the keys that seal them."),

@@ -13,7 +13,7 @@ from placet.cli.remembering import options_of
 from placet.cli.session import clock, console, local_time
 from placet.cli.telling import print_exactly
 from placet.errors import DigestMismatch
-from placet.models import Hold, HoldView
+from placet.models import Hold, HoldView, Verdict
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -127,6 +127,19 @@ def risk_of(hold: Hold) -> str:
     return "" if risk is None else f"{risk.level} {risk.score:.2f}".strip()
 
 
+def weighed(verdict: Verdict | None) -> str:
+    """What trust made of a call that a rule holds, and by what numbers; empty if it was not weighed."""
+    found = None if verdict is None else verdict.adaptive
+    if not isinstance(found, Mapping):
+        return ""
+    if found.get("result") == "asked":
+        return f"not released by it: {found.get('why')}"
+    numbers = f"it is at least {found.get('lower_bound')}, and {found.get('required')} is required"
+    if found.get("result") == "sampled":
+        return f"would have released it, and people are asked as a sample: {numbers}"
+    return f"released it: {numbers}"
+
+
 def decided(decision: Any) -> str:
     """What was decided, by whom and when."""
     if not isinstance(decision, Mapping):
@@ -188,6 +201,7 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
         ("answer", _answer(hold)),
         ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
+        ("trust", weighed(hold.verdict)),
         ("claimed", claimed(hold)),
         ("delegated to", hold.raw.get("assignee")),
         ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),

@@ -1,0 +1,67 @@
+"""`placet reviewers`: how people decide."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from placet.cli.choices import a_time
+from placet.cli.lines import print_rows
+from placet.cli.session import JsonFlag, column_time, connect, print_json, zoned
+
+
+def reviewers(
+    context: typer.Context,
+    since: Annotated[
+        str | None, typer.Option(help="Only from this time on; by default the last 30 days.", callback=a_time)
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show how people decide: how many, how fast, and how often they approve what they have hardly looked at."""
+    with connect(context) as placet:
+        found = placet.fetch("/reviewers", since=since)["items"]
+    if as_json:
+        print_json(found)
+        return
+    print_rows(
+        (
+            "reviewer",
+            "approved",
+            "edited",
+            "rejected",
+            "answered",
+            "waited",
+            "looked",
+            "quick",
+            zoned("last"),
+        ),
+        [
+            (
+                one["reviewer"],
+                one["approved"],
+                one["edited"],
+                one["rejected"],
+                one["answered"],
+                _seconds(one["average_wait_ms"]),
+                _seconds(one["average_dwell_ms"]),
+                ""
+                if one["quick_share"] is None
+                else f"{one['quick_share']:.0%} of {one['measured_approvals']}",
+                column_time(one["last_decided_at"]),
+            )
+            for one in found
+        ],
+        "Nobody has decided anything in this time.",
+    )
+
+
+def _seconds(milliseconds: Any) -> str:
+    """A duration to two digits; empty if it was not measured."""
+    return (
+        ""
+        if milliseconds is None
+        else f"{milliseconds / 1000:.2g} s"
+        if milliseconds < 100_000
+        else (f"{milliseconds / 60_000:.0f} min")
+    )

@@ -1,0 +1,143 @@
+"""`placet trust`, `placet reviewers`, and what `placet show` tells of trust, against a scripted gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from tests.sdk.scripted import Asked
+from tests.sdk.terminal import HOLD, Terminal
+
+FACT = {
+    "kind": "approval",
+    "at": "2026-11-20T10:00:00Z",
+    "by": ["rita", "tess"],
+    "requester": "bot",
+    "execution_id": "march",
+    "call_id": "c1",
+    "partition": 3,
+    "offset": 77,
+    "raising": 0.5,
+    "lowering": 0.0,
+}
+CLASS = {
+    "tool": "send_money",
+    "trust_class": "amount=1e2&risk=money",
+    "lower_bound": 0.838433,
+    "raising": 16.0,
+    "lowering": 0.25,
+    "facts": 17,
+    "evidence": [],
+}
+ADAPTIVE = {"why": "trust is enough", "lower_bound": 0.95, "required": 0.9, "floor": 0, "sample_rate": 0.05}
+
+
+def answering(terminal: Terminal, answers: dict[str, Any]) -> list[Asked]:
+    """Let the gateway answer these paths, and everything else as before."""
+    asked: list[Asked] = []
+    others = terminal.script.on_http
+
+    async def answer(request: Asked) -> Response:
+        asked.append(request)
+        found = answers.get(request.path)
+        return await others(request) if found is None else JSONResponse(found)
+
+    terminal.script.on_http = answer
+    return asked
+
+
+def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Terminal) -> None:
+    path = "/v1/agents/billing-bot/trust/classes"
+    asked = answering(terminal, {path: {"agent": "billing-bot", "lower_bound": 0.8, "classes": [CLASS]}})
+
+    assert terminal("trust", "explain", "billing-bot") == 0
+    for said in ("send_money", "0.8384", "16", "0.25", "amount=1e2&risk=money"):
+        assert said in terminal.out
+
+    answering(terminal, {path: {"classes": [{**CLASS, "evidence": [FACT]}]}})
+    moment = "2026-11-21T00:00:00Z"
+    assert terminal("trust", "explain", "billing-bot", "send_money", "--at", moment) == 0
+    for said in ("trust is at least 0.8384", "rita, tess", "0.5", "3@77", "march"):
+        assert said in terminal.out
+    assert dict(asked[0].params) == {}
+
+
+def test_explain_of_an_agent_without_facts_says_so(terminal: Terminal) -> None:
+    path = "/v1/agents/billing-bot/trust/classes"
+    answering(terminal, {path: {"classes": []}})
+
+    assert terminal("trust", "explain", "billing-bot") == 0
+    assert "People have decided on no call of this agent." in terminal.err
+    assert terminal("trust", "explain", "billing-bot", "send_money") == 0
+    assert "People have decided on no call of send_money by billing-bot." in terminal.out
+
+
+def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -> None:
+    calls = {"held": 40, "released": 30, "sampled": 4, "asked": 6, "interruptions": 10, "saved": 0.75}
+    found = {
+        **calls,
+        "agents": [{"agent": "billing-bot", **calls}],
+        "sample": {
+            "decided": 4,
+            "contrary": 1,
+            "share": 0.25,
+            "lower": 0.0,
+            "upper": 0.8059,
+            "confidence": 0.95,
+        },
+        "regret": {"released": 30, "revoked": 0, "harmful": 0, "share": None, "upper": 1, "confidence": 0.95},
+    }
+    answering(terminal, {"/v1/metrics/approval": found})
+
+    assert terminal("trust", "report", "--agent", "billing-bot") == 0
+    assert "75.0%" in terminal.out
+    assert "1 of 4 sampled calls were not approved unchanged: 25.0%, at most 80.6% with 95% confidence." in (
+        " ".join(terminal.out.split())
+    )
+    assert "taken back" not in terminal.out
+
+
+def test_reviewers_tells_how_fast_and_how_closely_people_look(terminal: Terminal) -> None:
+    row = {
+        "reviewer": "rita",
+        "approved": 3,
+        "edited": 1,
+        "rejected": 0,
+        "answered": 2,
+        "last_decided_at": "2026-11-20T10:00:00Z",
+        "average_wait_ms": 600_000,
+        "average_dwell_ms": 4_200,
+        "measured_approvals": 2,
+        "quick_approvals": 1,
+        "quick_share": 0.5,
+    }
+    answering(terminal, {"/v1/reviewers": {"items": [row], "next_cursor": None}})
+
+    assert terminal("reviewers") == 0
+    for said in ("rita", "10 min", "4.2 s", "50% of 2"):
+        assert said in terminal.out
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"result": "asked", "why": "the rule always asks"},
+            "trust: not released by it: the rule always asks",
+        ),
+        (
+            {"result": "sampled"},
+            "trust: would have released it, and people are asked as a sample: it is at least 0.95",
+        ),
+    ],
+)
+def test_show_tells_the_person_who_is_asked_what_trust_made_of_the_call(
+    terminal: Terminal, changes: dict[str, Any], said: str
+) -> None:
+    verdict = {"effect": "hold", "rules": ["p@1/r"], "adaptive": {**ADAPTIVE, **changes}}
+    answering(terminal, {f"/v1/holds/{HOLD['hold_id']}": {**HOLD, "verdict": verdict}})
+
+    assert terminal("show", HOLD["hold_id"]) == 0
+    assert said in terminal.out
