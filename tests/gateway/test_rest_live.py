@@ -341,37 +341,6 @@ def test_user_and_workspace_only_as_the_token_permits(doors: Doors) -> None:
     assert (started["user"], started["workspace"]) == ("alice", "w1")
 
 
-def test_trust_of_an_agent_is_what_was_counted_of_it_by_tool(doors: Doors, bot: Caller, anna: Caller) -> None:
-    execution_id = bot.execution()
-    _run(bot, execution_id, bot.propose(execution_id, "read_file"), "succeeded")
-    held = bot.propose(execution_id)
-    decision = {"decision": "reject", "digest": held["digest"]}
-    assert anna.post(f"/v1/holds/{held['hold_id']}/decision", decision).status_code == 200
-
-    def counted(found: dict[str, Any], tool: str, what: str) -> int:
-        return sum(one[what] for one in found["tools"] if one["tool"] == tool)
-
-    # Other tests' calls of these tools may be counted already.
-    found = wait_for(
-        lambda: anna.get("/v1/agents/billing/trust").json(),
-        lambda found: (
-            min(counted(found, "read_file", "successes"), counted(found, "send_money", "rejections")) > 0
-        ),
-    )
-    r.AgentTrust.model_validate(found)
-    assert found["complete"]
-    assert _code(anna.get("/v1/agents/nobody/trust")) == (404, "not_found")
-    assert _code(bot.get("/v1/agents/billing/trust")) == (403, "not_authorised")
-    assert _code(doors.caller("mallory", "admin", tenant="other").get("/v1/agents/billing/trust"))[0] == 404
-
-
-def _run(bot: Caller, execution_id: str, call: dict[str, Any], outcome: str) -> None:
-    where = f"/v1/executions/{execution_id}/tool-calls/{call['call_id']}"
-    grant = {"digest": call["digest"], "attempt_id": "a"}
-    assert bot.post(f"{where}/consume", grant).status_code == 200
-    assert bot.post(f"{where}/result", {"attempt_id": "a", "outcome": outcome}).status_code == 200
-
-
 def test_reviewers_are_who_decided_and_how(bot: Caller, doors: Doors) -> None:
     rosa = doors.caller(f"rosa-{uuid4().hex[:8]}", "reviewer")
     call = bot.propose(bot.execution())

@@ -89,7 +89,6 @@ def test_state_at_a_moment_asks_for_it(terminal: Terminal) -> None:
         ("7", ""),
         ("8", "It has no version 8 yet: this is 7."),
         ("2026-01-01T00:00:00Z", ""),
-        ("3@1234", ""),
         ("9999-01-01T00:00:00Z", "in the future"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -141,3 +142,16 @@ def test_show_tells_the_person_who_is_asked_what_trust_made_of_the_call(
 
     assert terminal("show", HOLD["hold_id"]) == 0
     assert said in terminal.out
+
+
+@pytest.mark.parametrize("place", ["@1234", "3@1234"])
+def test_state_at_the_place_of_a_fact_asks_for_it(terminal: Terminal, place: str) -> None:
+    assert terminal("state", "invoice", "--at", place, "--json") == 0
+    assert json.loads(terminal.out)["at"] == place
+    assert terminal.err == ""
+
+
+@pytest.mark.parametrize("place", ["3@", "@x", "3@1@2"])
+def test_state_at_what_is_no_place_is_wrong_usage(terminal: Terminal, place: str) -> None:
+    assert terminal("state", "invoice", "--at", place) == 2
+    assert "nor an offset as @123" in " ".join(terminal.err.split())

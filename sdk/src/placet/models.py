@@ -26,10 +26,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of the policy: `effect` is allow, hold or deny.
-
-    `adaptive` says what the policy's adaptive block made of a hold, None if it has none.
-    """
+    """The policy's verdict: `effect` is allow, hold or deny; `adaptive` what its adaptive block made of a hold."""
 
     effect: str = ""
     rules: tuple[str, ...] = ()

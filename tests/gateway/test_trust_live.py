@@ -1,0 +1,83 @@
+"""What the gateway tells of the trust in an agent, on a running stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway import resources as r
+from tests.gateway.conftest import Caller, Doors
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
+
+
+def _code(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["code"]
+
+
+def test_trust_of_an_agent_is_what_was_counted_of_it_by_tool(doors: Doors, bot: Caller, anna: Caller) -> None:
+    execution_id = bot.execution()
+    _run(bot, execution_id, bot.propose(execution_id, "read_file"), "succeeded")
+    held = bot.propose(execution_id)
+    decision = {"decision": "reject", "digest": held["digest"]}
+    assert anna.post(f"/v1/holds/{held['hold_id']}/decision", decision).status_code == 200
+
+    def counted(found: dict[str, Any], tool: str, what: str) -> int:
+        return sum(one[what] for one in found["tools"] if one["tool"] == tool)
+
+    # Other tests' calls of these tools may be counted already.
+    found = wait_for(
+        lambda: anna.get("/v1/agents/billing/trust").json(),
+        lambda found: (
+            min(counted(found, "read_file", "successes"), counted(found, "send_money", "rejections")) > 0
+        ),
+    )
+    r.AgentTrust.model_validate(found)
+    assert found["complete"]
+    assert _code(anna.get("/v1/agents/nobody/trust")) == (404, "not_found")
+    assert _code(bot.get("/v1/agents/billing/trust")) == (403, "not_authorised")
+    assert _code(doors.caller("mallory", "admin", tenant="other").get("/v1/agents/billing/trust"))[0] == 404
+
+
+def _run(bot: Caller, execution_id: str, call: dict[str, Any], outcome: str) -> None:
+    where = f"/v1/executions/{execution_id}/tool-calls/{call['call_id']}"
+    grant = {"digest": call["digest"], "attempt_id": "a"}
+    assert bot.post(f"{where}/consume", grant).status_code == 200
+    assert bot.post(f"{where}/result", {"attempt_id": "a", "outcome": outcome}).status_code == 200
+
+
+def test_explained_trust_is_only_the_projects_and_of_an_agent_that_is_known(
+    doors: Doors, bot: Caller, anna: Caller
+) -> None:
+    held = bot.propose(bot.execution())
+    decision = {"decision": "approve", "digest": held["digest"]}
+    decided = anna.post(f"/v1/holds/{held['hold_id']}/decision", decision)
+    assert decided.status_code == 200
+
+    after = decided.json()["cursor"]
+    found = anna.get(f"/v1/agents/billing/trust/classes?tool=send_money&after={after}").json()
+
+    shown = r.ExplainedTrust.model_validate(found)
+    assert held["call_id"] in {fact.call_id for one in shown.classes for fact in one.evidence}
+    assert {one.tool for one in shown.classes} == {"send_money"}
+    assert all(not one.evidence for one in _explained(anna).classes)
+    assert _code(anna.get("/v1/agents/nobody/trust/classes")) == (404, "not_found")
+    assert _code(bot.get("/v1/agents/billing/trust/classes")) == (403, "not_authorised")
+    mallory = doors.caller("mallory", "admin", tenant="other")
+    assert _code(mallory.get("/v1/agents/billing/trust/classes"))[0] == 404
+
+
+def _explained(anna: Caller) -> r.ExplainedTrust:
+    return r.ExplainedTrust.model_validate(anna.get("/v1/agents/billing/trust/classes").json())
+
+
+def test_approval_metrics_of_a_policy_without_the_block_count_nothing(bot: Caller, anna: Caller) -> None:
+    bot.propose(bot.execution())
+
+    shown = r.ApprovalMetrics.model_validate(anna.get("/v1/metrics/approval").json())
+
+    assert (shown.held, shown.saved, shown.sample.share, shown.regret.share) == (0, None, None, None)
+    assert _code(bot.get("/v1/metrics/approval")) == (403, "not_authorised")
+    assert _code(anna.get("/v1/metrics/approval?since=yesterday")) == (422, "invalid")
