@@ -194,13 +194,15 @@ def part_key(tenant: str, project: str, agent: str, tool: str, partition: int) -
 
     Without a project it is the key of earlier versions: `{tenant}/{agent}/{tool}/{partition}`.
     """
-    names = (tenant, project, agent, tool) if project else (tenant, agent, tool)
-    return "/".join([*(quote(name, safe=":") for name in names), str(partition)]).encode()
+    return _key((tenant, project, agent, tool) if project else (tenant, agent, tool), partition)
 
 
 def class_key(tenant: str, project: str, agent: str, tool: str, trust_class: str, partition: int) -> bytes:
     """`{tenant}/{project}/{agent}/{tool}/{class}/{partition}`, each percent-encoded."""
-    names = (tenant, project, agent, tool, trust_class)
+    return _key((tenant, project, agent, tool, trust_class), partition)
+
+
+def _key(names: tuple[str, ...], partition: int) -> bytes:
     return "/".join([*(quote(name, safe=":") for name in names), str(partition)]).encode()
 
 

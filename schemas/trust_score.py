@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from schemas.principals import TenantPeople
+from schemas.topics import DAY_MS
 from schemas.trust import ClassFact, FactKind
 
 QUANTILE = 0.05
@@ -29,7 +30,6 @@ WINDOW_DAYS = 180
 INTERVAL = 0.95
 # Of the facts of a part so many of each group are kept (`group_of`).
 KEPT_MAX = 128
-DAY_MS = 86_400_000
 _PRECISION = 10**6
 
 RAISES: Mapping[FactKind, float] = {"approval": 1.0, "edit": 0.5}

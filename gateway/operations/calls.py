@@ -32,6 +32,7 @@ from schemas.sensitive import may_have_placeholder, replaced
 from schemas.token import Claims
 
 Render = Callable[[CallRow, Outcome], Reply]
+_Planning = Callable[[Gate, Claims, str, str, Given, str | None], Plan]
 PENDING = frozenset({"proposed", "held"})
 # A decider that takes longer is treated as absent: the answer is then 202 with the call as proposed.
 VERDICT_WAIT_S = 5.0
@@ -258,38 +259,33 @@ def _part_of_lease(row: CallRow, now_ms: int) -> tuple[str, str]:
     return str(row["lease_until_ms"]), "first" if left_ms * 2 > (row["lease_ms"] or 0) else "second"
 
 
-def _plan_revocation(
-    gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
-) -> Plan:
-    """Revoke a release; errors as `plan_change`."""
-    actor = claims.actor
-    subject = subject_of(actor, execution_id, call_id)
-    gate.row(subject)
-    check_role(actor, "reviewer", "operator")
-    command = k.RevokeGrant(call_id=call_id, reason=read_body(actions.RevokeGrant, given()).reason)
-    name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/revoke", key)
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
+def _plan_for_reason(
+    verb: str,
+    body: type[actions.RevokeGrant | actions.ReportImpact],
+    command: type[k.RevokeGrant | k.ReportImpact],
+) -> _Planning:
+    """The plan of a verb that only a reviewer or operator may ask, with a reason; errors as `plan_change`."""
+
+    def plan(
+        gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
+    ) -> Plan:
+        actor = claims.actor
+        subject = subject_of(actor, execution_id, call_id)
+        gate.row(subject)
+        check_role(actor, "reviewer", "operator")
+        asked = command(call_id=call_id, reason=read_body(body, given()).reason)
+        name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/{verb}", key)
+        return Plan(gate.execution_ask(execution_id, asked, actor, name), subject, _render(gate, actor))
+
+    return plan
 
 
-def _plan_impact(
-    gate: Gate, claims: Claims, execution_id: str, call_id: str, given: Given, key: str | None
-) -> Plan:
-    """Report that a call did harm; errors as `plan_change`."""
-    actor = claims.actor
-    subject = subject_of(actor, execution_id, call_id)
-    gate.row(subject)
-    check_role(actor, "reviewer", "operator")
-    command = k.ReportImpact(call_id=call_id, reason=read_body(actions.ReportImpact, given()).reason)
-    name = name_of(actor, f"/v1/executions/{execution_id}/tool-calls/{call_id}/report-impact", key)
-    return Plan(gate.execution_ask(execution_id, command, actor, name), subject, _render(gate, actor))
-
-
-_PLANS: dict[str, Callable[[Gate, Claims, str, str, Given, str | None], Plan]] = {
+_PLANS: dict[str, _Planning] = {
     "consume": _plan_consumption,
     "result": _plan_result,
     "heartbeat": _plan_heartbeat,
-    "revoke": _plan_revocation,
-    "report-impact": _plan_impact,
+    "revoke": _plan_for_reason("revoke", actions.RevokeGrant, k.RevokeGrant),
+    "report-impact": _plan_for_reason("report-impact", actions.ReportImpact, k.ReportImpact),
 }
 
 

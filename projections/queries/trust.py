@@ -5,8 +5,9 @@ from typing import Any, get_args
 
 from projections.queries.moment import Moment
 from projections.tables.analytics import EVIDENCE, EvidenceRow
+from schemas.topics import DAY_MS
 from schemas.trust import FactKind
-from schemas.trust_score import DAY_MS, KEPT_MAX, WINDOW_DAYS, group_of
+from schemas.trust_score import KEPT_MAX, WINDOW_DAYS, group_of
 
 # Partition → the last offset that counts.
 Through = Mapping[int, int]

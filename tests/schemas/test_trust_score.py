@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
 
+from schemas.topics import DAY_MS
 from schemas.trust import ClassFact, FactKind
 from schemas.trust_score import (
-    DAY_MS,
     HALF_LIFE_DAYS,
     KEPT_MAX,
     WINDOW_DAYS,

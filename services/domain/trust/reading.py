@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from schemas.principals import People, TenantPeople
+from schemas.topics import DAY_MS
 from schemas.trust import ClassPart
-from schemas.trust_score import DAY_MS, Posterior, discounting, posterior
+from schemas.trust_score import Posterior, discounting, posterior
 from services.domain.trust.book import KnownTrust
 
 _SCORES_MAX = 4_096
