@@ -103,6 +103,8 @@ PLACED = st.lists(
         st.integers(0, 200),
     ),
     max_size=60,
+    # A record of the log has one place, and is at most one fact about a class.
+    unique_by=lambda one: (one.partition, one.fact.offset),
 )
 
 
