@@ -25,11 +25,14 @@ from schemas.record import OutRecord, RawRecord, UnreadableRecord
 
 SOURCE = b"/placet/trust"
 # The form of the count: a checkpoint of another form is not continued, and everything is counted again.
-COUNT_FORM = 2
+COUNT_FORM = 3
 
 FactKind = Literal[
     "approval", "edit", "rejection", "correction", "withdrawal", "revocation", "failure", "impact"
 ]
+
+
+NumberRange = Annotated[tuple[str, float, float], Field(strict=False)]
 
 
 class _Statistics(BaseModel):
@@ -92,6 +95,8 @@ class ClassFact(_Statistics):
             `withdrawal` is its cancellation before people had decided.
         by: The accounts whose word it is; none for a failure.
         requester: The account that proposed the call.
+        values: Of an approval, the digests of the call's identifying values (`schemas.call_history`).
+        numbers: Of an approval, each path of the arguments with numbers, and the least and the greatest of them.
     """
 
     offset: int
@@ -99,6 +104,8 @@ class ClassFact(_Statistics):
     kind: FactKind
     by: Annotated[tuple[str, ...], Field(strict=False)] = ()
     requester: str = ""
+    values: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    numbers: Annotated[tuple[NumberRange, ...], Field(strict=False)] = ()
 
 
 class ClassPart(_Statistics):

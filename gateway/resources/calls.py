@@ -61,6 +61,19 @@ class Adaptive(Resource):
     draw: float | None
 
 
+class History(Resource):
+    """What the past says of a call's values (docs/trust.md)."""
+
+    parts: list[str]
+    novel: list[str]
+    tainted: list[str]
+    sources: list[str]
+    values: list[str]
+    numbers: list[tuple[str, float, float]]
+    is_whole: bool
+    is_known: bool
+
+
 class Verdict(Resource):
     """The policy's verdict on a call."""
 
@@ -69,6 +82,7 @@ class Verdict(Resource):
     risk: Risk | None
     trust: Any
     adaptive: Adaptive | None
+    history: History | None
     policy_version: str | None
     reason: str | None
     detail: str | None

@@ -64,6 +64,7 @@ def verdict_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
         "risk": risk_json(row),
         "trust": json_value(row["trust"]),
         "adaptive": json_value(row["adaptive"]),
+        "history": json_value(row["history"]),
         "policy_version": row["policy_version"],
         "reason": row["verdict_reason"],
         "detail": row["verdict_detail"],

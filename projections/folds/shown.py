@@ -9,11 +9,11 @@ from typing import Any, TypedDict, cast
 from projections.folds.rows import json_text, json_value
 from projections.tables.calls import CallRow
 from projections.tables.holds import HoldRow
+from schemas.display.judged import Judged
 from schemas.display.versions import SHOW_MESSAGE
 from schemas.display.view import (
     UNKNOWN_OUTCOME,
     Held,
-    Judged,
     View,
     offer_of,
     texts_of,
@@ -55,6 +55,7 @@ class _Verdict(TypedDict):
     risk_parts: str
     risk_required: float
     trust: str | None
+    history: str | None
 
 
 def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: str | None, asked: str) -> None:
@@ -162,4 +163,5 @@ def _judged(row: HoldRow, opening: dict[str, Any]) -> Judged | None:
         risk_parts=json_value(verdict["risk_parts"]),
         risk_required=verdict["risk_required"],
         trust=verdict["trust"],
+        history=verdict["history"],
     )

@@ -17,6 +17,7 @@ class NoVerdict(TypedDict):
     risk_required: None
     trust: None
     adaptive: None
+    history: None
 
 
 NO_VERDICT: NoVerdict = {
@@ -31,4 +32,5 @@ NO_VERDICT: NoVerdict = {
     "risk_required": None,
     "trust": None,
     "adaptive": None,
+    "history": None,
 }

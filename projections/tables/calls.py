@@ -19,6 +19,7 @@ from projections.tables.common import (
     Error,
     ExecutionId,
     Feedback,
+    History,
     PolicyVersion,
     Project,
     ProposedArguments,
@@ -81,6 +82,7 @@ class CallRow(TypedDict):
     risk_required: RiskRequired | None
     trust: Trust | None
     adaptive: Adaptive | None
+    history: History | None
     trust_class: Annotated[str | None, "What decisions on it count for (docs/trust.md)."]
     hold_id: Annotated[str | None, "Id of the call's last hold."]
     deadline_at_ms: DeadlineAt | None

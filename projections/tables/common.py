@@ -41,6 +41,10 @@ Trust = Annotated[Json, "JSON of the trust that the verdict cites; null if it wa
 Adaptive = Annotated[
     Json, "JSON of what the policy's adaptive block made of a hold (docs/trust.md); null if nothing."
 ]
+History = Annotated[
+    Json,
+    "JSON: the call's values that are new to the agent and tool, or out of an untrusted output (docs/trust.md).",
+]
 DeadlineAt = Annotated[Moment, "Deadline for the decision; null if there is none."]
 Decision = Annotated[str, "The decision: approve, edit, reject or respond."]
 DecisionId = Annotated[str, "Id of the decision."]

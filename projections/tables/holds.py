@@ -20,6 +20,7 @@ from projections.tables.common import (
     ExecutionId,
     Feedback,
     Fields,
+    History,
     HoldId,
     Kind,
     OpenedAt,
@@ -83,6 +84,7 @@ class HoldRow(TypedDict):
     risk_required: RiskRequired | None
     trust: Trust | None
     adaptive: Adaptive | None
+    history: History | None
     question: Question
     options: Options
     input_schema: Annotated[Json, "JSON Schema of the arguments, for an edit."]

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.call_history import CallHistory, history_from_text
 from schemas.canonical import canonical, parse_strict, sha256_hex
 from schemas.display.characters import Badge, code_of
 from schemas.display.difference import ABSENT, changes
 from schemas.display.escape import Badges, escaped, escaped_lines, escaped_value
+from schemas.display.judged import Judged, named, unread
 from schemas.display.values import lines_of, scalar_text, whole_on_one_line
 from schemas.display.versions import (
     READS_OFFER_FROM,
@@ -39,22 +41,6 @@ _MAY = {
 NUL, STORED_AS = "\x00", "\ufffd"
 UNKNOWN_OUTCOME = "outcome_unknown"
 NO_ARGUMENTS = "{}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """The verdict that a person is shown; `trust` is canonical JSON, or None if it was unknown."""
-
-    effect: str
-    rules: Sequence[str]
-    policy_version: str
-    reason: str
-    detail: str
-    risk_score: float
-    risk_level: str
-    risk_parts: Sequence[str]
-    risk_required: float
-    trust: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +339,12 @@ class _Body:
         self.lines.append(f"risk: {judged.risk_level} {judged.risk_score:.4f}, of {parts}")
         self.lines.append(f"trust required: {judged.risk_required:.4f}")
         self._json_line("trust", _without_sources(parse_strict(judged.trust or "null")))
+        self._history(history_from_text(judged.history))
+
+    def _history(self, history: CallHistory) -> None:
+        self.lines += [f"values: {said}" for said in unread(history)]
+        for name, values in named(history):
+            self._names(name, values)
 
     def _authority(self) -> None:
         held = self._held

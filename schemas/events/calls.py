@@ -32,7 +32,8 @@ class PolicyVerdictIssued(Message):
     """What the policy says of a revision. `rules` are `policy@version/rule`; `trust` is JSON or None.
 
     `trust_class` is what decisions on this call count for (docs/trust.md), empty for nothing. `adaptive` is JSON of
-    `schemas.adaptive.AdaptiveOutcome`: what the policy's adaptive block made of a hold, or None if nothing.
+    `schemas.adaptive.AdaptiveOutcome`: what the policy's adaptive block made of a hold, or None if nothing. `history`
+    is JSON of `schemas.call_history.CallHistory`: what the past says of the call's values, or None if nothing.
     """
 
     call_id: str
@@ -50,6 +51,7 @@ class PolicyVerdictIssued(Message):
     definitions_through: Long
     trust_class: str = ""
     adaptive: str | None = None
+    history: str | None = None
 
 
 class ToolCallReleased(Message):

@@ -1,11 +1,13 @@
 """Definitions: the policies, tools and people in force, and the verdict on a call by them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
+from schemas.call_history import CallHistory
 from schemas.ids import TENANT_WIDE
 from schemas.limits import ADOPTED_NAMED_MAX
 from schemas.principals import People
@@ -26,10 +28,12 @@ from services.domain.policy import (
     Verdict,
     evaluate_in_process,
 )
+from services.domain.policy.history import history_of
 from services.domain.policy.remembered import judge_with_memory
 from services.domain.policy.tool_facts import tool_views
-from services.domain.policy.trust_class import class_of
+from services.domain.policy.trust_class import NO_CLASS, class_of
 from services.domain.state import Call, Execution
+from services.domain.trust.approved import approved_by
 from services.domain.trust.book import KnownTrust
 from services.domain.trust.reading import Contrary, trust_value
 
@@ -90,19 +94,44 @@ class Definitions(Struct, frozen=True, kw_only=True):
         """The verdict of the policies in force on a revision of a call.
 
         `trust` returns what is recorded of the agent with this tool and a class of its calls; None while incomplete.
+        It is asked for no class first, to learn the values that people have approved: a new one changes the class.
         `contrary` returns the newest contrary fact about a class in this partition. A rule for which `rests` is true
         counts as suspended.
         """
+        people = self.people.of(execution.tenant, execution.project)
+        of_tool = trust(NO_CLASS)
+        approved = None if of_tool is None else approved_by(of_tool, now_ms, people)
+        history = history_of(parsed(call.arguments), approved, execution.words, execution.request)
+
+        def cited(trust_class: str) -> Mapping[str, Any] | None:
+            known = trust(trust_class)
+            if known is None:
+                return None
+            return trust_value(known, trust_class, now_ms, people, contrary(trust_class))
+
+        return self.judge_citing(execution, call, now_ms, cited, history, rests=rests)
+
+    def judge_citing(
+        self,
+        execution: Execution,
+        call: Call,
+        now_ms: int,
+        cited: Callable[[str], Mapping[str, Any] | None],
+        history: CallHistory,
+        *,
+        rests: Callable[[StandingRule], bool] = never,
+        facts: CallFacts | None = None,
+    ) -> Verdict:
+        """As `judge`, with the history of the call's values, and with trust as a verdict cites it (`trust_value`).
+
+        `facts` are those of `facts_of`, if they are known already.
+        """
         tool = self.tool(execution.tenant, call.tool, execution.project)
         unreadable = tool.unreadable if tool else ""
-        # Of an unreadable tool: as if it was not published, so at least held, with no hint or claim in its favour.
-        facts = _facts(execution, call, None if unreadable else tool)
+        facts = facts or self.facts_of(execution, call, history)
         people = self.people.of(execution.tenant, execution.project)
-        known = trust(facts.trust_class)
-        if known is not None:
-            late = contrary(facts.trust_class)
-            cited = trust_value(known, facts.trust_class, now_ms, people, late)
-            facts = replace(facts, trust=cited)
+        if (value := cited(facts.trust_class)) is not None:
+            facts = replace(facts, trust=value)
 
         def unlimited() -> ApprovedValues:
             rules = self.standing.active(execution.tenant, execution.project, call.agent, call.tool)
@@ -122,6 +151,18 @@ class Definitions(Struct, frozen=True, kw_only=True):
             return replace(verdict, detail=f"the tool's definition cannot be read: {unreadable}")
         return verdict
 
+    def facts_of(
+        self, execution: Execution, call: Call, history: CallHistory, trust_class: str | None = None
+    ) -> CallFacts:
+        """The facts of a call but for trust, with the history of its values, and with its class if that is known."""
+        tool = self.tool(execution.tenant, call.tool, execution.project)
+        # Of an unreadable tool: as if it was not published, so at least held, with no hint or claim in its favour.
+        readable = None if tool is not None and tool.unreadable else tool
+        facts = _facts(execution, call, readable)
+        if trust_class is not None:
+            return replace(facts, history=history, trust_class=trust_class)
+        return _with_history(facts, history)
+
     def since(self, offset: int) -> dict[str, int]:
         """The versions published after an offset, by key; of many, only the newest `ADOPTED_NAMED_MAX`."""
         newer = sorted((row.offset, key) for key, row in self.published.items() if row.offset > offset)
@@ -130,11 +171,18 @@ class Definitions(Struct, frozen=True, kw_only=True):
         return {key.decode(): self.published[key].version for key in named}
 
 
+def _with_history(facts: CallFacts, history: CallHistory) -> CallFacts:
+    """The facts with the history of the call's values, and the class that it gives the call."""
+    views = tool_views(facts.tool, facts.tool_definition, facts.tool_version, facts.claimed_annotations)
+    parts = (*views[-1].risk.parts, *history.parts)
+    trust_class = class_of(facts.arguments, facts.tool_definition, parts)
+    return replace(facts, history=history, trust_class=trust_class)
+
+
 def _facts(execution: Execution, call: Call, tool: Tool | None) -> CallFacts:
-    """The facts of a call but for trust."""
+    """The facts of a call but for its history and for trust."""
     arguments, claims = parsed(call.arguments), parsed(call.claims)
     definition, version = (tool.definition, tool.version) if tool else (None, "")
-    views = tool_views(call.tool, definition, version, claims)
     return CallFacts(
         tenant=execution.tenant,
         project=execution.project,
@@ -150,5 +198,4 @@ def _facts(execution: Execution, call: Call, tool: Tool | None) -> CallFacts:
         execution_id=execution.execution_id,
         request=execution.request,
         context=parsed(execution.context),
-        trust_class=class_of(arguments, definition, views[-1].risk.parts),
     )

@@ -14,6 +14,7 @@ from schemas.commands import RequestKind, Scope
 from schemas.events.conversations import TurnEnding
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
 from schemas.requirement import Requirement
+from services.domain.untrusted import NO_WORDS, WordsOfRun
 
 CallStatus = Literal[
     "proposed",
@@ -62,7 +63,8 @@ class Call(Struct, frozen=True, kw_only=True):
     proposed the call: it is their request too. `message` is the message that the agent was answering then, or empty.
     The texts of a call that has ended are empty; `result_digest` names the reported result. `trust_class` is what
     decisions on the newest revision count for; `by_trust` is true if trust released it, `is_sampled` if trust would
-    have released it and people were asked all the same. `impact_by` are those who have reported that it did harm.
+    have released it and people were asked all the same. `is_untrusted` is true if others decide what its tool
+    returns. `impact_by` are those who have reported that it did harm.
     """
 
     call_id: str
@@ -101,6 +103,7 @@ class Call(Struct, frozen=True, kw_only=True):
     message: str = ""
     trust_class: str = ""
     by_trust: bool = False
+    is_untrusted: bool = False
     is_sampled: bool = False
     impact_by: tuple[str, ...] = ()
 
@@ -218,7 +221,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     `senders` are the subjects who have sent a message, and the users for whom tokens have said or asked something
     (`joining`), each once, in the order of their first ones. `asked_about` is
     the question that was asked, from the event that asks it to the one that opens its hold: one batch.
-    `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never.
+    `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never. `words` are
+    those of untrusted outputs, and of what people said.
     """
 
     tenant: str
@@ -248,6 +252,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     senders: tuple[str, ...] = ()
     asked_about: AskedQuestion | None = None
     idle_ms: int | None = None
+    words: WordsOfRun = NO_WORDS
 
     @property
     def closed(self) -> bool:

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from schemas.adaptive import is_sampled
+from schemas.call_history import NO_HISTORY, CallHistory, history_from_text
 from schemas.events.calls import (
     GrantRevoked,
     ImpactReported,
@@ -58,6 +59,7 @@ class OpenCall(NamedTuple):
     `requester` is the account that proposed its newest revision, `trust_class` the class of that, `is_sampled` true
     if trust would have released it without asking, and `is_decided` true once people have decided on it. `is_edited`
     is true once a person has edited the call. `votes` are the approvals that others must join, each with its hold.
+    `history` is that of its values.
     """
 
     agent: str
@@ -71,6 +73,7 @@ class OpenCall(NamedTuple):
     is_decided: bool = False
     is_edited: bool = False
     votes: tuple[tuple[str, str], ...] = ()
+    history: CallHistory = NO_HISTORY
 
 
 class Attributed(NamedTuple):
@@ -134,6 +137,7 @@ def _followed(event: Event, call: OpenCall) -> OpenCall:
     if isinstance(body, PolicyVerdictIssued):
         return call._replace(
             trust_class=body.trust_class,
+            history=history_from_text(body.history),
             is_sampled=is_sampled(body.adaptive),
             is_decided=False,
             in_doubt=False,

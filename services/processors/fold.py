@@ -212,6 +212,7 @@ class PartitionFold:
             fact=found.fact,
             by=found.by,
             requester=found.call.requester,
+            history=found.call.history,
         )
 
     def _count_for_tool(self, one: Evidence) -> None:

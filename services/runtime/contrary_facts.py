@@ -6,6 +6,7 @@
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from schemas.events.calls import (
     GrantRevoked,
@@ -97,6 +98,11 @@ class ContraryFacts:
         if waiting := self._waiting_in.get(name):
             return next(iter(waiting.values()))
         return self.newest.get(name, self.floor)
+
+    def of_any(self, names: Iterable[Name]) -> Contrary | None:
+        """What keeps trust from releasing a class, about any of the classes that close it; the newest of several."""
+        found = [one for name in names if (one := self.of(name)) is not None]
+        return max(found, key=lambda one: (one.is_open, one.offset), default=None)
 
     def _is_contrary(
         self,

@@ -81,7 +81,7 @@ def test_draw_without_a_seed_is_not_made_and_people_are_asked() -> None:
         (
             Known(facts()),
             {"sample_rate": 0},
-            "at high risk people are always asked",
+            "at high risk (destructive, money, not_idempotent, open_world, writes) people are always asked",
         ),
         (
             Known(facts()),

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from schemas.adaptive import AdaptiveOutcome, outcome_from_text
+from schemas.call_history import CallHistory
 from schemas.trust import ClassFact, ClassPart
 from schemas.trust_score import Placed
 from services.domain.definitions import Definitions
@@ -22,12 +23,24 @@ from tests.domain.world import (
 )
 
 SEED = "00" * 16
+# What `facts` approve: any amount that these tests propose.
+AMOUNTS = CallHistory(numbers=(("amount", 0.0, 1_000.0),))
 ALWAYS: dict[str, Any] = {"sample_rate": 0, "floor": {"low": 0, "high": 0}}
 
 
-def facts(approvals: int = 60, *more: ClassFact, at_ms: int = START_MS) -> tuple[Placed, ...]:
+def facts(
+    approvals: int = 60, *more: ClassFact, at_ms: int = START_MS, history: CallHistory = AMOUNTS
+) -> tuple[Placed, ...]:
     approved = (
-        ClassFact(offset=number, at_ms=at_ms, kind="approval", by=("rita",), requester="bot")
+        ClassFact(
+            offset=number,
+            at_ms=at_ms,
+            kind="approval",
+            by=("rita",),
+            requester="bot",
+            values=history.values,
+            numbers=history.numbers,
+        )
         for number in range(approvals)
     )
     return tuple(Placed(0, one) for one in (*approved, *more))
@@ -46,7 +59,7 @@ class Known:
         if self.found is None:
             return None
         parts = tuple(_part(names, *group) for group in groupby(self.found, lambda one: one.partition))
-        return KnownTrust(combine(()), parts, {0: self.through})
+        return KnownTrust(combine(()), parts, {0: self.through}, parts)
 
 
 def _part(names: tuple[str, ...], partition: int, found: Iterable[Placed]) -> ClassPart:

@@ -262,8 +262,8 @@ def give_a_use_for_every_question(patch: Patch) -> None:
 def release_without_waiting_for_a_use(patch: Patch) -> None:
     waiting = verdicts._by_memory
 
-    def at_once(state: Any, call: Any, verdict: Any, document: Any, ctx: Any) -> Any:
-        return waiting(state, call, verdict, document.model_copy(update={"uses": None}), ctx)
+    def at_once(call: Any, verdict: Any, document: Any) -> Any:
+        return waiting(call, verdict, document.model_copy(update={"uses": None}))
 
     patch.setattr(verdicts, "_by_memory", at_once)
 

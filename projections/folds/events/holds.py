@@ -184,6 +184,7 @@ def _copy_call(row: HoldRow, call: CallRow) -> None:
             "risk_required": call["risk_required"],
             "trust": call["trust"],
             "adaptive": call["adaptive"],
+            "history": call["history"],
         }
     )
 

@@ -11,7 +11,6 @@ T = TypeVar("T")
 Object = Mapping[str, Any]
 
 PENDING = frozenset({"proposed", "held"})
-STOPPED = frozenset({"denied", "expired", "cancelled", "revoked"})
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,14 @@ class Risk:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The policy's verdict: `effect` is allow, hold or deny; `adaptive` what its adaptive block made of a hold."""
+    """The policy's verdict: allow, hold or deny; what its `adaptive` block made of a hold; its values' `history`."""
 
     effect: str = ""
     rules: tuple[str, ...] = ()
     risk: Risk | None = None
     trust: Any = field(default=None, hash=False)
     adaptive: Any = field(default=None, hash=False)
+    history: Any = field(default=None, hash=False)
     policy_version: Any = field(default=None, hash=False)
     reason: str = ""
     raw: Object = field(default_factory=dict, repr=False, compare=False)
@@ -111,7 +111,7 @@ class ToolCall:
     @property
     def stopped(self) -> bool:
         """True if it will never run."""
-        return self.status in STOPPED
+        return self.status in ("denied", "expired", "cancelled", "revoked")
 
     @property
     def feedback(self) -> str:

@@ -319,6 +319,8 @@ def _consumed(state: Execution, event: c.GrantConsumed, at_ms: int) -> Execution
         lease_ms=event.lease_ms or 0,
         lease_until_ms=0 if event.lease_ms is None else at_ms + event.lease_ms,
     )
+    if call.is_untrusted:
+        state = replace(state, words=state.words.with_reading(call.call_id))
     return with_call(going_on(state), call)
 
 

@@ -1,5 +1,7 @@
 """`evolve`: folds an event into an execution, with the folds of the modules that decide the events."""
 
+from msgspec.structs import replace
+
 from schemas.events import executions as x
 from schemas.message import Message
 from services.domain.execution import (
@@ -20,6 +22,7 @@ from services.domain.execution import (
 from services.domain.execution.digests import start_digest
 from services.domain.execution.folding import Folds, with_idle_end
 from services.domain.state import Execution
+from services.domain.untrusted import NO_WORDS
 
 
 def start(key: tuple[str, str, str], event: x.ExecutionStarted, at_ms: int = 0) -> Execution:
@@ -44,7 +47,11 @@ def start(key: tuple[str, str, str], event: x.ExecutionStarted, at_ms: int = 0) 
 def evolve(state: Execution, event: Message, at_ms: int) -> Execution:
     """The state after an event; refusals and other records without effect change nothing."""
     fold = _FOLDS.get(type(event))
-    return state if fold is None else with_idle_end(fold(state, event, at_ms), at_ms)
+    if fold is None:
+        return state
+    after = with_idle_end(fold(state, event, at_ms), at_ms)
+    # No call is judged any more.
+    return replace(after, words=NO_WORDS) if after.closed and after.words is not NO_WORDS else after
 
 
 _FOLDS: Folds = {

@@ -11,7 +11,7 @@ from services.domain.authority.authority import may_run
 from services.domain.context import Context
 from services.domain.execution.calls import not_theirs, settle_hold
 from services.domain.execution.digests import result_digest
-from services.domain.execution.folding import Folds, ended_as, going_on, with_call
+from services.domain.execution.folding import Folds, going_on, with_call
 from services.domain.execution.handler import Handlers
 from services.domain.execution.verdicts import outcome_unknown_events
 from services.domain.refusals import Events, refuse
@@ -74,7 +74,7 @@ def _result(command: k.ReportResult, ctx: Context) -> Message:
 
 def _failed(state: Execution, event: c.ToolCallFailed, at_ms: int) -> Execution:
     call = replace(state.calls[event.call_id], status="failed", result_digest=result_digest(event.error))
-    return with_call(going_on(state), call)
+    return with_call(_read(going_on(state), call, event.error), call)
 
 
 def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Execution:
@@ -85,7 +85,23 @@ def _succeeded(state: Execution, event: c.ToolCallSucceeded, at_ms: int) -> Exec
         succeeded_as=number,
         result_digest=result_digest(event.output),
     )
-    return with_call(replace(going_on(state), succeeded_count=number), call)
+    return with_call(_read(replace(going_on(state), succeeded_count=number), call, event.output), call)
+
+
+def _read(state: Execution, call: Call, text: str) -> Execution:
+    """The run after it has read what a call returned."""
+    if not call.is_untrusted or state.closed:
+        return state
+    return replace(state, words=state.words.with_output(call.call_id, text))
+
+
+def _unknown(state: Execution, event: c.ToolCallOutcomeUnknown, at_ms: int) -> Execution:
+    call = state.calls[event.call_id]
+    state = _read(state, call, event.reason)
+    if call.is_untrusted and not state.closed:
+        # It may still report; until then nobody knows what the agent has read.
+        state = replace(state, words=state.words.with_reading(call.call_id))
+    return with_call(going_on(state), replace(call, status="outcome_unknown"))
 
 
 HANDLERS: Handlers = {
@@ -94,5 +110,5 @@ HANDLERS: Handlers = {
 FOLDS: Folds = {
     c.ToolCallSucceeded: _succeeded,
     c.ToolCallFailed: _failed,
-    c.ToolCallOutcomeUnknown: ended_as("outcome_unknown"),
+    c.ToolCallOutcomeUnknown: _unknown,
 }

@@ -260,7 +260,17 @@ def _sent(state: Execution, event: v.MessageSent, at_ms: int) -> Execution:
     digest = text_digest(event.text)
     turn = Turn(turn_id=event.turn_id, message_digest=digest, text=event.text, sent_by=event.by)
     open_turns = (*state.open_turns, event.turn_id)
-    return with_turn(replace(with_sender(going_on(state), event.by), open_turns=open_turns), turn)
+    # An account that acts as the agent does not speak for people: what it says, it may have read.
+    words = state.words if _is_agents(state, event.by) else state.words.with_said(event.text)
+    return with_turn(
+        replace(with_sender(going_on(state), event.by), open_turns=open_turns, words=words), turn
+    )
+
+
+def _is_agents(state: Execution, account: str) -> bool:
+    if any(account == turn.claimed_by for turn in state.turns.values()):
+        return True
+    return any(account == call.requesters[0] for call in state.calls.values())
 
 
 def _claimed(state: Execution, event: v.TurnClaimed, at_ms: int) -> Execution:

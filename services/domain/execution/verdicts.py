@@ -1,10 +1,11 @@
 """The consequences of a verdict: the events that judge, release, deny, hold or revise a call."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import asdict, replace
 
 from schemas.adaptive import AdaptiveOutcome, outcome_from_text, outcome_to_text
+from schemas.call_history import history_to_text
 from schemas.canonical import canonical
 from schemas.events import calls as c
 from schemas.events import rules as r
@@ -20,30 +21,56 @@ from services.domain.policy import Verdict
 from services.domain.refusals import Events
 from services.domain.state import Call, Execution, Reservation
 
+# Parts of the risk of tools whose outputs others decide, and of tools that are not known.
+_UNTRUSTED = frozenset({"open_world", "unknown_tool", "unreadable"})
 # A call waits this long for a use of a standing rule; then a person is asked.
 RESERVATION_MS = 10_000
 
 
-def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
-    """The verdict on a call's newest revision, and its consequence: by memory, by trust, or as the policy says."""
+class Judgement(NamedTuple):
+    """What becomes of a call that is judged for the first time.
+
+    `verdict` is the one that is recorded. `outcome` is what the policy's adaptive block made of a hold. `document` is
+    the remembered decision that releases the call; with `reserves` a use of it has to be asked for first.
+    """
+
+    verdict: Verdict
+    outcome: AdaptiveOutcome | None = None
+    document: StandingRuleDocument | None = None
+    reserves: bool = False
+
+
+def judgement_of(state: Execution, call: Call, ctx: Context) -> Judgement:
+    """The judgement on a call's newest revision: by memory, by trust, or as the policy says."""
     verdict = ctx.judge(state, call)
     for document in remembered_for(state, call, verdict, ctx):
-        if (events := _by_memory(state, call, verdict, document, ctx)) is not None:
-            return events
+        if (found := _by_memory(call, verdict, document)) is not None:
+            return found
     outcome = outcome_of(call, verdict, ctx)
     if outcome is not None and outcome.result == "released":
         verdict = released_by_trust(verdict)
-    return [verdict_event(call, verdict, ctx, outcome), consequence(state, call, verdict, ctx)]
+    return Judgement(verdict, outcome)
 
 
-def _by_memory(
-    state: Execution, call: Call, verdict: Verdict, document: StandingRuleDocument, ctx: Context
-) -> Events | None:
-    """The events by a remembered decision that covers a call; None if it has no use left for this revision."""
+def judged_events(state: Execution, call: Call, ctx: Context) -> Events:
+    """The verdict on a call's newest revision, and its consequence."""
+    found = judgement_of(state, call, ctx)
+    if found.document is None:
+        event = verdict_event(call, found.verdict, ctx, found.outcome)
+        return [event, consequence(state, call, found.verdict, ctx)]
+    if found.reserves:
+        return [_reservation(state, call, found.document, ctx)]
+    released = release(call, ctx.new_id("decision", call.call_id), "rule", ctx)
+    by_rule = released.model_copy(update={"rule_id": found.document.rule_id})
+    return [verdict_event(call, found.verdict, ctx), by_rule]
+
+
+def _by_memory(call: Call, verdict: Verdict, document: StandingRuleDocument) -> Judgement | None:
+    """The judgement by a remembered decision that covers a call; None if it has no use left for this revision."""
     asked = call.reservation if call.reservation and call.reservation.revision == call.revision else None
     if document.uses is not None:
         if asked is None:
-            return [_reservation(state, call, document, ctx)]
+            return Judgement(verdict, document=document, reserves=True)
         if not asked.granted or asked.rule_id != document.rule_id:
             return None
     cited = replace(
@@ -54,8 +81,7 @@ def _by_memory(
         detail=f"a person approved such calls (decision {document.evidence.decision_id}); {verdict.detail}",
         hold=None,
     )
-    released = release(call, ctx.new_id("decision", call.call_id), "rule", ctx)
-    return [verdict_event(call, cited, ctx), released.model_copy(update={"rule_id": document.rule_id})]
+    return Judgement(cited, document=document)
 
 
 def _citation(rule_id: str) -> str:
@@ -125,6 +151,7 @@ def verdict_event(
         definitions_through=ctx.definitions_through,
         trust_class=verdict.trust_class,
         adaptive=None if outcome is None else outcome_to_text(outcome),
+        history=history_to_text(verdict.history),
     )
 
 
@@ -173,6 +200,7 @@ def _judged(state: Execution, event: c.PolicyVerdictIssued, at_ms: int) -> Execu
         trust_class=event.trust_class,
         by_trust=outcome is not None and outcome.result == "released",
         is_sampled=outcome is not None and outcome.result == "sampled",
+        is_untrusted=not _UNTRUSTED.isdisjoint(event.risk_parts),
     )
     return with_call(state, call)
 

@@ -3,8 +3,9 @@
 This is done in one place at the end of a decision, so that no path that opens a hold can omit it.
 """
 
+from schemas.display.judged import Judged
 from schemas.display.versions import version_for
-from schemas.display.view import Held, Judged, view_of
+from schemas.display.view import Held, view_of
 from schemas.events.calls import PolicyVerdictIssued, ToolCallProposed
 from schemas.events.holds import HoldOpened, HumanInputRequested, asks_of
 from services.domain.context import Context
@@ -112,4 +113,5 @@ def _judged(verdict: PolicyVerdictIssued) -> Judged:
         risk_parts=verdict.risk_parts,
         risk_required=verdict.risk_required,
         trust=verdict.trust,
+        history=verdict.history,
     )

@@ -89,7 +89,7 @@ def _too_little(trust: Mapping[str, Any] | None, risk: Risk, floor: float | None
             f"such a call was decided otherwise, or waits as a sample, at {trust['contrary_at']} of the log"
         )
     if floor is None:
-        return f"at {risk.level} risk people are always asked"
+        return f"at {risk.level} risk ({', '.join(risk.parts)}) people are always asked"
     if not trust["raising"]:
         return "nobody has approved such a call"
     bound = trust["lower_bound"]

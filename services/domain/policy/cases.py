@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AwareDatetime, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
 
+from schemas.call_history import CallHistory
 from schemas.policy_document import Effect, PolicyDocument, PolicyModel, Share
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.requirement import Requirement
@@ -42,8 +43,37 @@ class TrustCase(PolicyModel):
     through: dict[str, StrictInt] = Field(default_factory=dict)
 
 
+class HistoryCase(PolicyModel):
+    """The paths of arguments with new values, and of those with values out of untrusted outputs.
+
+    `is_whole`: false if the call has values that are not looked at, `is_known`: false while trust is missing.
+    """
+
+    novel: tuple[StrictStr, ...] = ()
+    tainted: tuple[StrictStr, ...] = ()
+    is_whole: StrictBool = True
+    is_known: StrictBool = True
+
+    @property
+    def found(self) -> CallHistory:
+        """The history of the call; a value that is both new and untrusted taints the call."""
+        parts = ["novel"] if self.novel or not self.is_whole else []
+        if not self.is_whole or not set(self.novel).isdisjoint(self.tainted):
+            parts.append("tainted")
+        return CallHistory(
+            parts=tuple(parts) if self.is_known else (),
+            novel=self.novel if self.is_known else (),
+            tainted=self.tainted,
+            is_whole=self.is_whole,
+            is_known=self.is_known,
+        )
+
+
 class CallCase(PolicyModel):
-    """The facts of a call; fields that are left out are empty. `tool` is looked up in the file's `tools`."""
+    """The facts of a call; fields that are left out are empty. `tool` is looked up in the file's `tools`.
+
+    Nothing is new or untrusted unless `history` says so.
+    """
 
     tool: str
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -57,6 +87,7 @@ class CallCase(PolicyModel):
     claimed_annotations: dict[str, Any] = Field(default_factory=dict)
     trust: TrustCase | None = None
     memory: dict[str, list[Any]] = Field(default_factory=dict)
+    history: HistoryCase = Field(default_factory=lambda: HistoryCase())
     now: AwareDatetime = DEFAULT_NOW
 
 
@@ -161,7 +192,8 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
     """The case's call in the form in which the decider passes it to `judge`."""
     definition = tools.get(call.tool)
     risk = tool_views(call.tool, definition, "", call.claimed_annotations)[-1].risk
-    trust_class = class_of(call.arguments, definition, risk.parts)
+    history = call.history.found
+    trust_class = class_of(call.arguments, definition, (*risk.parts, *history.parts))
     return CallFacts(
         tenant=call.tenant,
         project=call.project,
@@ -176,6 +208,7 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
         request=call.request,
         trust=None if call.trust is None else _trust_of(call.trust, trust_class),
         trust_class=trust_class,
+        history=history,
         memory=call.memory,
     )
 

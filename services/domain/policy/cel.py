@@ -12,6 +12,7 @@ from schemas.plain_words import did_you_mean
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel_engine import cel
 from services.domain.policy.cel_failures import first_line, kind_of, reason_of
+from services.domain.policy.cel_history import HISTORY_FUNCTIONS, without_history_calls
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_program import program_of
 from services.domain.policy.cel_shape import OWN_FUNCTIONS, Shape, check_words, patterns_of, shape_of
@@ -31,7 +32,7 @@ _FUNCTIONS = """
 """
 # The parser's message: the position and the offending text; the list of expected tokens is dropped.
 _SYNTAX = re.compile(r"ERROR: <input>:\d+:(\d+): (?:Syntax error: )?(.*?)(?: expecting \{.*)?$")
-_NAMED_FUNCTIONS = {*_FUNCTIONS.split(), *ACCESSORS, *OWN_FUNCTIONS}
+_NAMED_FUNCTIONS = {*_FUNCTIONS.split(), *ACCESSORS, *OWN_FUNCTIONS, *HISTORY_FUNCTIONS}
 _KNOWN_FUNCTIONS = {*_OPERATORS.split(), *_NAMED_FUNCTIONS}
 
 
@@ -60,11 +61,12 @@ def compile_expression(source: str) -> CompiledExpression:
     """
     try:
         tokens = tokenize(source)
-        plain = without_calls(tokens)
-        if plain is not None:
-            tokens = tokenize(plain)
+        plain = source
+        for replaced in (without_calls, without_history_calls):
+            if (text := replaced(tokens)) is not None:
+                plain, tokens = text, tokenize(text)
         check_words(tokens)
-        program = cel.compile(source if plain is None else plain)
+        program = cel.compile(plain)
         shape = shape_of(tokens)
     except (Unreadable, ValueError) as error:
         raise DoesNotCompile(_plain(error)) from error

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from schemas.linear_patterns import PatternRefused, bounded_size
 from schemas.plain_words import nearest
+from services.domain.policy.cel_history import HISTORY
 from services.domain.policy.cel_memory import MEMORY, argument_of
 from services.domain.policy.cel_program import (
     Kinds,
@@ -50,7 +51,7 @@ from services.domain.policy.visible import VISIBLE, no_field
 
 VARIABLES = frozenset(VISIBLE)
 # Only these are checked when a policy in force is read: earlier versions published policies with any field of others.
-FIELDS = {name: VISIBLE[name].fields or {} for name in ("tool", "execution", "risk")}
+FIELDS = {name: VISIBLE[name].fields or {} for name in ("tool", "execution", "risk", "history")}
 TYPES = frozenset({"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type"})
 OWN_FUNCTIONS = {"url_host": (1, 1), "real_path": (1, 1), "sql_kind": (1, 2)}
 _WORDS = frozenset({"true", "false", "null", "in"})
@@ -106,6 +107,9 @@ def shape_of(tokens: tuple[Token, ...]) -> Shape:
             continue
         if _text(tokens, index + 1) == "(":
             _check_call(tokens, index)
+        elif token.text == HISTORY and HISTORY in bound:
+            # Policies of earlier versions may have called a value so.
+            continue
         elif token.text in VARIABLES:
             reads.add((token.text, _field(tokens, index)))
         elif token.text not in bound and token.text not in TYPES:

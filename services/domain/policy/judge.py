@@ -26,7 +26,7 @@ from services.domain.policy.compiled import CompiledPolicy, CompiledRule, Policy
 from services.domain.policy.failures import EvaluationFailed, PolicyTimeout
 from services.domain.policy.hold_terms import terms_of_all
 from services.domain.policy.paths import PathResolver
-from services.domain.policy.risk import Risk
+from services.domain.policy.risk import Risk, with_history
 from services.domain.policy.scopes import ScopeFacts
 from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import STRICTNESS, AdaptiveAnswer, CallFacts, HoldTerms, Reason, Verdict
@@ -154,9 +154,12 @@ def _judge(case: _Case, now_ms: int, evaluate: Evaluator, resolve_path: PathReso
 
 
 def _conditions(cases: list[_Case], now_ms: int, resolve_path: PathResolver | None) -> Iterator[Bindings]:
+    """The values for the condition of an adaptive block: as for rules, but the risk has what the history adds."""
     for case in cases:
         reads = case.policy.rules_of(case.call.tool).reads if case.policy else frozenset()
-        yield Bindings(case.variables, now_ms, reads, resolve_path)
+        risk = with_history(case.view.risk, case.call.history.parts, is_known=case.known)
+        variables = {**case.variables, "risk": msgspec.to_builtins(risk)}
+        yield Bindings(variables, now_ms, reads, resolve_path)
 
 
 def _adaptive(
@@ -167,16 +170,18 @@ def _adaptive(
     evaluate: Evaluator,
 ) -> AdaptiveAnswer | None:
     """What the policy's adaptive block says of a hold."""
-    policy = findings[-1].case.policy
+    case = findings[-1].case
+    policy = case.policy
     if policy is None or policy.adaptive is None:
         return None
+    risk = with_history(verdict.risk, case.call.history.parts, is_known=case.known)
     holding = [finding for finding in findings if finding.effect == "hold"]
     if any(finding.reason != "matched" for finding in holding):
-        return refused(policy.adaptive, verdict.risk, "it is not a rule alone that holds this call")
+        return refused(policy.adaptive, risk, "it is not a rule alone that holds this call")
     if unread is not None:
-        return refused(policy.adaptive, verdict.risk, f"the policy {unread.label} cannot be read")
+        return refused(policy.adaptive, risk, f"the policy {unread.label} cannot be read")
     asking = [rule.rule.hold or Hold() for finding in holding for rule in finding.asking]
-    return answer_of(policy.adaptive, asking, verdict.risk, verdict.trust, bindings, evaluate)
+    return answer_of(policy.adaptive, asking, risk, verdict.trust, bindings, evaluate)
 
 
 def _matched(case: _Case, rule: CompiledRule) -> _Finding:
@@ -250,6 +255,7 @@ def _verdict(finding: _Finding) -> Verdict:
         detail=_plain(finding.detail),
         hold=_hold_terms(finding, label) if finding.effect == "hold" else None,
         trust_class=case.call.trust_class,
+        history=case.call.history,
     )
 
 

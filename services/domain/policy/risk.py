@@ -1,12 +1,15 @@
 """Risk: the possible cost of a wrong call, computed from published definitions only.
 
+For trust that may release a call, the history of its values adds parts (`with_history`); rules see the risk without
+them, so that no rule depends on how far trust has been counted.
+
 score = 1 − Π (1 − weight of each part), so every further part only raises it.
 required = 1 − TOLERATED / score (at least 0): the lower bound of trust at which score × (1 − trust), the expected
 harm of one call, is TOLERATED. An unknown tool requires 1, which no evidence reaches.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -22,6 +25,8 @@ WEIGHTS: dict[str, float] = {
     "open_world": 0.10,
     "not_idempotent": 0.05,
 }
+# New values ask for much trust, or for people; values out of untrusted texts are of high risk whatever the tool is.
+HISTORY_WEIGHTS: dict[str, float] = {"novel": 0.30, "tainted": 0.65}
 MEDIUM_FROM = 0.30
 HIGH_FROM = 0.65
 TOLERATED = 0.05
@@ -50,13 +55,26 @@ def risk_of(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str,
         hints: the four hints, with the agent's claims (see `annotations.raised`).
     """
     parts = tuple(sorted(_parts(tool, definition, hints)))
+    return _risk(parts, [WEIGHTS[part] for part in parts], is_known=definition is not None)
+
+
+def with_history(risk: Risk, parts: Iterable[str], *, is_known: bool) -> Risk:
+    """The risk of a call, with what the history of its values adds; `is_known`: its tool is published."""
+    found = tuple(parts)
+    if not found:
+        return risk
+    weights = [WEIGHTS[part] for part in risk.parts] + [HISTORY_WEIGHTS[part] for part in found]
+    return _risk(tuple(sorted((*risk.parts, *found))), weights, is_known=is_known)
+
+
+def _risk(parts: tuple[str, ...], weights: Iterable[float], *, is_known: bool) -> Risk:
     harmless = 1.0
-    for part in parts:
-        harmless *= 1 - WEIGHTS[part]
+    for weight in weights:
+        harmless *= 1 - weight
     score = round(1 - harmless, 4)
     level: RiskLevel = "high" if score >= HIGH_FROM else "medium" if score >= MEDIUM_FROM else "low"
-    required = 1.0 if definition is None else round(max(0.0, 1 - TOLERATED / score), 4) if score else 0.0
-    return Risk(score, level, parts, required)
+    required = 0.0 if not score else round(max(0.0, 1 - TOLERATED / score), 4)
+    return Risk(score, level, parts, required if is_known else 1.0)
 
 
 def _parts(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str, bool]) -> set[str]:

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 from schemas.canonical import canonical, sha256_hex
-from services.domain.policy.urls import UnreadableUrl, url_host
+from services.domain.policy.addresses import Disputed, addresses_in
 
 NO_CLASS = ""
 MAX_CHARS = 300
@@ -33,11 +33,6 @@ MAX_ADDRESSES = 8
 MAX_TEXT_CHARS = 64
 MAX_REFERENCES = 8
 _NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][-+]?[0-9]{1,3})?")
-# Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
-_PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
-_MAIL = re.compile(r"[^@:/\\%?&#\x00-\x20\x7f]+@((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+)")
-_SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
-_TRAILING = ".,!?:"
 
 
 class _Vague(Exception):
@@ -61,7 +56,7 @@ def class_of(
         whole = "&".join([*terms, risk])
         if len(whole) <= MAX_CHARS:
             return whole
-        return f"sha256={sha256_hex(whole + canonical(arguments))}"
+        return f"sha256={sha256_hex('&'.join(terms) + canonical(arguments))}&{risk}"
     except (_Vague, ValueError):
         return NO_CLASS
 
@@ -160,36 +155,15 @@ class _Terms:
 
 def _addresses(text: str) -> set[str]:
     """The domains and hosts of the addresses in a text."""
-    if "@" not in text and ":" not in text and "//" not in text and "www." not in text.lower():
-        return set()
     found: set[str] = set()
-    for piece in _PIECES.findall(text):
-        if (said := _address(piece.rstrip(_TRAILING))) is not None:
-            found.add(said)
+    try:
+        for address in addresses_in(text):
+            found.add(f"@{_value(address.place[1:])}" if address.is_mail else _value(address.place))
             if len(found) > MAX_ADDRESSES:
                 raise _Vague
+    except Disputed as error:
+        raise _Vague from error
     return found
-
-
-def _address(piece: str) -> str | None:
-    """The domain or host of a piece of text, or None if it looks like no address."""
-    if "://" in piece:
-        try:
-            return _value(url_host(piece))
-        except UnreadableUrl as error:
-            # Clients could disagree about its host.
-            raise _Vague from error
-    if "@" in piece[1:]:
-        mail = _MAIL.fullmatch(piece)
-        if mail is None:
-            raise _Vague
-        return f"@{_value(mail[1].lower())}"
-    if piece.startswith(("//", "\\\\")) or _SCHEME.match(piece):
-        # Some clients read `https:example.com/x` and `//example.com/x` as addresses.
-        raise _Vague
-    if piece.lower().startswith("www."):
-        return _value(piece.lower().partition("/")[0])
-    return None
 
 
 def _magnitude(number: float) -> str:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from schemas.call_history import NO_HISTORY, CallHistory
 from schemas.commands import RequestKind
 from schemas.policy_document import Effect
 from schemas.requirement import Requirement
@@ -32,7 +33,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     `tool_definition` is the published one, None for an unknown tool; `tool_version` its SHA-256. `arguments`,
     `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own if a person has
     edited them. `trust` is None until all its parts are complete. `memory` maps arguments to the values that people
-    have approved for such calls by standing rules. `trust_class` is what decisions on it count for.
+    have approved for such calls by standing rules. `trust_class` is what decisions on it count for; `history` is what
+    the past says of its values.
     """
 
     tenant: str
@@ -52,6 +54,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     trust: Mapping[str, Any] | None = None
     memory: Mapping[str, Sequence[Any]] = {}
     trust_class: str = ""
+    history: CallHistory = NO_HISTORY
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,3 +117,4 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     hold: HoldTerms | None
     trust_class: str = ""
     adaptive: AdaptiveAnswer | None = None
+    history: CallHistory = NO_HISTORY

@@ -7,11 +7,13 @@ Values that an agent, a run or a person provides (arguments, context, remembered
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
+from schemas.call_history import CallHistory
 from schemas.plain_words import nearest
 from schemas.trust_score import Posterior
 from services.domain.policy.cel_failures import kind_of
 from services.domain.policy.cel_memory import MEMORY
-from services.domain.policy.risk import WEIGHTS, RiskLevel
+from services.domain.policy.identifying import prefixes
+from services.domain.policy.risk import HISTORY_WEIGHTS, WEIGHTS, RiskLevel
 from services.domain.policy.sql_dialects import KINDS
 from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import CallFacts
@@ -55,8 +57,22 @@ def variables_of(call: CallFacts, view: ToolView) -> dict[str, Any]:
         "execution": execution,
         "risk": view.risk_variable,
         "trust": call.trust,
+        "history": _history(call.history),
         MEMORY: call.memory,
     }
+
+
+def _history(history: CallHistory) -> dict[str, Any]:
+    """The history of a call, with the paths of the objects around its values.
+
+    While trust is missing, what is new is unknown: reading it is an error, and so holds the call.
+    """
+    new = {"parts": history.parts, "novel": _with_prefixes(history.novel)} if history.is_known else {}
+    return {**new, "tainted": _with_prefixes(history.tainted), "is_whole": history.is_whole}
+
+
+def _with_prefixes(paths: Iterable[str]) -> list[str]:
+    return sorted({one for path in paths for one in prefixes(path)})
 
 
 def no_field(path: str, field: str, known: Iterable[str]) -> str:
@@ -81,6 +97,7 @@ def _kind(value: Any, *path: str) -> Kind:
 _VALUES: dict[tuple[str, ...], frozenset[str]] = {
     ("risk", "level"): frozenset(get_args(RiskLevel)),
     ("risk", "parts"): frozenset(WEIGHTS),
+    ("history", "parts"): frozenset(HISTORY_WEIGHTS),
 }
 # A call with only its mandatory facts: every call has the fields that this one has.
 _BARE_CALL = CallFacts(

@@ -16,28 +16,42 @@ from schemas.trust import (
     names_of_key,
     read_trust,
 )
-from schemas.trust_score import Placed
+from schemas.trust_family import closing_classes
+from schemas.trust_score import CONTRARY, Placed
 from services.domain.trust.counting import combine
 
 
 class KnownTrust(Struct, frozen=True):
     """What a reader knows of an agent and a tool, up to one offset of each partition of the log.
 
-    `counts` are those of `combine`, `classes` the parts of one class of calls; `through` is partition → offset.
+    `counts` are those of `combine`, `classes` the parts of one class of calls, `closing` those of other classes whose
+    contrary facts count for it (`schemas.trust_family`), `all_classes` those of every class; `through` is partition →
+    offset.
     """
 
     counts: Mapping[str, int]
     classes: tuple[ClassPart, ...]
     through: Mapping[int, int]
+    all_classes: tuple[ClassPart, ...] = ()
+    closing: tuple[ClassPart, ...] = ()
 
     @property
     def facts(self) -> tuple[Placed, ...]:
-        """The facts of the class."""
-        return tuple(Placed(part.partition, fact) for part in self.classes for fact in part.facts)
+        """The facts of the class, and the contrary ones of the classes that close it."""
+        return (
+            *(Placed(part.partition, fact) for part in self.classes for fact in part.facts),
+            *(
+                Placed(part.partition, fact)
+                for part in self.closing
+                for fact in part.facts
+                if fact.kind in CONTRARY
+            ),
+        )
 
 
 # Tenant, project, agent and tool, and of a class its name.
 Names = tuple[str, ...]
+_TOOL = 4
 
 
 @dataclass(slots=True)
@@ -54,6 +68,9 @@ class _Source:
     evidence: int = 0
     checkpoint: TrustCheckpoint | None = None
     whole: bool = False
+    # The parts of classes, by tenant, project, agent and tool.
+    classes: dict[Names, dict[str, ClassPart]] = field(default_factory=dict)
+    changed: set[Names] = field(default_factory=set)
 
     @property
     def complete(self) -> bool:
@@ -63,11 +80,16 @@ class _Source:
         """Take an empty value: of the checkpoint, everything is counted anew; of a part, it is not of this count."""
         if key.startswith(LOG_KEYS):
             self.parts, self.waiting, self.evidence, self.checkpoint, self.whole = {}, {}, 0, None, False
+            self.changed.update(self.classes)
+            self.classes = {}
             return
         names = names_of_key(key)
         self.waiting.pop(names, None)
         if (dropped := self.parts.pop(names, None)) is not None:
             self.evidence -= dropped.evidence
+            if isinstance(dropped, ClassPart):
+                del self.classes[names[:_TOOL]][dropped.trust_class]
+                self.changed.add(names[:_TOOL])
 
     def take_part(self, part: AnyPart) -> None:
         names = _names_of(part)
@@ -88,6 +110,10 @@ class _Source:
         )
         self.checkpoint = checkpoint
         if self.whole:
+            for names, part in self.waiting.items():
+                if isinstance(part, ClassPart):
+                    self.classes.setdefault(names[:_TOOL], {})[part.trust_class] = part
+                    self.changed.add(names[:_TOOL])
             self.parts.update(self.waiting)
             self.waiting, self.evidence = {}, evidence
 
@@ -113,6 +139,8 @@ class TrustBook:
         """
         self._topic_id = topic_id
         self._sources = {partition: _Source(end) for partition, end in ends.items()}
+        # Of each tool that was asked for, the same tuple until a part changes: scores are kept by it.
+        self._all_classes: dict[Names, tuple[ClassPart, ...]] = {}
 
     def apply(self, raw: RawRecord) -> None:
         """Take the next record of a partition, in offset order; an empty value deletes its key.
@@ -155,15 +183,33 @@ class TrustBook:
         """What is known of a project's agent with a tool, and of one class of its calls; None while incomplete."""
         if not self.complete:
             return None
-        of_tool, of_class = (
-            [source.parts.get(names) for source in self._sources.values()]
-            for names in ((tenant, project, agent, tool), (tenant, project, agent, tool, trust_class))
-        )
+        place = (tenant, project, agent, tool)
+        of_tool = (source.parts.get(place) for source in self._sources.values())
+        own, *closing = closing_classes(trust_class)
         return KnownTrust(
             combine(part for part in of_tool if isinstance(part, TrustPart)),
-            tuple(part for part in of_class if isinstance(part, ClassPart)),
+            self._parts_of(place, own),
             self.through,
+            self._classes_of(place),
+            tuple(part for name in closing for part in self._parts_of(place, name)),
         )
+
+    def _parts_of(self, place: Names, trust_class: str) -> tuple[ClassPart, ...]:
+        found = (source.parts.get((*place, trust_class)) for source in self._sources.values())
+        return tuple(part for part in found if isinstance(part, ClassPart))
+
+    def _classes_of(self, tool: Names) -> tuple[ClassPart, ...]:
+        for source in self._sources.values():
+            for changed in source.changed:
+                self._all_classes.pop(changed, None)
+            source.changed.clear()
+        if tool in self._all_classes:
+            return self._all_classes[tool]
+        of_tool = (source.classes.get(tool, {}) for source in self._sources.values())
+        # Agents name any tool: nothing is kept of those without a fact.
+        if found := tuple(part for classes in of_tool for part in classes.values()):
+            self._all_classes[tool] = found
+        return found
 
 
 def _names_of(part: AnyPart) -> Names:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from schemas.call_history import NO_HISTORY, CallHistory
 from schemas.trust import ClassFact, ClassPart, FactKind, TrustPart
 from schemas.trust_score import kept
 
@@ -16,7 +17,7 @@ class Evidence:
     """One fact about an agent and a tool, with its position in the log.
 
     `kind` is what it counts as for the tool, `fact` for the call's class; None if it does not count there. `by` are
-    the accounts whose word it is, `requester` the account that proposed the call.
+    the accounts whose word it is, `requester` the account that proposed the call, `history` is that of its values.
     """
 
     tenant: str
@@ -34,6 +35,7 @@ class Evidence:
     fact: FactKind | None = None
     by: tuple[str, ...] = ()
     requester: str = ""
+    history: CallHistory = NO_HISTORY
 
 
 def count(part: TrustPart | None, evidence: Evidence) -> TrustPart:
@@ -66,6 +68,7 @@ def count_in_class(part: ClassPart | None, evidence: Evidence) -> ClassPart:
         kind=evidence.fact,
         by=evidence.by,
         requester=evidence.requester,
+        **(_approved(evidence.history) if evidence.fact == "approval" else {}),
     )
     return ClassPart(
         tenant=evidence.tenant,
@@ -82,6 +85,10 @@ def count_in_class(part: ClassPart | None, evidence: Evidence) -> ClassPart:
         term=evidence.term,
         topic_id=evidence.topic_id,
     )
+
+
+def _approved(history: CallHistory) -> dict[str, Any]:
+    return {"values": history.values, "numbers": history.numbers}
 
 
 def _first_part(evidence: Evidence) -> TrustPart:

@@ -62,7 +62,7 @@ def trust_value(
 
 def _score(known: KnownTrust, now_ms: int, people: TenantPeople) -> Posterior:
     """The score of a class: computed once for the same parts, day and people."""
-    key = (now_ms // DAY_MS, tuple(map(_name_of, known.classes)))
+    key = (now_ms // DAY_MS, tuple(map(_name_of, (*known.classes, *known.closing))))
     found = _scores.get(key)
     if found is None or found.people is not people.people:
         score = posterior(known.facts, now_ms, discounting(people))

@@ -158,7 +158,7 @@ def test_every_documented_object_is_closed_and_has_the_documented_fields() -> No
 
 def test_every_closed_object_is_checked_in_every_form() -> None:
     places = list(_closed("", Kind(fields=VISIBLE)))
-    assert {"tool", "tool.annotations", "execution", "risk", "trust"} == set(places)
+    assert {"tool", "tool.annotations", "execution", "risk", "history", "trust"} == set(places)
     for place in places:
         for when in (f"{place}.zz == 1", f"{place}['zz'] == 1", f"has({place}.zz)", f"('zz' in {place})"):
             assert any("has no field 'zz'" in one or "is a map" in one for one in said(when)), when

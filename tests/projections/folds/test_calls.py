@@ -94,6 +94,7 @@ def test_held_call_shows_hold_deadline_and_verdict_as_in_the_protocol() -> None:
         "risk": {"score": 0.62, "level": "medium", "parts": ["destructive", "open_world"], "required": 0.9},
         "trust": None,
         "adaptive": None,
+        "history": None,
         "policy_version": "production@3",
         "reason": "rule",
         "detail": "",

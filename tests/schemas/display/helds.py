@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from schemas.canonical import canonical
-from schemas.display.view import Held, Judged
+from schemas.display.judged import Judged
+from schemas.display.view import Held
 
 JUDGED = Judged(
     effect="hold",

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.call_history import CallHistory, history_to_text
 from schemas.canonical import canonical, sha256_hex
 from schemas.display import values
 from schemas.display.characters import is_hidden
 from schemas.display.escape import Badges
+from schemas.display.judged import UNKNOWN, UNREAD
 from schemas.display.values import lines_of, scalar_text
 from schemas.display.view import Difference, Held, Redaction, view_of
 from tests.schemas.display.helds import HELDS, HOSTILE, JUDGED, PLAIN, SECRET, asks, nested
@@ -102,6 +104,35 @@ def test_view_with_any_fact_changed_is_another(name: str) -> None:
     before = getattr(held, name)
     changed: Any = ("other",) if isinstance(before, tuple) else '["other"]' if name == "fields" else "other"
     assert view_of(replace(held, **{name: CHANGED.get(name, changed)})).text != view_of(held).text
+
+
+@pytest.mark.parametrize(
+    ("history", "told"),
+    [
+        (CallHistory(values=("aa",)), []),
+        (CallHistory(novel=("to",)), ['new to this agent and tool: "to"']),
+        (
+            CallHistory(novel=("cc", "to"), tainted=("to",), sources=("c1", "c\u202e2")),
+            [
+                'new to this agent and tool: "cc", "to"',
+                'out of an untrusted output of this run: "to"',
+                'untrusted outputs of: "c1", "c\\u{202e}2"',
+            ],
+        ),
+        (CallHistory(is_whole=False), [f"values: {UNREAD}"]),
+        (CallHistory(is_known=False), [f"values: {UNKNOWN}"]),
+    ],
+    ids=["known", "new", "tainted", "too_many", "trust_is_missing"],
+)
+def test_view_says_which_values_are_new_or_came_out_of_an_untrusted_output(
+    history: CallHistory, told: list[str]
+) -> None:
+    held = replace(PLAIN, judged=replace(JUDGED, history=history_to_text(history)))
+    before = view_of(PLAIN).text.splitlines()
+
+    assert [
+        line for line in view_of(held).text.splitlines() if line not in before and "badges" not in line
+    ] == told
 
 
 def test_view_begins_with_what_the_run_was_asked_for() -> None:

@@ -28,7 +28,17 @@ from placet.cli.session import (
     split_call,
     zoned,
 )
-from placet.cli.viewing import claimed, decided, facts_grid, fetch_view, print_view, risk_of, until, weighed
+from placet.cli.viewing import (
+    claimed,
+    decided,
+    facts_grid,
+    fetch_view,
+    print_view,
+    risk_of,
+    until,
+    values_told,
+    weighed,
+)
 from placet.models import Event, Hold, HoldGroup, ToolCall
 from placet.parsing import parse
 
@@ -175,6 +185,7 @@ def _print_call(call: ToolCall) -> None:
         ("status", call.status),
         ("verdict", f"{verdict.effect} ({', '.join(verdict.rules)})" if verdict else ""),
         ("trust", weighed(verdict)),
+        ("values", values_told(verdict)),
         ("hold", call.hold_id),
         ("decided", decided(raw.get("decision"))),
         ("feedback", feedback),

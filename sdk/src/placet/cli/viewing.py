@@ -140,6 +140,24 @@ def weighed(verdict: Verdict | None) -> str:
     return f"released it: {numbers}"
 
 
+def values_told(verdict: Verdict | None) -> str:
+    """Which of a call's values are new to the agent and tool, or out of an untrusted output; empty if none is."""
+    found = None if verdict is None else verdict.history
+    if not isinstance(found, Mapping):
+        return ""
+    told = []
+    if not found.get("is_known", True):
+        told.append("trust is missing, so it is not known which are new")
+    if not found.get("is_whole", True):
+        told.append("too many, or not read alike by all programs")
+    if found.get("novel"):
+        told.append(f"new to this agent and tool: {', '.join(found['novel'])}")
+    if found.get("tainted"):
+        sources = f" (of {', '.join(found['sources'])})" if found.get("sources") else ""
+        told.append(f"out of an untrusted output of this run: {', '.join(found['tainted'])}{sources}")
+    return "; ".join(told)
+
+
 def decided(decision: Any) -> str:
     """What was decided, by whom and when."""
     if not isinstance(decision, Mapping):
@@ -202,6 +220,7 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
         ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
         ("trust", weighed(hold.verdict)),
+        ("values", values_told(hold.verdict)),
         ("claimed", claimed(hold)),
         ("delegated to", hold.raw.get("assignee")),
         ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),

@@ -1,0 +1,49 @@
+"""What an agent's past and its run say of a call's values, as a verdict records it (docs/trust.md, "New values")."""
+
+import msgspec
+
+from schemas.canonical import canonical
+from schemas.record import UnreadableRecord
+
+
+class CallHistory(msgspec.Struct, frozen=True):
+    """The past of a call's values.
+
+    `parts` are what they add to the risk that trust must outweigh: `novel`, `tainted`. `novel` are the paths of
+    arguments with a value that people have not approved for this agent and tool, `tainted` of those whose value came
+    out of an untrusted tool's output earlier in the run; `sources` are the newest calls with such an output. `values`
+    are digests of the identifying values (path and value), `numbers` each path with its least and its greatest
+    number. `is_whole` is false if the call has values that are not looked at: then every value counts as novel and
+    as tainted. `is_known` is false while trust is missing: then nobody knows what is new, and nothing is in `parts`.
+    """
+
+    parts: tuple[str, ...] = ()
+    novel: tuple[str, ...] = ()
+    tainted: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    numbers: tuple[tuple[str, float, float], ...] = ()
+    is_whole: bool = True
+    is_known: bool = True
+
+
+NO_HISTORY = CallHistory()
+
+
+def history_to_text(history: CallHistory) -> str | None:
+    """A history as canonical JSON; None if nothing is in it."""
+    return None if history == NO_HISTORY else canonical(msgspec.to_builtins(history))
+
+
+def history_from_text(text: str | None) -> CallHistory:
+    """A history from its JSON.
+
+    Raises:
+        UnreadableRecord: it is not one.
+    """
+    if text is None:
+        return NO_HISTORY
+    try:
+        return msgspec.json.decode(text, type=CallHistory)
+    except msgspec.MsgspecError as error:
+        raise UnreadableRecord("malformed", f"not the history of a call: {error}") from error

@@ -1,0 +1,47 @@
+"""The verdict that a person is shown, and what the past says of the call's values."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from schemas.call_history import CallHistory
+
+UNKNOWN = "trust is missing, so it is not known which are new"
+UNREAD = "too many, or not read alike by all programs; all count as new and tainted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdict that a person is shown.
+
+    `trust` is canonical JSON, or None if it was unknown; `history` is JSON of `schemas.call_history`, or None.
+    """
+
+    effect: str
+    rules: Sequence[str]
+    policy_version: str
+    reason: str
+    detail: str
+    risk_score: float
+    risk_level: str
+    risk_parts: Sequence[str]
+    risk_required: float
+    trust: str | None
+    history: str | None = None
+
+
+def unread(history: CallHistory) -> Iterator[str]:
+    """Why it is not known which values are new; nothing if it is."""
+    if not history.is_known:
+        yield UNKNOWN
+    if not history.is_whole:
+        yield UNREAD
+
+
+def named(history: CallHistory) -> Iterator[tuple[str, Sequence[str]]]:
+    """The paths of new and of tainted values; of verdicts of earlier versions, and of known values, nothing."""
+    if history.novel:
+        yield "new to this agent and tool", history.novel
+    if history.tainted:
+        yield "out of an untrusted output of this run", history.tainted
+    if history.sources:
+        yield "untrusted outputs of", history.sources

@@ -1,0 +1,67 @@
+"""Addresses in a text: mail addresses, and the hosts of URLs, as every client would read them."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from services.domain.policy.urls import UnreadableUrl, url_host
+
+# Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
+_PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
+_MAIL = re.compile(r"[^@:/\\%?&#\x00-\x20\x7f]+@((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+)")
+_SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
+_TRAILING = ".,!?:"
+# Of one text; reading each takes some ten microseconds.
+MAX_ADDRESSES = 64
+
+
+class Disputed(Exception):
+    """Programs could read an address differently, or there are more than are read."""
+
+
+class Address(NamedTuple):
+    """An address: `text` as it is written, and `place`, the host of a URL or the domain of a mail address (`@…`)."""
+
+    text: str
+    place: str
+
+    @property
+    def is_mail(self) -> bool:
+        """True for a mail address."""
+        return self.place.startswith("@")
+
+
+def addresses_in(text: str) -> Iterator[Address]:
+    """The addresses in a text.
+
+    Raises:
+        Disputed: one of them is not read by all clients in the same way, or there are too many.
+    """
+    if "@" not in text and ":" not in text and "//" not in text and "www." not in text.lower():
+        return
+    left = MAX_ADDRESSES
+    for piece in _PIECES.finditer(text):
+        if (found := _address(piece.group().rstrip(_TRAILING))) is not None:
+            left -= 1
+            if left < 0:
+                raise Disputed
+            yield found
+
+
+def _address(piece: str) -> Address | None:
+    if "://" in piece:
+        try:
+            return Address(piece, url_host(piece))
+        except UnreadableUrl as error:
+            raise Disputed from error
+    if "@" in piece[1:]:
+        mail = _MAIL.fullmatch(piece)
+        if mail is None:
+            raise Disputed
+        return Address(piece, f"@{mail[1].lower()}")
+    if piece.startswith(("//", "\\\\")) or _SCHEME.match(piece):
+        # Some clients read `https:example.com/x` and `//example.com/x` as addresses.
+        raise Disputed
+    if piece.lower().startswith("www."):
+        return Address(piece, piece.lower().partition("/")[0])
+    return None

@@ -1,0 +1,81 @@
+"""The history of a call's values: new to its agent and tool, or out of an untrusted output of its run."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from schemas.call_history import CallHistory
+from services.domain.policy.identifying import Identifying, Number, TooMany, identifying_of, joined
+from services.domain.trust.approved import Approved
+from services.domain.untrusted import NO_WORDS, WordsOfRun
+
+# Of a call whose values are not looked at, so many arguments are named.
+NAMED_MAX = 32
+
+
+def history_of(
+    arguments: Mapping[str, Any], approved: Approved | None, words: WordsOfRun = NO_WORDS, request: str = ""
+) -> CallHistory:
+    """The history of a call.
+
+    Args:
+        arguments: the arguments, parsed JSON.
+        approved: what people have approved for the call's agent and tool; None while trust is missing.
+        words: what untrusted tools returned in the call's run, and what people said in it.
+        request: what the run was asked for.
+    """
+    try:
+        found = identifying_of(arguments)
+    except TooMany:
+        return _unread(arguments, is_known=approved is not None)
+    texts = words.tainted([value.origin for value in found.values], request)
+    tainted = {value for value in found.values if value.origin in texts}
+    history = CallHistory(
+        tainted=_sorted(value.path for value in tainted),
+        sources=tuple(dict.fromkeys((*words.sources, *words.reading))) if tainted else (),
+        values=tuple(dict.fromkeys(value.digest for value in found.values)),
+        numbers=_ranges(found.numbers),
+        is_known=approved is not None,
+    )
+    return history if approved is None else _compared(history, found, tainted, approved)
+
+
+def _compared(history: CallHistory, found: Identifying, tainted: set[Any], approved: Approved) -> CallHistory:
+    """The history with what is new in comparison with what people have approved."""
+    unknown = {value for value in found.values if value.digest not in approved.values}
+    novel = [value.path for value in unknown if not value.is_exact]
+    novel += [number.path for number in found.numbers if not _within(number, approved.numbers)]
+    parts = ["novel"] if novel else []
+    if not unknown.isdisjoint(tainted):
+        parts.append("tainted")
+    return CallHistory(
+        parts=tuple(parts),
+        novel=_sorted(novel),
+        tainted=history.tainted,
+        sources=history.sources,
+        values=history.values,
+        numbers=history.numbers,
+    )
+
+
+def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:
+    """The history of a call whose values are not looked at: everything in it counts as new and as tainted."""
+    names = _sorted(joined("", name) for name in list(arguments)[:NAMED_MAX])
+    parts = ("novel", "tainted") if is_known else ()
+    return CallHistory(parts=parts, novel=names, tainted=names, is_whole=False, is_known=is_known)
+
+
+def _within(number: Number, known: Mapping[str, tuple[float, float]]) -> bool:
+    return number.path in known and known[number.path][0] <= number.size <= known[number.path][1]
+
+
+def _ranges(numbers: Iterable[Number]) -> tuple[tuple[str, float, float], ...]:
+    """The least and the greatest number of each path."""
+    found: dict[str, tuple[float, float]] = {}
+    for path, size in numbers:
+        least, most = found.get(path, (size, size))
+        found[path] = min(least, size), max(most, size)
+    return tuple((path, *found[path]) for path in sorted(found))
+
+
+def _sorted(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(paths)))

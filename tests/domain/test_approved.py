@@ -1,0 +1,156 @@
+"""The values that people have approved: those of the approvals that raise trust today."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from schemas.call_history import CallHistory
+from schemas.principals import People, TenantPeople
+from schemas.record import RawRecord
+from schemas.topics import DAY_MS
+from schemas.trust import ClassFact, ClassPart, read_trust, trust_record
+from schemas.trust_score import KEPT_MAX, WINDOW_DAYS
+from services.domain.policy.history import history_of
+from services.domain.policy.identifying import MAX_NUMBERS, MAX_VALUES
+from services.domain.trust.approved import NOTHING_APPROVED, Approved, approved_by
+from services.domain.trust.book import KnownTrust, TrustBook
+from services.domain.trust.counting import Evidence, combine, count_in_class
+from services.processors.attribution import OpenCalls
+from tests.domain.steps import decided, held, proposed
+from tests.domain.test_trust import Feed, checkpoint
+from tests.domain.trusting import Known, world_of
+from tests.domain.world import START_MS
+from tests.domain.world import names as names_of
+
+NOW = START_MS + 5 * DAY_MS
+PEOPLE = People().of("acme")
+HISTORY = CallHistory(values=("aa",), numbers=(("amount", 5.0, 10.0),))
+
+
+def fact(offset: int, kind: Any = "approval", value: str = "aa", **more: Any) -> ClassFact:
+    return ClassFact(offset=offset, at_ms=NOW, kind=kind, requester="bot", **{"values": (value,), **more})
+
+
+def known(*facts: ClassFact, trust_class: str = "c", partition: int = 0) -> ClassPart:
+    return ClassPart(
+        tenant="acme",
+        project="main",
+        agent="bot",
+        tool="pay",
+        trust_class=trust_class,
+        partition=partition,
+        facts=facts,
+        begins_at=0,
+        counted=len(facts),
+        through_offset=facts[-1].offset,
+        record_id=f"e{facts[-1].offset}",
+        term=3,
+        topic_id="topic-id",
+    )
+
+
+def approved(*parts: ClassPart, now_ms: int = NOW, people: TenantPeople = PEOPLE) -> Approved:
+    return approved_by(KnownTrust(combine(()), (), {}, parts), now_ms, people)
+
+
+def test_nothing_is_approved_before_anybody_decided() -> None:
+    assert approved() == Approved()
+
+
+def test_values_of_all_classes_and_partitions_are_approved_and_numbers_joined() -> None:
+    found = approved(
+        known(fact(1, numbers=(("amount", 5.0, 10.0),))),
+        known(fact(9, value="bb", numbers=(("amount", 1.0, 6.0), ("n", 3.0, 3.0))), partition=1),
+        known(fact(2, value="cc"), trust_class="d"),
+    )
+
+    assert found.values == {"aa", "bb", "cc"}
+    assert found.numbers == {"amount": (1.0, 10.0), "n": (3.0, 3.0)}
+
+
+def test_value_is_new_again_once_trust_of_its_class_must_be_earned_anew() -> None:
+    assert approved(known(fact(1), fact(2, "rejection", "evil"), fact(3, value="bb"))).values == {"bb"}
+    assert approved(known(fact(1)), known(fact(2, "rejection"), trust_class="d")).values == {"aa"}
+
+
+def test_value_is_new_again_after_the_window() -> None:
+    later = NOW + WINDOW_DAYS * DAY_MS
+
+    assert approved(known(fact(1)), now_ms=later - DAY_MS).values == {"aa"}
+    assert approved(known(fact(1)), now_ms=later).values == frozenset()
+
+
+def test_word_of_ones_own_proposal_approves_no_value() -> None:
+    assert approved(known(fact(1, by=("bot",)))).values == frozenset()
+
+
+def test_changed_part_or_day_is_read_again() -> None:
+    first, second = known(fact(1)), known(fact(1), fact(2, value="bb"))
+
+    assert approved(first).values == {"aa"}
+    assert approved(second).values == {"aa", "bb"}
+    assert approved(second, now_ms=NOW + WINDOW_DAYS * DAY_MS).values == frozenset()
+
+
+def evidence(kind: Any) -> Evidence:
+    return Evidence(
+        "acme", "main", "bot", "pay", None, NOW, 0, 4, "e4", 3, "t", "c", kind, ("rita",), "bot", HISTORY
+    )
+
+
+@pytest.mark.parametrize(("kind", "kept"), [("approval", True), ("edit", False), ("rejection", False)])
+def test_only_an_approval_carries_the_values_of_its_call(kind: Any, kept: bool) -> None:
+    (found,) = count_in_class(None, evidence(kind)).facts
+
+    assert (found.values, found.numbers) == ((("aa",), (("amount", 5.0, 10.0),)) if kept else ((), ()))
+
+
+def test_values_survive_the_topic() -> None:
+    part = count_in_class(None, evidence("approval"))
+    out = trust_record(part)
+    assert read_trust(RawRecord(0, 7, 0, out.key, out.value, out.headers)) == part
+
+
+def test_book_returns_the_classes_of_a_tool_and_the_same_ones_until_they_change() -> None:
+    feed = Feed(TrustBook({0: 0}, "topic-id"))
+    feed(known(fact(4)))
+    feed(checkpoint(4, 1))
+
+    def classes() -> tuple[ClassPart, ...]:
+        found = feed.book.known("acme", "main", "bot", "pay", "")
+        assert found is not None
+        assert found.classes == ()
+        return found.all_classes
+
+    before = classes()
+    assert [part.trust_class for part in before] == ["c"]
+    feed(checkpoint(5, 1))
+    assert classes() is before
+    feed(known(fact(6), trust_class="d"))
+    feed(checkpoint(6, 2))
+    assert {part.trust_class for part in classes()} == {"c", "d"}
+
+
+def test_trust_role_takes_the_values_from_the_verdict_on_the_approved_revision() -> None:
+    world = world_of(Known(None))
+    decided(world, held(world, "pay"), "approve")
+    assert "PolicyVerdictIssued" in names_of(proposed(world, "pay", "other", '{"amount":7}'))
+
+    followed = OpenCalls()
+    found = [one for event in world.events if (one := followed.follow(event)) is not None]
+
+    assert [(one.fact, one.call.history.numbers) for one in found] == [("approval", (("amount", 5.0, 5.0),))]
+
+
+def test_part_of_the_largest_calls_fits_into_a_record() -> None:
+    arguments: dict[str, Any] = {"\x01" * 60 + str(number): float(number) for number in range(MAX_NUMBERS)}
+    arguments |= {"\x02" * 60 + str(number): f"value {number}" for number in range(MAX_VALUES)}
+    history = history_of(arguments, NOTHING_APPROVED)
+    assert history.is_whole
+    part = None
+    for offset in range(KEPT_MAX):
+        part = count_in_class(part, replace(evidence("approval"), offset=offset, history=history))
+
+    assert part is not None
+    assert len(trust_record(part).value) < 900_000
