@@ -36,6 +36,7 @@ NAMES = (
     "tracing",
     "audit",
     "trust",
+    "backtest",
 )
 ROUNDS = 5
 Measure: TypeAlias = Callable[[Bench], Result]

@@ -48,12 +48,16 @@ async def seed(
         default_tool: the tool of the other calls.
         partition: where all of them stand; None spreads them.
     """
+    await send(site, _drafts(site, _names(site, name, executions, partition), tool_of, default_tool))
+
+
+async def send(site: Site, drafts: Iterator[Draft]) -> None:
+    """Sign commands with the stack's own gateway key; returns when Kafka has them, in their order."""
     key = load_or_create(site.directory.keys).gateway
     signer = Signer(key.kid, key.private_key)
     producer = new_producer(site)
     await producer.start()
     try:
-        drafts = _drafts(site, _names(site, name, executions, partition), tool_of, default_tool)
         while batch := list(islice(drafts, SIGNED_TOGETHER)):
             await _produce(producer, site, signer, batch)
     finally:

@@ -79,7 +79,7 @@ def cases_command(
 ) -> None:
     """Run a policy's test cases: calls and their expected verdicts. Exit 1 if one fails."""
     with errors_as_exit_codes():
-        document = _document(file)
+        document = document_in(file)
         case_file = _cases(cases or _cases_beside(file))
         results = run_policy_tests(document, case_file)
         if json:
@@ -114,10 +114,10 @@ def diff_command(
             raise UsageError(f"{new} and --against {against} exclude each other: leave out NEW or --against")
         samples = _cases(cases) if cases else None
         if new is None:
-            document = _document(old)
+            document = document_in(old)
             before = _in_force(context, against, document.policy)
         else:
-            before, document = _document(old), _document(new)
+            before, document = document_in(old), document_in(new)
         row = _diff_row(diff(before, document, _calls(samples) if samples else []))
         for call in row["calls"]:
             call["case"] = samples.cases[call["index"]].name if samples else ""
@@ -156,7 +156,12 @@ def _read(file: Path) -> str:
         raise UsageError(f"{file} cannot be read ({error.strerror}): name a file that exists.") from error
 
 
-def _document(file: Path) -> PolicyDocument:
+def document_in(file: Path) -> PolicyDocument:
+    """The policy in a file.
+
+    Raises:
+        UsageError: it cannot be read, or could not be published; with every problem.
+    """
     document, problems = check_text(_read(file))
     errors = tuple(problem for problem in problems if problem.severity == "error")
     if document is None or errors:

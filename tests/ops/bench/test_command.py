@@ -54,7 +54,7 @@ def test_what_was_measured_is_kept_while_the_rest_is_missing(
 
 @pytest.mark.stack
 @pytest.mark.broker
-@pytest.mark.parametrize("name", ["gate", "questions", "chats", "tracing", "trust"])
+@pytest.mark.parametrize("name", ["gate", "questions", "chats", "tracing", "trust", "backtest"])
 def test_quick_bench_prints_and_leaves_its_figures(tmp_path: Path, name: str) -> None:
     done = _bench(tmp_path, name, "--quick", "--json")
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from placet.cli import policy_warnings, safe
+from placet.cli import backtested, policy_warnings, safe
 from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.policy_name import names_in
@@ -44,11 +44,33 @@ def publish(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)],
     verbose: Annotated[bool, typer.Option("--verbose", help="Show each warning.")] = False,
+    backtest: Annotated[
+        bool,
+        typer.Option(
+            "--backtest",
+            help="First replay history; publish only if no call that people rejected would pass.",
+        ),
+    ] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --backtest: the verdicts from this time on.")
+    ] = None,
+    allow_named: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="EXECUTION/CALL", help="With --backtest: a rejected call that may pass; may be repeated."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Publish a policy document (YAML or JSON) as its next version."""
+    """Publish a policy document (YAML or JSON) as its next version; with --backtest after a replay of history."""
     document = read_text(file, "FILE")
     name = _name_in(document, file)
+    if backtest:
+        backtested.check(context, file, since, allow_named or (), as_json=as_json)
+        if read_text(file, "FILE") != document:
+            raise typer.BadParameter(f"{file} has changed during the backtest", param_hint="FILE")
+    elif since is not None or allow_named:
+        raise typer.BadParameter("they belong to --backtest", param_hint="--since and --allow-named")
     with connect(context) as placet:
         published = placet.policies.publish(name, document)
     if as_json:
@@ -57,6 +79,8 @@ def publish(
     console().print(safe.text(published_line(name, published)))
     for line in policy_warnings.lines(published.warnings, verbose=verbose):
         console().print(safe.text(f"! {line}", style="yellow"))
+    if not backtest:
+        backtested.hint()
 
 
 def _name_in(document: str, file: Path) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -23,18 +24,23 @@ def roles_in(token: str) -> frozenset[str] | None:
     Returns:
         The roles, or None if the token names none that can be read, as one of another issuer's form.
     """
+    roles = claims_in(token).get("roles")
+    if not isinstance(roles, list) or not roles or not all(isinstance(role, str) for role in roles):
+        return None
+    return frozenset(roles)
+
+
+def claims_in(token: str) -> Mapping[str, Any]:
+    """What a token claims, which nobody has verified; empty if it cannot be read."""
     parts = token.split(".")
     if len(parts) != _PARTS:
-        return None
+        return {}
     try:
         payload = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     # A deep nesting of brackets ends in the last.
     except (ValueError, RecursionError):
-        return None
-    roles = payload.get("roles") if isinstance(payload, dict) else None
-    if not isinstance(roles, list) or not roles or not all(isinstance(role, str) for role in roles):
-        return None
-    return frozenset(roles)
+        return {}
+    return payload if isinstance(payload, dict) else {}
 
 
 def own_roles(context: typer.Context) -> frozenset[str] | None:

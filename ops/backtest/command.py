@@ -1,0 +1,157 @@
+"""`placet policy backtest`: replay history against a candidate policy."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from host.errors import OperatorError, SettingsRefused
+from host.key_files import KeysUnreadable
+from log.kafka.log import KafkaLog
+from log.kafka.settings import client_settings
+from ops.backtest.found import Found
+from ops.backtest.history import Candidate
+from ops.backtest.html import write_report
+from ops.backtest.naming import named_of
+from ops.backtest.partition import Window
+from ops.backtest.report import Report
+from ops.backtest.run import Question, Told, backtest
+from ops.backtest.telling import json_of, tell
+from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
+from ops.commands.policy import PolicyFile, document_in
+from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
+from ops.errors import OpsError, UsageError
+from ops.kafka.acl import READER
+from ops.progress import reading_the_log
+from ops.stack_log import reached
+from placet.parsing import parse_time
+from projections.main import GC_THRESHOLD
+from schemas.event_signatures import LogSignatures, load_signatures
+from schemas.policy_problems import PolicyRefused
+from schemas.topics import Topics
+
+# Calls that people were against would pass: no other end of the command has this code.
+EXIT_OVERRULED = 4
+
+
+def backtest_command(
+    file: PolicyFile,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Compare verdicts from this time on (RFC 3339).")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Compare verdicts before this time (RFC 3339).")
+    ] = None,
+    allow_named: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="EXECUTION/CALL",
+            help="A call that may pass although people were against it; may be repeated.",
+        ),
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="The tenant for which it would be published.")] = "default",
+    project: Annotated[
+        str | None,
+        typer.Option(
+            help="The project for which it would be published, * for the whole tenant; by default where its name is."
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report with tables and plots.", dir_okay=False),
+    ] = None,
+    unverified: Annotated[
+        bool,
+        typer.Option(
+            "--unverified", help="Do not verify signatures: for a log to which only deciders can write."
+        ),
+    ] = False,
+    data_dir: DataDirOption = DEFAULT_DATA_DIR,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="By default the stack's.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Replay history against a policy file: which calls it would newly ask, allow or deny, and what people said.
+
+    Exit code 4 if calls that people rejected, edited or took back would now pass and are not named by --allow-named.
+    """
+    with errors_as_exit_codes():
+        window = Window(_ms(since, "--since"), _ms(until, "--until"))
+        candidate = Candidate(document_in(file), tenant, project)
+        directory, began = DataDir(data_dir.expanduser().absolute()), time.monotonic()
+        with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
+            settings = config.settings_for("backtest", READER)
+            question = Question(candidate, window, None if unverified else _signatures(settings))
+            with reading_the_log(show=not json) as told:
+                found = _replayed(settings, question, told)
+        named = _named(found, allow_named or ())
+        report = Report(candidate, window, found, named, time.monotonic() - began)
+        _tell(report, html, as_json=json)
+    if report.unnamed:
+        raise typer.Exit(EXIT_OVERRULED)
+
+
+def _tell(report: Report, html: Path | None, *, as_json: bool) -> None:
+    if html is not None:
+        write_report(html, report)
+    if as_json:
+        print_json(json_of(report))
+    else:
+        tell(report)
+
+
+def _named(found: Found, names: Sequence[str]) -> frozenset[str]:
+    named, vain = named_of(found.overruled, names)
+    for name in vain:
+        _say(f"--allow-named {name}: no call of this name would pass against people's word")
+    return named
+
+
+def _ms(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        return int(parse_time(text).timestamp() * 1000)
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}.") from error
+
+
+def _say(text: str) -> None:
+    print_line(text, err=True)
+
+
+def _signatures(settings: dict[str, str]) -> LogSignatures | None:
+    try:
+        return load_signatures(settings)
+    except KeysUnreadable as error:
+        raise UsageError(str(error)) from error
+
+
+def _replayed(settings: dict[str, str], question: Question, told: Told) -> Found:
+    gc.set_threshold(GC_THRESHOLD)
+    try:
+        return asyncio.run(_opened(settings, question, told))
+    except OpsError:
+        raise
+    except PolicyRefused as error:
+        raise UsageError(f"The policy cannot be published there: {error.in_full()}") from error
+    except SettingsRefused as error:
+        raise UsageError(str(error)) from error
+    except OperatorError as error:
+        raise OpsError(str(error)) from error
+
+
+async def _opened(settings: dict[str, str], question: Question, told: Told) -> Found:
+    clients = client_settings(settings["kafka_settings"])
+    log = KafkaLog(settings["bootstrap_servers"], Topics(settings["topic_prefix"]), clients)
+    try:
+        return await backtest(log, question, told)
+    finally:
+        await log.close()

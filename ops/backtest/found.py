@@ -1,0 +1,172 @@
+"""What a backtest finds: how many verdicts change, which, and what people said of their calls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from schemas.policy_document import Effect
+from schemas.topics import DAY_MS
+
+# What people said of a call. Of these the first five are against it as it was proposed.
+Word = Literal["rejected", "answered", "edited", "revoked", "harmful", "approved", ""]
+AGAINST: frozenset[Word] = frozenset({"rejected", "answered", "edited", "revoked", "harmful"})
+# Said before the call could run: whoever lets it pass overrules them.
+BEFORE_A_RUN: frozenset[Word] = frozenset({"rejected", "answered", "edited"})
+Kind = Literal["newly_asked", "newly_allowed", "newly_denied"]
+KIND_OF: dict[Effect, Kind] = {"hold": "newly_asked", "allow": "newly_allowed", "deny": "newly_denied"}
+# Of more tools than this, the rest is counted together: names of unknown tools are an agent's choice.
+TOOLS_MAX = 500
+OTHERS = "(others)"
+
+
+class Side(msgspec.Struct, frozen=True):
+    """One verdict. `adaptive` is the result of the policy's adaptive block: released, sampled, asked; or empty."""
+
+    effect: Effect
+    reason: str
+    rules: tuple[str, ...]
+    detail: str
+    policy: str
+    adaptive: str = ""
+
+
+class Judged(msgspec.Struct):
+    """A verdict that the candidate changes, or on whose call people had a word; `word` is the last one against it.
+
+    `would_pass` is true if the candidate lets the call run without asking; also if only a draw that was not recorded
+    keeps it from that. `arguments` are cut.
+    """
+
+    project: str
+    execution_id: str
+    call_id: str
+    revision: int
+    at_ms: int
+    partition: int
+    offset: int
+    agent: str
+    tool: str
+    arguments: str
+    before: Side
+    after: Side
+    would_pass: bool
+    word: Word = ""
+    by: str = ""
+    feedback: str = ""
+
+    @property
+    def name(self) -> str:
+        """The call's name for an operator: `execution/call`."""
+        return f"{self.execution_id}/{self.call_id}"
+
+    @property
+    def is_changed(self) -> bool:
+        """True if the effect differs."""
+        return self.before.effect != self.after.effect
+
+    @property
+    def is_overruled(self) -> bool:
+        """True if people were against the call, and the candidate would let it pass where it did not pass before.
+
+        What people took back or reported after the recorded policy itself had released it does not pass anew.
+        """
+        if not self.would_pass or self.word not in AGAINST:
+            return False
+        return self.word in BEFORE_A_RUN or self.before.effect != "allow"
+
+    @property
+    def passes_again(self) -> bool:
+        """True if people were against a call that the recorded policy released, and the candidate releases too."""
+        return self.would_pass and self.word in AGAINST and not self.is_overruled
+
+
+class NotReproduced(msgspec.Struct, frozen=True):
+    """A verdict that the policy in force then does not give again; `fields` names what differs, with both values."""
+
+    project: str
+    execution_id: str
+    call_id: str
+    revision: int
+    partition: int
+    offset: int
+    fields: dict[str, tuple[str, str]]
+
+
+class NotJudged(msgspec.Struct, frozen=True):
+    """A verdict that could not be judged again, or a record that could not be read; and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: str
+    why: str
+
+
+Pair = tuple[Effect, Effect]
+
+
+@dataclass(slots=True)
+class Found:
+    """Everything that a backtest found.
+
+    Attributes:
+        project: for which the candidate was taken to be published; `*` for the whole tenant.
+        records: read from the log; `events` of them count and are not about the log itself.
+        refused: records that do not count by the term rule.
+        unreadable: records that count and cannot be read.
+        judged: verdicts that were judged again; `reproduced` of them came out as recorded by the policy in force.
+        effects: how many verdicts had an effect before and have one after.
+        tools: the same by tool, and `days` by day (UTC, days since 1970).
+        rules: by the candidate's rules, the kinds of change that they caused.
+        rows: the verdicts of note.
+    """
+
+    project: str
+    records: int = 0
+    events: int = 0
+    refused: int = 0
+    unreadable: int = 0
+    judged: int = 0
+    reproduced: int = 0
+    effects: Counter[Pair] = field(default_factory=Counter)
+    tools: dict[str, Counter[Pair]] = field(default_factory=dict)
+    days: dict[int, Counter[Pair]] = field(default_factory=dict)
+    rules: dict[str, Counter[Kind]] = field(default_factory=dict)
+    rows: list[Judged] = field(default_factory=list)
+    not_reproduced: list[NotReproduced] = field(default_factory=list)
+    not_judged: list[NotJudged] = field(default_factory=list)
+
+    def count(self, tool: str, at_ms: int, before: Side, after: Side) -> None:
+        """Count one verdict that was judged again."""
+        self.judged += 1
+        pair = (before.effect, after.effect)
+        self.effects[pair] += 1
+        name = tool if tool in self.tools or len(self.tools) < TOOLS_MAX else OTHERS
+        self.tools.setdefault(name, Counter())[pair] += 1
+        self.days.setdefault(at_ms // DAY_MS, Counter())[pair] += 1
+        if before.effect != after.effect:
+            for rule in after.rules or (f"({after.reason})",):
+                self.rules.setdefault(rule, Counter())[KIND_OF[after.effect]] += 1
+
+    def of_kind(self, kind: Kind) -> Iterator[Judged]:
+        """The verdicts that change in this way."""
+        return (row for row in self.rows if row.is_changed and KIND_OF[row.after.effect] == kind)
+
+    def count_of(self, kind: Kind) -> int:
+        """How many verdicts change in this way."""
+        return sum(n for (old, new), n in self.effects.items() if old != new and KIND_OF[new] == kind)
+
+    @property
+    def overruled(self) -> list[Judged]:
+        """Calls that people were against and that would now pass."""
+        return [row for row in self.rows if row.is_overruled]
+
+    @property
+    def passing_again(self) -> list[Judged]:
+        """Calls that people took back or reported, and that pass as before."""
+        return [row for row in self.rows if row.passes_again]

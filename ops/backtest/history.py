@@ -1,0 +1,155 @@
+"""The definitions as they stood at each offset of their log, and with a candidate policy in its place.
+
+They are folded once, by the decider's own fold. Values share what they have in common, so that all of them together
+take little more than the newest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ops.errors import UsageError
+from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
+from schemas.policy_document import PolicyDocument
+from schemas.record import RawRecord
+from schemas.term import TermRule
+from services.domain.definitions import Definitions
+from services.domain.policy import PolicySet
+from services.domain.policy.cel import evaluate_alone
+from services.runtime.definitions_partition import DefinitionsPartition
+from services.runtime.ledger import Ledger
+
+NOTHING = Definitions(policies=PolicySet(), evaluate=evaluate_alone)
+
+
+class Candidate(NamedTuple):
+    """A policy that is not published yet, and for whom it would be: `project` is `*` for the whole tenant.
+
+    Without a project it is where the policy of its name was published; see `History.placed`.
+    """
+
+    document: PolicyDocument
+    tenant: str
+    project: str | None = None
+
+
+class PlaceUnclearError(UsageError):
+    """A policy's name is published for several projects, and none was named."""
+
+    def __init__(self, name: str, projects: Sequence[str]) -> None:
+        listed = ", ".join(projects)
+        super().__init__(
+            f"The policy {name} is published for several projects ({listed}): name one with --project."
+        )
+
+
+@dataclass(slots=True)
+class History:
+    """Every state that the definitions went through, each by the offset of the record that made it.
+
+    Attributes:
+        rule: the term rule of the definitions' partition.
+        unread: records that could not be read.
+    """
+
+    rule: TermRule
+    unread: int = 0
+    through: int = -1
+    _offsets: list[int] = field(default_factory=lambda: [NOTHING.through_offset])
+    _states: list[Definitions] = field(default_factory=lambda: [NOTHING])
+    _ledger: Ledger = field(init=False)
+    _folded: DefinitionsPartition = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._folded = DefinitionsPartition(NOTHING)
+        self._ledger = Ledger(self._folded, self.rule)
+
+    def read(self, raws: Sequence[RawRecord]) -> None:
+        """Fold the next records of the partition.
+
+        Raises:
+            LogFromNewerVersion: a record counts and cannot be read: nothing that follows it is known.
+        """
+        for raw in raws:
+            self._ledger.read(raw)
+            self.through = raw.offset
+            current = self._folded.current
+            if current.through_offset != self._offsets[-1]:
+                self._offsets.append(current.through_offset)
+                self._states.append(current)
+        self.unread = self._ledger.unreadable
+
+    def at(self, through: int) -> Definitions | None:
+        """The definitions up to an offset; None if the log that was read ends before it."""
+        if through > self.through:
+            return None
+        return self._states[bisect_right(self._offsets, through) - 1]
+
+    def placed(self, candidate: Candidate) -> Candidate:
+        """A candidate with its project: where its name was published, and if nowhere, the whole tenant.
+
+        Raises:
+            PlaceUnclearError: its name was published for several projects.
+        """
+        if candidate.project is not None:
+            return candidate
+        tenant, name = candidate.tenant, candidate.document.policy
+        keys = [key for key in self._states[-1].published if key.endswith(f"/policy/{name}".encode())]
+        projects = {project_of_definition(key) for key in keys}
+        found = sorted(one for one in projects if definition_key(tenant, "policy", name, one) in keys)
+        if len(found) > 1:
+            raise PlaceUnclearError(name, found)
+        return candidate._replace(project=found[0] if found else TENANT_WIDE)
+
+    def next_version(self, candidate: Candidate) -> int:
+        """The version under which a candidate would be published."""
+        name, project = candidate.document.policy, candidate.project or TENANT_WIDE
+        key = definition_key(candidate.tenant, "policy", name, project)
+        newest = self._states[-1].published.get(key)
+        return 1 if newest is None else newest.version + 1
+
+
+@dataclass(slots=True)
+class InForceHere:
+    """The definitions that one partition judges by, as published (`before`) and with the candidate (`after`).
+
+    Both are None if the partition adopted definitions that the log does not have; `missing` says which.
+    """
+
+    history: History
+    candidate: Candidate
+    before: Definitions | None = NOTHING
+    after: Definitions | None = None
+    missing: str = ""
+    _version: int = 0
+    _through: int = NOTHING.through_offset
+
+    def __post_init__(self) -> None:
+        self._version = self.history.next_version(self.candidate)
+        self._put(NOTHING)
+
+    @property
+    def through(self) -> int:
+        """The offset of the newest definition in force here."""
+        return self._through
+
+    def adopt(self, through: int) -> None:
+        """Judge by the definitions up to an offset from now on."""
+        found, self._through = self.history.at(through), through
+        if found is None:
+            self.before = self.after = None
+            self.missing = f"it was judged by definitions up to offset {through}, which the log does not have"
+        else:
+            self._put(found)
+
+    def _put(self, found: Definitions) -> None:
+        document, tenant, project = self.candidate
+        policies = found.policies.with_policy(
+            tenant, document.policy, self._version, document, project or TENANT_WIDE
+        )
+        self.before, self.after = found, replace(found, policies=policies)

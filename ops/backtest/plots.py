@@ -1,0 +1,90 @@
+"""A backtest's plots as SVG, by pygal: without scripts, fonts or other files, so that they can stand in a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from ops.backtest.found import KIND_OF, Found, Kind, Pair
+from ops.backtest.telling import day_of
+from ops.svg import Style, drawn, pygal
+from schemas.policy_document import Effect
+
+BARS_MAX = 15
+# Of more days than this, only the newest are drawn.
+DAYS_MAX = 120
+NAME_MAX = 40
+KINDS: tuple[Kind, ...] = ("newly_asked", "newly_allowed", "newly_denied")
+STYLE = Style(
+    background="transparent",
+    plot_background="transparent",
+    font_family="system-ui, sans-serif",
+    colors=("#b7791f", "#2f855a", "#c53030"),
+)
+
+
+def by_day(found: Found) -> Markup:
+    """How many calls people were asked about each day, and would be."""
+    days = sorted(found.days)[-DAYS_MAX:]
+    chart = _chart(
+        pygal.Line, "asked each day, before and with the candidate", x_label_rotation=45, include_x_axis=True
+    )
+    chart.x_labels = [day_of(day) for day in days]
+    chart.x_labels_major_count, chart.show_minor_x_labels = 8, False
+    chart.add("before", [_held(found.days[day], 0) for day in days])
+    chart.add("with the candidate", [_held(found.days[day], 1) for day in days])
+    return _svg(chart)
+
+
+def by_tool(found: Found) -> Markup:
+    """The tools whose calls change most."""
+    return _bars("changes by tool", {tool: _kinds(of) for tool, of in found.tools.items()})
+
+
+def by_rule(found: Found) -> Markup:
+    """The candidate's rules that change most."""
+    return _bars("changes by rule of the candidate", found.rules)
+
+
+def _bars(title: str, counts: Mapping[str, Mapping[Kind, int]]) -> Markup:
+    changing = [(sum(of.values()), name) for name, of in counts.items() if any(of.values())]
+    names = [name for _, name in sorted(changing, key=lambda one: (-one[0], one[1]))[:BARS_MAX]]
+    chart = _chart(pygal.HorizontalStackedBar, title, height=120 + 28 * len(names))
+    chart.x_labels = [name[:NAME_MAX] for name in names]
+    for kind in KINDS:
+        chart.add(kind.replace("_", " "), [counts[name].get(kind, 0) for name in names])
+    return _svg(chart)
+
+
+def _kinds(of: Mapping[Pair, int]) -> Counter[Kind]:
+    found: Counter[Kind] = Counter()
+    for (before, after), count in of.items():
+        if before != after:
+            found[KIND_OF[after]] += count
+    return found
+
+
+def _held(of: Mapping[Pair, int], side: int) -> int:
+    asks: Effect = "hold"
+    return sum(count for pair, count in of.items() if pair[side] == asks)
+
+
+def _chart(kind: Any, title: str, **options: Any) -> Any:
+    return kind(
+        title=title,
+        style=STYLE,
+        js=(),
+        disable_xml_declaration=True,
+        width=900,
+        legend_at_bottom=True,
+        no_data_text="no change",
+        **{"height": 320, **options},
+    )
+
+
+def _svg(chart: Any) -> Markup:
+    # What is in the tree is escaped as it is written.
+    return Markup(drawn(chart))  # noqa: S704

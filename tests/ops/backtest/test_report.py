@@ -1,0 +1,156 @@
+"""The report in a terminal, as JSON and as a page: hostile texts of the log stay texts."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from ops.backtest.found import Found
+from ops.backtest.history import Candidate
+from ops.backtest.html import page, write_report
+from ops.backtest.naming import named_of
+from ops.backtest.partition import Window
+from ops.backtest.report import Report
+from ops.backtest.telling import json_of, tell
+from ops.errors import UsageError
+from schemas import commands as k
+from schemas.policy_document import policy_from_value
+from tests.domain.world import RITA, RULES, TENANT, the
+from tests.ops.backtest.past import Past, policy
+
+HOSTILE = '</td><script>alert(1)</script><img src=x onerror="alert(1)">&\x1b[31m'
+ALL_PASS = policy({"id": "all", "match": {"tools": ["*"]}, "then": "allow"})
+
+
+def past() -> Past:
+    made = Past()
+    made.tools()
+    made.policy(policy(*RULES))
+    made.start()
+    return made
+
+
+def told(found: Found, *named: str) -> Report:
+    candidate = Candidate(policy_from_value(ALL_PASS), TENANT)
+    return Report(candidate, Window(), found, named_of(found.overruled, named)[0], 1.0)
+
+
+def hostile() -> Found:
+    made = past()
+    hold = the(made.propose("pay", amount=5, to=HOSTILE), "HoldOpened")
+    made.decide(hold, "reject", feedback=HOSTILE)
+    made.propose("read", "allowed")
+    made.propose("<script>x</script>", "odd-tool", note=HOSTILE)
+    return made.against(ALL_PASS)
+
+
+class _Tags(HTMLParser):
+    """The elements of a page, with their attributes, and its texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_page_has_no_element_of_the_log_and_loads_nothing() -> None:
+    tags = _Tags(page(told(hostile())))
+
+    names = {tag for tag, _ in tags.found}
+    assert not names & {
+        "script",
+        "img",
+        "iframe",
+        "link",
+        "object",
+        "image",
+        "a",
+        "foreignobject",
+        "base",
+        "form",
+    }
+    attributes = [(name, value or "") for _, found in tags.found for name, value in found.items()]
+    assert not [
+        name for name, _ in attributes if name.startswith("on") or name in ("src", "href", "xlink:href")
+    ]
+    assert not [value for name, value in attributes if "//" in value and not name.startswith("xmlns")]
+    assert any("<script>alert(1)</script>" in text for text in tags.texts)
+    policy_of_page = next(found["content"] for tag, found in tags.found if "http-equiv" in found)
+    assert policy_of_page == "default-src 'none'; style-src 'unsafe-inline'"
+    assert names >= {"svg", "table"}
+
+
+def test_page_of_an_empty_history_says_so() -> None:
+    text = page(told(Found(project="*")))
+
+    assert "0 records were read" in text
+    assert "No call that people were against" in text
+
+
+def test_page_is_written_or_the_file_is_named(tmp_path: Path) -> None:
+    write_report(tmp_path / "report.html", told(hostile()))
+
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_report(tmp_path / "missing" / "report.html", told(hostile()))
+
+
+def test_json_has_every_list_and_what_is_named() -> None:
+    found = hostile()
+
+    whole = json.loads(json.dumps(json_of(told(found))))
+
+    assert (whole["ok"], whole["judged"], whole["reproduced"]) == (False, 3, 3)
+    assert (whole["newly_allowed"], whole["newly_asked"], whole["newly_denied"]) == (1, 0, 0)
+    (row,) = whole["rejected_would_pass"]
+    assert (row["call_id"], row["word"], row["feedback"], row["named"]) == ("c", "rejected", HOSTILE, False)
+    assert row in whole["changed"]
+    assert whole["changed_left_off"] == 0
+    assert json_of(told(found, "x/c"))["ok"]
+
+
+def test_terminal_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    tell(told(hostile()))
+
+    out = capsys.readouterr().out
+    assert "\x1b[31m" not in out
+    assert "1 of them are not named" in out
+    tell(told(hostile(), "c"))
+    assert "no call that people were against would pass without being named" in capsys.readouterr().out
+
+
+def test_terminal_names_what_was_not_reproduced_and_not_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    made = past()
+    made.adopt(1_000)
+    made.propose("read")
+
+    tell(told(made.against(ALL_PASS)))
+
+    assert "1 not judged:" in capsys.readouterr().err
+
+
+def test_names_stand_for_one_call_each() -> None:
+    made = past()
+    made.start("y")
+    for execution_id in ("x", "y"):
+        hold = the(made.propose("pay", execution_id=execution_id), "HoldOpened")
+        made.ask(
+            k.DecideHold(hold_id=hold.hold_id, decision="reject", digest=hold.digest), RITA, execution_id
+        )
+    rows = made.against(ALL_PASS).overruled
+
+    assert named_of(rows, ["x/c", "main/y/c", "gone"]) == (frozenset({"main/x/c", "main/y/c"}), ["gone"])
+    with pytest.raises(
+        UsageError, match="--allow-named c is the name of 2 calls: name one of main/x/c, main/y/c"
+    ):
+        named_of(rows, ["c"])
