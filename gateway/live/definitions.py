@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from projections.folds.people import with_published
 from projections.folds.rows import Row
 from projections.folds.standing_rules import rule_id_of, standing_rule_row
 from schemas.events.definitions import PolicyPublished, PolicyRetired, PrincipalPublished, ToolPublished
 from schemas.events.rules import RULE_EVENTS
 from schemas.headers import rfc3339
 from schemas.ids import TENANT_WIDE
-from schemas.policy_problems import PolicyRefused
-from schemas.principals import People, principal_from_value
+from schemas.principals import People
 from schemas.record import Event
-
-logger = logging.getLogger(__name__)
 
 Name = tuple[str, str]
 Place = tuple[str, str, str]  # tenant, project and name
@@ -77,7 +74,9 @@ class LiveDefinitions:
             shelf, document, tool_version = self.tools, body.definition, body.tool_version
         elif isinstance(body, PrincipalPublished):
             shelf, document, tool_version = self.principals, body.document, ""
-            self._apply_principal(body, event.meta.tenant)
+            self.people = with_published(
+                self.people, event.meta.tenant, body.project, body.name, body.document
+            )
         elif isinstance(body, PolicyRetired):
             self._apply_retirement(body, event)
             return
@@ -109,15 +108,6 @@ class LiveDefinitions:
         if versions:
             retired = Retired(body.by, meta.at_ms, body.reason, event.offset)
             versions[-1] = replace(versions[-1], retired=retired)
-
-    def _apply_principal(self, body: PrincipalPublished, tenant: str) -> None:
-        try:
-            document = principal_from_value(json.loads(body.document))
-            self.people = self.people.with_principal(tenant, document, body.project)
-        except PolicyRefused as error:
-            # As in the decider: the document is of a later version, and its meaning must not be guessed.
-            logger.error("the principal %s of %s has no permissions: %s", body.name, tenant, error)
-            self.people = self.people.without_roles(tenant, body.name, body.project)
 
     def _apply_rule(self, event: Event) -> None:
         name = (event.meta.tenant, rule_id_of(event.body))

@@ -7,6 +7,7 @@ import gc
 import os
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,15 +20,17 @@ from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.export.errors import NewerVersionError
 from ops.export.folder import Folder
-from ops.export.layout import Format
+from ops.export.layout import STAR, Format
 from ops.export.parts import new_part_of
 from ops.export.reading import Stretch, Work
 from ops.export.run import Growth, Outcome, Told, export, plan
+from ops.export.star import write_star
 from ops.export.workers import PROCESSES_MAX, RECORDS_WORTH_IT, Job, export_by, opened_log, shares
 from ops.kafka.acl import READER
 from ops.progress import reading_the_log
 from ops.stack_log import reached
 from projections.main import GC_THRESHOLD
+from projections.queries.views import open_views
 from schemas.event_signatures import LogSignatures, load_signatures
 
 DEFAULT_OUT = Path("placet-export")
@@ -42,6 +45,12 @@ def export_command(
     form: Annotated[
         Format | None, typer.Option("--format", help="By default that of the folder; of a new one parquet.")
     ] = None,
+    star: Annotated[
+        bool,
+        typer.Option(
+            "--star", help="Also write the tables of the views that analysts join, as they are now."
+        ),
+    ] = False,
     unverified: Annotated[
         bool,
         typer.Option(
@@ -70,9 +79,10 @@ def export_command(
                 new_part_of(folder.state.format)
                 with reading_the_log(show=not json) as told:
                     outcome = _export(settings, folder, signatures, processes or default_processes(), told)
+                tables = _star(settings, folder) if star else {}
             finally:
                 folder.close()
-        _tell(folder, outcome, time.monotonic() - began, as_json=json)
+        _tell(folder, outcome, tables, time.monotonic() - began, as_json=json)
         if outcome.counts.newer:
             raise NewerVersionError(outcome.counts.newer)
 
@@ -135,9 +145,25 @@ def default_processes() -> int:
     return min(PROCESSES_MAX, len(os.sched_getaffinity(0)))
 
 
-def _tell(folder: Folder, outcome: Outcome, seconds: float, *, as_json: bool) -> None:
+def _star(settings: dict[str, str], folder: Folder) -> dict[str, int]:
+    """Write the tables of the views; how many rows each has."""
+    now_ms = int(time.time() * 1000)
+    try:
+        views = open_views(settings["database_url"], connections=1)
+        try:
+            write = partial(write_star, root=folder.root, form=folder.state.format, now_ms=now_ms)
+            return views.read_now(write)[0]
+        finally:
+            views.close()
+    except OpsError:
+        raise
+    except OperatorError as error:
+        raise OpsError(str(error)) from error
+
+
+def _tell(folder: Folder, outcome: Outcome, tables: dict[str, int], seconds: float, *, as_json: bool) -> None:
     if as_json:
-        print_json(summary(folder, outcome, seconds))
+        print_json(summary(folder, outcome, seconds) | {"star": tables})
         return
     counts = outcome.counts
     rate = counts.records / seconds if seconds else 0.0
@@ -152,6 +178,9 @@ def _tell(folder: Folder, outcome: Outcome, seconds: float, *, as_json: bool) ->
         print_line(
             f"  {one.topic}/{one.partition}@{one.offset} {one.type}: {one.reason}: {one.detail}", err=True
         )
+    if tables:
+        rows = sum(tables.values())
+        print_line(f"{rows:,} rows written to {len(tables)} tables in {folder.root / STAR}")
     for path in folder.foreign:
         print_line(f"{path} is not of an export, and was left there", err=True)
 

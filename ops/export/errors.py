@@ -46,6 +46,13 @@ class ForeignStagingError(ExportRefusedError):
         )
 
 
+class LinkedFolderError(ExportRefusedError):
+    """A link is where the folder of the star belongs: files would be written to another place."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} is a link: remove it, so that the export can make its own folder there.")
+
+
 class StateDamagedError(ExportRefusedError):
     """The state of the folder cannot be read, or names files that are gone."""
 

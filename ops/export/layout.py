@@ -27,6 +27,8 @@ STATE = "_export.json"
 # It becomes the state by being renamed.
 NEXT_STATE = "_export.json.next"
 LOCK = "_export.lock"
+# The folder of the tables of the star (`ops.export.star`).
+STAR = "star"
 # With a random suffix for each run.
 STAGING = "_staging"
 

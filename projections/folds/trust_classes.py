@@ -1,13 +1,14 @@
 """The trust in an agent by classes of its calls, recomputed from the facts in the views."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
 from projections.folds.rows import json_value, moment
 from projections.tables.analytics import EvidenceRow
 from schemas.trust import ClassFact
-from schemas.trust_score import Placed, Weighed, lower_bound, total, weighed
+from schemas.trust_family import closing_classes
+from schemas.trust_score import CONTRARY, Placed, Weighed, lower_bound, total, weighed
 
 Discounted = Callable[[ClassFact], bool]
 
@@ -23,11 +24,24 @@ def trust_classes(
         discounted: as for `schemas.trust_score.weighed`.
         with_facts: whether each class lists its facts.
     """
-    groups = groupby(rows, lambda row: (row["tool"], row["trust_class"]))
-    return [
-        _class(str(tool), str(name), list(found), now_ms, discounted, with_facts)
-        for (tool, name), found in groups
-    ]
+    found: list[dict[str, Any]] = []
+    for tool, of_tool in groupby(rows, lambda row: row["tool"]):
+        groups = by_class(of_tool)
+        for name in groups:
+            facts = [*groups[name], *closing_rows(groups, name)]
+            found.append(_class(str(tool), name, facts, now_ms, discounted, with_facts))
+    return found
+
+
+def by_class(rows: Iterable[EvidenceRow]) -> dict[str, list[EvidenceRow]]:
+    """The rows of a tool by their class."""
+    return {str(name): list(found) for name, found in groupby(rows, lambda row: row["trust_class"])}
+
+
+def closing_rows(groups: Mapping[str, list[EvidenceRow]], name: str) -> list[EvidenceRow]:
+    """The contrary facts of other classes that count for a class (`schemas.trust_family`)."""
+    _, *closing = closing_classes(name)
+    return [row for other in closing for row in groups.get(other, ()) if row["fact"] in CONTRARY]
 
 
 def agent_score(classes: Iterable[dict[str, Any]]) -> float:
@@ -40,7 +54,7 @@ def agent_score(classes: Iterable[dict[str, Any]]) -> float:
 def _class(
     tool: str, name: str, rows: list[EvidenceRow], now_ms: int, discounted: Discounted, with_facts: bool
 ) -> dict[str, Any]:
-    facts = weighed([_placed(row) for row in rows], now_ms, discounted)
+    facts = weighed([placed_fact(row) for row in rows], now_ms, discounted)
     found = total(facts)
     return {
         "tool": tool,
@@ -51,7 +65,8 @@ def _class(
     }
 
 
-def _placed(row: EvidenceRow) -> Placed:
+def placed_fact(row: EvidenceRow) -> Placed:
+    """A row of evidence as the fact that is weighed."""
     fact = ClassFact.model_validate(
         {
             "offset": row["log_offset"],

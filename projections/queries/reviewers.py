@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 from projections.queries.moment import Moment
 from projections.tables.analytics import VOTES
 from projections.tables.holds import HOLDS
+from projections.tables.star import QUICK_MS
 
 # The column of a list of reviewers → the decision that is counted there.
 DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
-# An approval after less than this on the screen was hardly read.
-QUICK_MS = 3_000
 
 
 class ReviewerRow(NamedTuple):

@@ -15,7 +15,7 @@ import psycopg
 from psycopg.sql import SQL, Composed, Identifier
 
 from projections.store.offered import Offered, columns, comment_on, comments, offered
-from projections.store.statements import VIEW_NAMES
+from projections.store.sql_views import VIEW_NAMES
 from projections.store.tables import TABLES
 
 Connection = psycopg.Connection[tuple[Any, ...]]

@@ -219,12 +219,21 @@ class PostgresViewStore:
 
     def _prepare(self) -> int:
         try:
+            self._check_earlier_layout()
             self._recorder.create_table()
             with self._datastore.transaction(commit=True) as cursor:
                 self._check_layout(cursor)
                 return self._identity_now(cursor)
         except (PersistenceError, psycopg.Error) as error:
             raise ViewUnavailable(f"The view {self.schema} cannot be opened: {error}") from error
+
+    def _check_earlier_layout(self) -> None:
+        """Refuse the tables of another version before its SQL views are replaced, which can have other columns."""
+        with self._datastore.transaction(commit=True) as cursor:
+            name = f'"{self.schema}".placet_layout'
+            found = cursor.execute("SELECT to_regclass(%s) IS NOT NULL AS is_there", (name,)).fetchone()
+            if found is not None and found["is_there"]:
+                self._check_layout(cursor)
 
     def _show_as(self, shown_as: str) -> None:
         try:

@@ -6,11 +6,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from projections.store.sql_views import SQL_VIEWS
 from projections.store.tables import TABLES
 from projections.tables.columns import ColumnType, Index, Merge, Table
-
-# The statuses that the audit trail shows as a call's result (projections.folds.states.TERMINAL).
-_ENDED = "('denied', 'cancelled', 'expired', 'revoked', 'succeeded', 'failed')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,85 +122,9 @@ def _create_time_index(table: Table, dialect: Dialect) -> str:
     return f"CREATE INDEX IF NOT EXISTS {name} ON {dialect.prefix}{table.name} USING brin (({moment}))"
 
 
-# Views on the tables, created with them.
-VIEW_NAMES = ("audit", "tools", "policies", "requests", "lost_races", "trust")
-
-
 def _create_views(dialect: Dialect) -> list[str]:
     p = dialect.prefix
-    audit = (
-        f"SELECT a.*, c.status AS result, c.output AS result_output, c.error AS result_error, "
-        f"c.ended_at_ms AS result_at_ms FROM {p}audit_entries a LEFT JOIN {p}tool_calls c "
-        "ON c.tenant = a.tenant AND c.project = a.project AND c.execution_id = a.execution_id "
-        f"AND c.call_id = a.call_id AND c.status IN {_ENDED}"
-    )
-    # Each project numbers the versions of a name separately, and so does the tenant (project `*`).
-    newest = (
-        f"SELECT MAX(n.version) FROM {p}definitions n "
-        "WHERE n.tenant = d.tenant AND n.project = d.project AND n.kind = d.kind AND n.name = d.name"
-    )
-    # A column that a later version adds comes last: otherwise PostgreSQL would refuse to replace the view of an
-    # earlier version, which is opened to find out its version.
-    tools = (
-        "SELECT tenant, name, version, tool_version, document AS definition, published_by, published_at_ms, project "
-        f"FROM {p}definitions d WHERE kind = 'tool' AND version = ({newest})"
-    )
-    policies = (
-        "SELECT tenant, name, version, document, published_by, published_at_ms, project "
-        f"FROM {p}definitions WHERE kind = 'policy'"
-    )
-    requests = (
-        "SELECT tenant, project, request_id, hold_id, execution_id, agent, kind, question, options, fields, "
-        "decision_type, asks, status, response, decided_by, timed_out, opened_at_ms, deadline_at_ms, closed_at_ms, "
-        f"on_timeout FROM {p}holds WHERE request_id IS NOT NULL"
-    )
-    selects = (audit, tools, policies, requests, _lost_races(p), _trust(p))
-    views = dict(zip(VIEW_NAMES, selects, strict=True))
-    return [f"{_CREATE_VIEW[bool(p)]} {p}{name} AS {select}" for name, select in views.items()]
-
-
-def _lost_races(prefix: str) -> str:
-    return (
-        "SELECT v.tenant, v.project, v.at_ms, v.event_id, v.hold_id, v.execution_id, v.call_id, v.request_id, "
-        "v.agent, v.tool, v.subject, v.decision, v.code, v.winning_decision_id, w.subject AS won_by, "
-        "w.decision AS won_decision, w.at_ms AS won_at_ms, v.at_ms - w.at_ms AS late_ms "
-        f"FROM {prefix}votes v LEFT JOIN {prefix}votes w "
-        "ON w.tenant = v.tenant AND w.project = v.project AND w.hold_id = v.hold_id AND w.outcome = 'decided' "
-        "AND w.decision_id = v.winning_decision_id WHERE v.outcome = 'lost'"
-    )
-
-
-# Running sums and, for the evidence in the agent's favour, the lower bound of Wilson's score interval at
-# z = 1.64485 (95 %, one-sided).
-_KINDS = {
-    "successes": "success",
-    "failures": "failure",
-    "unknowns": "unknown",
-    "approvals": "approval",
-    "edits": "edit",
-    "rejections": "rejection",
-}
-
-
-def _trust(prefix: str) -> str:
-    sums = ", ".join(
-        f"SUM(CASE WHEN kind = '{kind}' THEN 1 ELSE 0 END) OVER w AS {name}" for name, kind in _KINDS.items()
-    )
-    good, n = "CAST(successes + approvals AS DOUBLE PRECISION)", "evidence"
-    # With no good evidence, the rounding of these constants gives slightly less than 0. MAX of two values would
-    # work in SQLite, but DuckDB reads the view's text too.
-    bound = (
-        f"CASE WHEN successes + approvals = 0 THEN 0.0 ELSE ({good} + 1.352765 - 1.64485 * "
-        f"SQRT({good} * ({n} - {good}) / {n} + 0.676383)) / ({n} + 2.70553) END AS lower_bound"
-    )
-    counted = ", ".join(f"'{kind}'" for kind in _KINDS.values())
-    return (
-        f"SELECT tenant, project, agent, tool, at_ms, event_id, kind, {', '.join(_KINDS)}, evidence, "
-        f"{good} / {n} AS share, {bound} FROM (SELECT tenant, project, agent, tool, at_ms, event_id, kind, "
-        f"{sums}, COUNT(*) OVER w AS evidence FROM {prefix}evidence WHERE kind IN ({counted}) "
-        "WINDOW w AS (PARTITION BY tenant, project, agent, tool ORDER BY at_ms, event_id "
-        "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)) AS counted"
-    )
+    return [f"{_CREATE_VIEW[bool(p)]} {p}{name} AS {select(p)}" for name, select in SQL_VIEWS.items()]
 
 
 # SQLite cannot replace a view, and PostgreSQL has no "create if missing" for views.

@@ -17,6 +17,7 @@ from projections.tables import (
     log,
     requests,
     standing_rules,
+    star,
 )
 from projections.tables.columns import Offer, Table, TableOf
 from projections.tables.log import POSITIONS
@@ -36,6 +37,7 @@ _DECLARED = (
     agents,
     conversations,
     log,
+    star,
 )
 
 

@@ -206,7 +206,7 @@ TRUST_VERDICTS = TableOf(
 
 
 class TrustRow(TypedDict):
-    """The trust in an agent with a tool after each piece of evidence; made from evidence."""
+    """The evidence about an agent's use of a tool, counted up to each piece of it; made from evidence."""
 
     tenant: Tenant
     project: Project
@@ -223,7 +223,6 @@ class TrustRow(TypedDict):
     rejections: Annotated[int, "Calls that people rejected, up to this row."]
     evidence: Annotated[int, "All pieces of evidence, up to this row."]
     share: Annotated[float, "Successes and approvals, divided by all evidence."]
-    lower_bound: Annotated[float, "Lower bound of the share with 95 % confidence (Wilson, one-sided)."]
 
 
 TRUST = Offer("trust", TrustRow)

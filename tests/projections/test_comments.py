@@ -13,8 +13,9 @@ from projections.store.columns_page import PAGE, columns_page
 from projections.store.comments import OF_TABLE, column_comment, table_comment
 from projections.store.offered import comments, offered
 from projections.store.postgres_address import split_url
+from projections.store.sql_views import VIEW_NAMES
 from projections.store.sqlite import DIALECT
-from projections.store.statements import VIEW_NAMES, create_statements
+from projections.store.statements import create_statements
 from projections.store.tables import TABLES
 from projections.store.urls import open_view
 

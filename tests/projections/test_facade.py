@@ -139,6 +139,27 @@ def test_swap_to_tables_without_a_column_that_somebody_reads_is_refused(analyst:
     generation.discard()
 
 
+def test_swap_to_a_view_without_a_column_names_who_has_rights_on_it_and_is_done_by_force(
+    analyst: Analyst,
+) -> None:
+    """As for the view `trust` of the versions in which it had a bound."""
+    analyst.as_owner("DROP VIEW {}.trust", analyst.schema)
+    text = "CREATE VIEW {}.trust AS SELECT *, 0.5::float8 AS lower_bound FROM {}.trust"
+    analyst.as_owner(text, analyst.schema, data_schema(analyst.schema))
+    analyst.read_only()
+    generation = rebuilt(analyst.url, "bot")
+    before = identity_of(analyst.url)
+    with pytest.raises(
+        ViewHeld, match=f"{analyst.role} has rights on {analyst.schema}.trust, in which columns were"
+    ):
+        generation.swap(before, False)
+    generation.swap(before, True)
+    analyst.read_only()
+    assert analyst.run("SELECT share FROM {}.trust", analyst.schema) == []
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        analyst.run("SELECT lower_bound FROM {}.trust", analyst.schema)
+
+
 def test_swap_to_tables_with_a_column_more_shows_it_last(analyst: Analyst) -> None:
     analyst.read_only()
     analyst.own_view()

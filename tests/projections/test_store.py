@@ -176,6 +176,23 @@ def test_open_view_of_the_version_whose_sql_views_had_no_project_is_refused(
         open_view(database_url)
 
 
+def test_open_view_of_the_version_whose_trust_had_a_bound_is_refused(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A SQL view that has lost a column cannot be replaced in PostgreSQL: the version is told before that."""
+
+    def earlier(dialect: Dialect) -> list[str]:
+        return [text.replace(" AS share ", " AS share, 0.5 AS lower_bound ") for text in made(dialect)]
+
+    made = statements._create_views
+    with monkeypatch.context() as before:
+        before.setattr(statements, "_create_views", earlier)
+        open_view(database_url).close()
+        assert "lower_bound" in _columns(database_url, "trust")
+    with pytest.raises(ViewOutdated, match="placet replay"):
+        open_view(database_url)
+
+
 def test_tools_and_policies_are_each_projects_own(filler: Filler, database_url: str) -> None:
     rows = [
         ("tool", "*", "pay", 1),

@@ -65,7 +65,7 @@ def test_columns_declared_are_those_that_the_database_has(offer: Offer[Any]) -> 
     assert there == list(offer.names)
 
 
-def test_lower_bound_of_who_did_nothing_good_is_nothing_and_never_below(tmp_path: Path) -> None:
+def test_share_of_who_did_nothing_good_is_nothing(tmp_path: Path) -> None:
     open_view(f"sqlite:///{tmp_path}/views.sqlite").close()
     with closing(sqlite3.connect(tmp_path / "views.sqlite")) as connection:
         columns = [(row[1], row[2]) for row in connection.execute("PRAGMA table_info(evidence)")]
@@ -73,6 +73,5 @@ def test_lower_bound_of_who_did_nothing_good_is_nothing_and_never_below(tmp_path
             known: dict[str, object] = {"kind": kind, "at_ms": number, "event_id": f"e{number}"}
             values = [known.get(name, 0 if kept == "INTEGER" else "x") for name, kept in columns]
             connection.execute(f"INSERT INTO evidence VALUES ({', '.join('?' * len(columns))})", values)
-        bounds = [row[0] for row in connection.execute("SELECT lower_bound FROM trust ORDER BY at_ms")]
-    assert bounds[:2] == [0, 0]
-    assert 0 < bounds[2] < 1
+        shares = [row[0] for row in connection.execute("SELECT share FROM trust ORDER BY at_ms")]
+    assert shares == [0, 0, pytest.approx(1 / 3)]

@@ -1,11 +1,12 @@
 """The effects of a tool call's events."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from projections.folds.acts import TIMER, policy_of
 from projections.folds.analytics import Fact, evidence_rows, impact_row, trust_verdict_rows
 from projections.folds.effects import Act, Before, Effect, New
 from projections.folds.rows import json_text, owner_of
+from projections.folds.star import rule_verdict_rows
 from projections.folds.verdicts import NO_VERDICT
 from projections.tables.agents import Counter
 from projections.tables.calls import CallRow
@@ -169,9 +170,15 @@ def _judge(row: CallRow, body: c.PolicyVerdictIssued, event: Event) -> None:
             "risk_required": body.risk_required,
             "trust": body.trust,
             "adaptive": body.adaptive,
+            "history": body.history,
             "trust_class": body.trust_class or None,
         }
     )
+
+
+def _verdict_rows(body: c.PolicyVerdictIssued, event: Event, before: Before) -> Iterator[New]:
+    yield from rule_verdict_rows(body, event, before.call)
+    yield from trust_verdict_rows(body, event, before.call)
 
 
 def _count_verdict(body: c.PolicyVerdictIssued, call: CallRow) -> tuple[Counter, ...]:
@@ -332,7 +339,7 @@ EFFECTS = (
     Effect(
         c.PolicyVerdictIssued,
         call=_judge,
-        rows=lambda body, event, before: trust_verdict_rows(body, event, before.call),
+        rows=_verdict_rows,
         counts=_count_verdict,
     ),
     Effect(c.ToolCallReleased, call=_release, audit=_told_release),

@@ -16,6 +16,7 @@ from projections.folds.edits import with_edit
 from projections.folds.effects import Act, Before, Effect, New
 from projections.folds.events.holds import count_closed
 from projections.folds.rows import json_text, json_value, moment
+from projections.folds.star import edit_patch_rows
 from projections.tables.agents import Counter
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
@@ -109,6 +110,7 @@ def _told_decision(body: h.DecisionRecorded, before: Before) -> Act:
 def _decision_rows(body: h.DecisionRecorded, event: Event, before: Before) -> Iterator[New]:
     yield vote_of(body, event, before.hold)
     yield from edits_of(body, event, before.call)
+    yield from edit_patch_rows(body, event, before.call)
     if before.call is not None and is_about_running(body, before.call):
         fact = word_on_call(body, before.call, before.hold)
         yield from evidence_rows(event, before.call, _EVIDENCE[body.decision], fact)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from projections.queries.reviewers import QUICK_MS, ReviewerRow, reviewers
+from projections.queries.reviewers import ReviewerRow, reviewers
 from projections.queries.views import Views, open_views
+from projections.tables.star import QUICK_MS
 from tests.projections.filling import Filler
 from tests.projections.histories import START_MS, LogBuilder, decided, held, judged, key_of, proposed, started
 

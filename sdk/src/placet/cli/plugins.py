@@ -33,6 +33,12 @@ OF_THE_SERVER: Mapping[str, str] = {
     "demo": "Let agents work on agentdojo's office tasks, with and without attacks; every call goes through Placet.",
     "doctor": "Check Python, Java, Kafka's jars, the disk, ports, topics, Kafka's version and the clock.",
     "down": "Stop the stack: the roles, then Kafka.",
+    "evaluate adaptive": (
+        "Measure adaptive approval on agentdojo's suites: interruptions saved, attacks held, attacks released."
+    ),
+    "evaluate trace": (
+        "Trace a figure to its events: each call behind it, with the partition and offset of every event."
+    ),
     "export": "Export the facts as Parquet or JSON lines, by tenant and day; each run adds what is new.",
     "keys list": "List the installation's signing keys: which one signs, and which are trusted.",
     "keys rotate": (
@@ -41,6 +47,9 @@ OF_THE_SERVER: Mapping[str, str] = {
     "keys withdraw": "Stop trusting a key and everything that it signed; for a key that may have been stolen.",
     "notifications check": ("Check a notifications file for typos and missing secrets."),
     "notifications test": "Send one message, marked as a test, to each target of a notification.",
+    "policy backtest": (
+        "Replay history against a policy file: which calls it would newly ask, allow or deny, and what people said."
+    ),
     "policy check": "Check a policy: typos, expressions, rules that are never reached.",
     "policy diff": (
         "Compare two policies: rules added, removed, changed, moved, and calls whose verdict would change."
@@ -57,6 +66,7 @@ OF_THE_SERVER: Mapping[str, str] = {
 }
 # The descriptions of the groups whose commands come only from other distributions.
 GROUPS: Mapping[str, str] = {
+    "evaluate": "Measurements of approval on benchmarks of agents.",
     "keys": "The installation's signing keys.",
     "notifications": "Where messages about holds are sent.",
     "token": "Bearer tokens.",
