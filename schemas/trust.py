@@ -95,7 +95,8 @@ class ClassFact(_Statistics):
             `withdrawal` is its cancellation before people had decided.
         by: The accounts whose word it is; none for a failure.
         requester: The account that proposed the call.
-        values: Of an approval, the digests of the call's identifying values (`schemas.call_history`).
+        values: Of an approval or a contrary fact, the digests of the call's identifying values
+            (`schemas.call_history`).
         numbers: Of an approval, each path of the arguments with numbers, and the least and the greatest of them.
     """
 

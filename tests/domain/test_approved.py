@@ -54,6 +54,11 @@ def approved(*parts: ClassPart, now_ms: int = NOW, people: TenantPeople = PEOPLE
     return approved_by(KnownTrust(combine(()), (), {}, parts), now_ms, people)
 
 
+def values(*parts: ClassPart, **more: Any) -> set[str]:
+    found = approved(*parts, **more)
+    return {value for value in found.worth if found.has(value)}
+
+
 def test_nothing_is_approved_before_anybody_decided() -> None:
     assert approved() == Approved()
 
@@ -65,32 +70,32 @@ def test_values_of_all_classes_and_partitions_are_approved_and_numbers_joined() 
         known(fact(2, value="cc"), trust_class="d"),
     )
 
-    assert found.values == {"aa", "bb", "cc"}
+    assert {value for value in found.worth if found.has(value)} == {"aa", "bb", "cc"}
     assert found.numbers == {"amount": (1.0, 10.0), "n": (3.0, 3.0)}
 
 
 def test_value_is_new_again_once_trust_of_its_class_must_be_earned_anew() -> None:
-    assert approved(known(fact(1), fact(2, "rejection", "evil"), fact(3, value="bb"))).values == {"bb"}
-    assert approved(known(fact(1)), known(fact(2, "rejection"), trust_class="d")).values == {"aa"}
+    assert values(known(fact(1), fact(2, "rejection", "evil"), fact(3, value="bb"))) == {"bb"}
+    assert values(known(fact(1)), known(fact(2, "rejection", "evil"), trust_class="d")) == {"aa"}
 
 
 def test_value_is_new_again_after_the_window() -> None:
     later = NOW + WINDOW_DAYS * DAY_MS
 
-    assert approved(known(fact(1)), now_ms=later - DAY_MS).values == {"aa"}
-    assert approved(known(fact(1)), now_ms=later).values == frozenset()
+    assert values(known(fact(1)), now_ms=later - DAY_MS) == {"aa"}
+    assert values(known(fact(1)), now_ms=later) == set()
 
 
 def test_word_of_ones_own_proposal_approves_no_value() -> None:
-    assert approved(known(fact(1, by=("bot",)))).values == frozenset()
+    assert values(known(fact(1, by=("bot",)))) == set()
 
 
 def test_changed_part_or_day_is_read_again() -> None:
     first, second = known(fact(1)), known(fact(1), fact(2, value="bb"))
 
-    assert approved(first).values == {"aa"}
-    assert approved(second).values == {"aa", "bb"}
-    assert approved(second, now_ms=NOW + WINDOW_DAYS * DAY_MS).values == frozenset()
+    assert values(first) == {"aa"}
+    assert values(second) == {"aa", "bb"}
+    assert values(second, now_ms=NOW + WINDOW_DAYS * DAY_MS) == set()
 
 
 def evidence(kind: Any) -> Evidence:
@@ -99,11 +104,30 @@ def evidence(kind: Any) -> Evidence:
     )
 
 
-@pytest.mark.parametrize(("kind", "kept"), [("approval", True), ("edit", False), ("rejection", False)])
-def test_only_an_approval_carries_the_values_of_its_call(kind: Any, kept: bool) -> None:
+def test_approval_by_mistake_of_what_was_rejected_makes_nothing_known() -> None:
+    def rejected(offset: int, kind: Any = "rejection") -> ClassFact:
+        return fact(offset, kind, "evil")
+
+    assert values(known(rejected(1), rejected(2), fact(3, value="evil"))) == set()
+    assert values(known(rejected(1), fact(2, value="evil"), fact(3, value="evil"))) == {"evil"}
+    assert values(known(rejected(1)), known(fact(2, value="evil"), trust_class="d")) == set()
+    assert values(known(fact(1, value="evil")), known(rejected(2, "revocation"), trust_class="d")) == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "carried"),
+    [
+        ("approval", (("aa",), (("amount", 5.0, 10.0),))),
+        ("rejection", (("aa",), ())),
+        ("withdrawal", (("aa",), ())),
+        ("edit", ((), ())),
+        ("failure", ((), ())),
+    ],
+)
+def test_approvals_and_contrary_facts_carry_the_values_of_their_call(kind: Any, carried: Any) -> None:
     (found,) = count_in_class(None, evidence(kind)).facts
 
-    assert (found.values, found.numbers) == ((("aa",), (("amount", 5.0, 10.0),)) if kept else ((), ()))
+    assert (found.values, found.numbers) == carried
 
 
 def test_values_survive_the_topic() -> None:
@@ -149,8 +173,9 @@ def test_part_of_the_largest_calls_fits_into_a_record() -> None:
     history = history_of(arguments, NOTHING_APPROVED)
     assert history.is_whole
     part = None
-    for offset in range(KEPT_MAX):
-        part = count_in_class(part, replace(evidence("approval"), offset=offset, history=history))
+    for offset in range(2 * KEPT_MAX):
+        fact_of = "rejection" if offset % 2 else "approval"
+        part = count_in_class(part, replace(evidence(fact_of), offset=offset, history=history))
 
     assert part is not None
     assert len(trust_record(part).value) < 900_000

@@ -41,7 +41,7 @@ def history_of(
 
 def _compared(history: CallHistory, found: Identifying, tainted: set[Any], approved: Approved) -> CallHistory:
     """The history with what is new in comparison with what people have approved."""
-    unknown = {value for value in found.values if value.digest not in approved.values}
+    unknown = {value for value in found.values if not approved.has(value.digest)}
     novel = [value.path for value in unknown if not value.is_exact]
     novel += [number.path for number in found.numbers if not _within(number, approved.numbers)]
     parts = ["novel"] if novel else []

@@ -1,5 +1,10 @@
-"""The values that people have approved for an agent and a tool: others are new to it."""
+"""The values that people have approved for an agent and a tool: others are new to it.
 
+A value is known if people approved calls with it more often than they were against such calls: one approval by
+mistake of what was rejected before makes nothing known.
+"""
+
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, is_
 from typing import NamedTuple
@@ -8,7 +13,7 @@ from msgspec import Struct
 
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
-from schemas.trust import ClassPart
+from schemas.trust import ClassPart, NumberRange
 from schemas.trust_score import Placed, discounting, weighed, weight
 from services.domain.trust.book import KnownTrust
 
@@ -18,12 +23,16 @@ _KEPT_MAX = 16_384
 class Approved(Struct, frozen=True):
     """What people have approved.
 
-    `values` are digests of identifying values; `numbers` are, for each path of the arguments, the least and the
-    greatest number.
+    `worth` is, for the digest of each identifying value, what the approvals of calls with it are worth, less what
+    contrary facts are; `numbers` are, for each path of the arguments, the least and the greatest approved number.
     """
 
-    values: frozenset[str] = frozenset()
+    worth: Mapping[str, float] = {}
     numbers: Mapping[str, tuple[float, float]] = {}
+
+    def has(self, digest: str) -> bool:
+        """True if people have approved a value, and no more often been against calls with it."""
+        return self.worth.get(digest, 0.0) > 0
 
 
 class _Kept(NamedTuple):
@@ -72,22 +81,31 @@ def _of_tool(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) ->
 
 def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -> Approved:
     placed = (Placed(part.partition, fact) for part in parts for fact in part.facts)
-    raising = (one.placed.fact for one in weighed(placed, now_ms, discounting(people)) if one.raising)
-    return _joined(
-        Approved(frozenset(fact.values), {path: (least, most) for path, least, most in fact.numbers})
-        for fact in raising
-    )
+    worth: defaultdict[str, float] = defaultdict(float)
+    numbers: dict[str, tuple[float, float]] = {}
+    for one in weighed(placed, now_ms, discounting(people)):
+        fact = one.placed.fact
+        for value in fact.values:
+            worth[value] += one.raising - one.lowering
+        if one.raising:
+            _widen(numbers, fact.numbers)
+    return Approved(worth, numbers)
 
 
 def _joined(found: Iterable[Approved]) -> Approved:
-    values: set[str] = set()
+    worth: defaultdict[str, float] = defaultdict(float)
     numbers: dict[str, tuple[float, float]] = {}
     for one in found:
-        values |= one.values
-        for path, (least, most) in one.numbers.items():
-            known = numbers.get(path, (least, most))
-            numbers[path] = min(least, known[0]), max(most, known[1])
-    return Approved(frozenset(values), numbers)
+        for value, share in one.worth.items():
+            worth[value] += share
+        _widen(numbers, ((path, *ends) for path, ends in one.numbers.items()))
+    return Approved(worth, numbers)
+
+
+def _widen(numbers: dict[str, tuple[float, float]], more: Iterable[NumberRange]) -> None:
+    for path, least, most in more:
+        known = numbers.get(path, (least, most))
+        numbers[path] = min(least, known[0]), max(most, known[1])
 
 
 _Compute = Callable[[tuple[ClassPart, ...], int, TenantPeople], Approved]

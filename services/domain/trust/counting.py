@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from schemas.call_history import NO_HISTORY, CallHistory
 from schemas.trust import ClassFact, ClassPart, FactKind, TrustPart
-from schemas.trust_score import kept
+from schemas.trust_score import CONTRARY, kept
 
 Kind = Literal["successes", "failures", "unknowns", "approvals", "edits", "rejections"]
 KINDS: tuple[Kind, ...] = ("successes", "failures", "unknowns", "approvals", "edits", "rejections")
@@ -68,7 +68,7 @@ def count_in_class(part: ClassPart | None, evidence: Evidence) -> ClassPart:
         kind=evidence.fact,
         by=evidence.by,
         requester=evidence.requester,
-        **(_approved(evidence.history) if evidence.fact == "approval" else {}),
+        **_values_in(evidence),
     )
     return ClassPart(
         tenant=evidence.tenant,
@@ -87,8 +87,12 @@ def count_in_class(part: ClassPart | None, evidence: Evidence) -> ClassPart:
     )
 
 
-def _approved(history: CallHistory) -> dict[str, Any]:
-    return {"values": history.values, "numbers": history.numbers}
+def _values_in(evidence: Evidence) -> dict[str, Any]:
+    """What a fact says of values: an approval makes them known, a contrary fact outweighs one approval of each."""
+    history = evidence.history
+    if evidence.fact == "approval":
+        return {"values": history.values, "numbers": history.numbers}
+    return {"values": history.values} if evidence.fact in CONTRARY else {}
 
 
 def _first_part(evidence: Evidence) -> TrustPart:
