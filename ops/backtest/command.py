@@ -11,13 +11,13 @@ from typing import Annotated
 
 import typer
 
-from host.errors import OperatorError, SettingsRefused
+from host.errors import EXIT_USAGE, OperatorError, SettingsRefused
 from host.key_files import KeysUnreadable
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from ops.backtest.found import Found
 from ops.backtest.history import Candidate
-from ops.backtest.html import write_report
+from ops.backtest.html import check_place, write_report
 from ops.backtest.naming import named_of
 from ops.backtest.partition import Window
 from ops.backtest.report import Report
@@ -38,6 +38,18 @@ from schemas.topics import Topics
 
 # Calls that people were against would pass: no other end of the command has this code.
 EXIT_OVERRULED = 4
+# Something could not be read or judged, so that such calls may be missing.
+EXIT_UNJUDGED = 5
+
+AcceptUnjudgedOption = Annotated[
+    bool, typer.Option("--accept-unjudged", help="End with 0 also if something cannot be read or judged.")
+]
+UnverifiedOption = Annotated[
+    bool,
+    typer.Option(
+        "--unverified", help="Do not verify signatures: for a log to which only deciders can write."
+    ),
+]
 
 
 def backtest_command(
@@ -51,10 +63,11 @@ def backtest_command(
     allow_named: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="EXECUTION/CALL",
+            metavar="PROJECT/EXECUTION/CALL",
             help="A call that may pass although people were against it; may be repeated.",
         ),
     ] = None,
+    accept_unjudged: AcceptUnjudgedOption = False,
     tenant: Annotated[str, typer.Option(help="The tenant for which it would be published.")] = "default",
     project: Annotated[
         str | None,
@@ -66,12 +79,7 @@ def backtest_command(
         Path | None,
         typer.Option(metavar="FILE", help="Write a report with tables and plots.", dir_okay=False),
     ] = None,
-    unverified: Annotated[
-        bool,
-        typer.Option(
-            "--unverified", help="Do not verify signatures: for a log to which only deciders can write."
-        ),
-    ] = False,
+    unverified: UnverifiedOption = False,
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     bootstrap_servers: Annotated[
         str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="By default the stack's.")
@@ -80,10 +88,13 @@ def backtest_command(
 ) -> None:
     """Replay history against a policy file: which calls it would newly ask, allow or deny, and what people said.
 
-    Exit code 4 if calls that people rejected, edited or took back would now pass and are not named by --allow-named.
+    Exit code 4 if calls that people rejected, edited or took back would now pass and are not named by --allow-named;
+    5 if some verdict or record cannot be read or judged; 2 if no verdict was judged.
     """
     with errors_as_exit_codes():
-        window = Window(_ms(since, "--since"), _ms(until, "--until"))
+        window = _window(since, until)
+        if html is not None:
+            check_place(html)
         candidate = Candidate(document_in(file), tenant, project)
         directory, began = DataDir(data_dir.expanduser().absolute()), time.monotonic()
         with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
@@ -92,10 +103,24 @@ def backtest_command(
             with reading_the_log(show=not json) as told:
                 found = _replayed(settings, question, told)
         named = _named(found, allow_named or ())
-        report = Report(candidate, window, found, named, time.monotonic() - began)
+        report = Report(candidate, window, found, named, time.monotonic() - began, accept_unjudged)
         _tell(report, html, as_json=json)
+    if code := _code(report):
+        raise typer.Exit(code)
+
+
+def _code(report: Report) -> int:
+    """The command's exit code; of several, that which weighs most."""
     if report.unnamed:
-        raise typer.Exit(EXIT_OVERRULED)
+        return EXIT_OVERRULED
+    if report.doubt:
+        _say(report.doubt)
+        if not report.accepts_unjudged:
+            return EXIT_UNJUDGED
+    if report.emptiness:
+        _say(report.emptiness)
+        return EXIT_USAGE
+    return 0
 
 
 def _tell(report: Report, html: Path | None, *, as_json: bool) -> None:
@@ -112,6 +137,15 @@ def _named(found: Found, names: Sequence[str]) -> frozenset[str]:
     for name in vain:
         _say(f"--allow-named {name}: no call of this name would pass against people's word")
     return named
+
+
+def _window(since: str | None, until: str | None) -> Window:
+    window = Window(_ms(since, "--since"), _ms(until, "--until"))
+    if window.since_ms is not None and window.since_ms > time.time() * 1000:
+        raise UsageError(f"--since {since} is in the future: no verdict is of that time.")
+    if window.is_empty:
+        raise UsageError(f"--since {since} is not before --until {until}: no verdict is of that time.")
+    return window
 
 
 def _ms(text: str | None, option: str) -> int | None:

@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from schemas.policy_document import Effect
 from schemas.topics import DAY_MS
 
-# What people said of a call. Of these the first five are against it as it was proposed.
-Word = Literal["rejected", "answered", "edited", "revoked", "harmful", "approved", ""]
+# What people said of a call, the strongest word first. The first five are against it as it was proposed.
+Word = Literal["rejected", "answered", "edited", "harmful", "revoked", "approved", ""]
+STRONGEST: tuple[Word, ...] = get_args(Word)
 AGAINST: frozenset[Word] = frozenset({"rejected", "answered", "edited", "revoked", "harmful"})
 # Said before the call could run: whoever lets it pass overrules them.
 BEFORE_A_RUN: frozenset[Word] = frozenset({"rejected", "answered", "edited"})
+# Reasons of a release that rests on what people said of other calls, and not on a rule of the policy.
+LENT = frozenset({"remembered", "trusted"})
 Kind = Literal["newly_asked", "newly_allowed", "newly_denied"]
 KIND_OF: dict[Effect, Kind] = {"hold": "newly_asked", "allow": "newly_allowed", "deny": "newly_denied"}
 # Of more tools than this, the rest is counted together: names of unknown tools are an agent's choice.
 TOOLS_MAX = 500
 OTHERS = "(others)"
+# Of what was not reproduced and not judged; the rest is counted.
+LISTED_MAX = 1_000
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -36,10 +41,11 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class Judged(msgspec.Struct):
-    """A verdict that the candidate changes, or on whose call people had a word; `word` is the last one against it.
+    """A verdict that the candidate changes, or on whose call people had a word; `word` is the strongest.
 
-    `would_pass` is true if the candidate lets the call run without asking; also if only a draw that was not recorded
-    keeps it from that. `arguments` are cut.
+    `would_pass` is true if the candidate lets the call run without asking; also if only a draw could keep it from
+    that. `presumed` is true if it does so by presumption alone: the verdict did not record the trust or the history
+    of the call's values, and with the most permissive ones the call would pass. `arguments` are cut.
     """
 
     project: str
@@ -55,14 +61,15 @@ class Judged(msgspec.Struct):
     before: Side
     after: Side
     would_pass: bool
+    presumed: bool = False
     word: Word = ""
     by: str = ""
     feedback: str = ""
 
-    @property
-    def name(self) -> str:
-        """The call's name for an operator: `execution/call`."""
-        return f"{self.execution_id}/{self.call_id}"
+    def say(self, word: Word, by: str, feedback: str) -> None:
+        """Take a word of people; the strongest stays."""
+        if STRONGEST.index(word) < STRONGEST.index(self.word):
+            self.word, self.by, self.feedback = word, by, feedback
 
     @property
     def is_changed(self) -> bool:
@@ -73,11 +80,16 @@ class Judged(msgspec.Struct):
     def is_overruled(self) -> bool:
         """True if people were against the call, and the candidate would let it pass where it did not pass before.
 
-        What people took back or reported after the recorded policy itself had released it does not pass anew.
+        A call that the recorded policy released for the same reason does not pass anew. Neither does one that a rule
+        of it released, and that people took back or reported after that.
         """
         if not self.would_pass or self.word not in AGAINST:
             return False
-        return self.word in BEFORE_A_RUN or self.before.effect != "allow"
+        before, after = self.before, self.after
+        if before.effect != "allow":
+            return True
+        is_alike = after.effect == "allow" and after.reason == before.reason
+        return not is_alike and (self.word in BEFORE_A_RUN or before.reason in LENT)
 
     @property
     def passes_again(self) -> bool:
@@ -117,20 +129,24 @@ class Found:
     Attributes:
         project: for which the candidate was taken to be published; `*` for the whole tenant.
         records: read from the log; `events` of them count and are not about the log itself.
-        refused: records that do not count by the term rule.
+        refused: records that do not count by the term rule; `definitions_refused` of the definitions.
         unreadable: records that count and cannot be read.
+        set_aside: runs with an event that cannot be read or folded.
         judged: verdicts that were judged again; `reproduced` of them came out as recorded by the policy in force.
         effects: how many verdicts had an effect before and have one after.
         tools: the same by tool, and `days` by day (UTC, days since 1970).
         rules: by the candidate's rules, the kinds of change that they caused.
         rows: the verdicts of note.
+        not_reproduced, not_judged: the first of them; `unlisted` is how many more were not judged.
     """
 
     project: str
     records: int = 0
     events: int = 0
     refused: int = 0
+    definitions_refused: int = 0
     unreadable: int = 0
+    set_aside: int = 0
     judged: int = 0
     reproduced: int = 0
     effects: Counter[Pair] = field(default_factory=Counter)
@@ -140,6 +156,24 @@ class Found:
     rows: list[Judged] = field(default_factory=list)
     not_reproduced: list[NotReproduced] = field(default_factory=list)
     not_judged: list[NotJudged] = field(default_factory=list)
+    unlisted: int = 0
+
+    def leave(self, one: NotJudged) -> None:
+        """Note what could not be judged or read."""
+        if len(self.not_judged) < LISTED_MAX:
+            self.not_judged.append(one)
+        else:
+            self.unlisted += 1
+
+    def differ(self, one: NotReproduced) -> None:
+        """Note a verdict that is not given again."""
+        if len(self.not_reproduced) < LISTED_MAX:
+            self.not_reproduced.append(one)
+
+    @property
+    def is_complete(self) -> bool:
+        """True if all was read and judged."""
+        return not (self.unreadable or self.set_aside or self.not_judged)
 
     def count(self, tool: str, at_ms: int, before: Side, after: Side) -> None:
         """Count one verdict that was judged again."""

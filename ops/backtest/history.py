@@ -6,6 +6,7 @@ take little more than the newest.
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ops.errors import UsageError
+from schemas.events.log import WriterClaimed
 from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
 from schemas.policy_document import PolicyDocument
 from schemas.record import RawRecord
@@ -54,11 +56,13 @@ class History:
 
     Attributes:
         rule: the term rule of the definitions' partition.
-        unread: records that could not be read.
+        counted: records that count and are no claims.
+        refused: records that do not count.
     """
 
     rule: TermRule
-    unread: int = 0
+    counted: int = 0
+    refused: int = 0
     through: int = -1
     _offsets: list[int] = field(default_factory=lambda: [NOTHING.through_offset])
     _states: list[Definitions] = field(default_factory=lambda: [NOTHING])
@@ -76,13 +80,14 @@ class History:
             LogFromNewerVersion: a record counts and cannot be read: nothing that follows it is known.
         """
         for raw in raws:
-            self._ledger.read(raw)
+            event = self._ledger.read(raw)
+            self.refused += event is None
+            self.counted += event is not None and not isinstance(event.body, WriterClaimed)
             self.through = raw.offset
             current = self._folded.current
             if current.through_offset != self._offsets[-1]:
                 self._offsets.append(current.through_offset)
                 self._states.append(current)
-        self.unread = self._ledger.unreadable
 
     def at(self, through: int) -> Definitions | None:
         """The definitions up to an offset; None if the log that was read ends before it."""
@@ -118,7 +123,8 @@ class History:
 class InForceHere:
     """The definitions that one partition judges by, as published (`before`) and with the candidate (`after`).
 
-    Both are None if the partition adopted definitions that the log does not have; `missing` says which.
+    Both are None if the partition adopted definitions that the log does not have; `missing` says which. `is_same` is
+    true if the candidate says what the policy in its place says.
     """
 
     history: History
@@ -126,6 +132,7 @@ class InForceHere:
     before: Definitions | None = NOTHING
     after: Definitions | None = None
     missing: str = ""
+    is_same: bool = False
     _version: int = 0
     _through: int = NOTHING.through_offset
 
@@ -153,3 +160,9 @@ class InForceHere:
             tenant, document.policy, self._version, document, project or TENANT_WIDE
         )
         self.before, self.after = found, replace(found, policies=policies)
+        place = (tenant, project or TENANT_WIDE, document.policy)
+        present = found.policies.policies.get(place)
+        versions = (
+            one and dataclasses.replace(one, version=0) for one in (present, policies.policies[place])
+        )
+        self.is_same = next(versions) == next(versions)

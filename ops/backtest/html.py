@@ -5,6 +5,8 @@ All texts of the log are escaped: `Markup.format` escapes what it is given.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ from ops.backtest.found import Judged
 from ops.backtest.naming import address_of
 from ops.backtest.plots import by_day, by_rule, by_tool
 from ops.backtest.report import Report
-from ops.backtest.telling import EFFECTS, cited, time_of
+from ops.backtest.telling import EFFECTS, cited, time_of, word_of
 from ops.errors import UsageError
+from placet.cli.safe import escaped
 
 # Of each list; `--json` has more. Those that block publishing are all listed.
 ROWS_MAX = 500
@@ -65,8 +68,9 @@ GOOD = Markup('<p class="good">No call that people were against would pass witho
 ABOUT = Markup(
     "<p>For the tenant {} and the project {}, over verdicts from {} to {} of the log. {:,} records were read, {:,} "
     "of them events; {:,} verdicts were judged again, and {:,} of these come out as recorded by the policy in force "
-    "then.</p>"
+    "then. {:,} records do not count, {:,} count and cannot be read, {:,} runs are set aside.</p>"
 )
+DOUBT = Markup('<p class="bad">{}.</p>')
 
 
 def write_report(path: Path, report: Report) -> None:
@@ -75,10 +79,32 @@ def write_report(path: Path, report: Report) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
+    text = page(report)
     try:
-        path.write_text(page(report), encoding="utf-8")
+        with open(path, "w", encoding="utf-8", opener=_private) as file:
+            file.write(text)
     except OSError as error:
         raise UsageError(f"{path} cannot be written ({error.strerror}): give another file.") from error
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read: it has arguments and feedback."""
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def check_place(path: Path) -> None:
+    """Check that a report can be written, before the work for it begins.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    place = path if path.exists() else path.absolute().parent
+    is_of_its_kind = not path.is_dir() if path.exists() else place.is_dir()
+    if not is_of_its_kind or not os.access(place, os.W_OK):
+        raise UsageError(f"{path} cannot be written: give another file.")
 
 
 def page(report: Report) -> str:
@@ -107,7 +133,9 @@ def page(report: Report) -> str:
 
 def _summary(report: Report) -> Markup:
     found, window, blocked = report.found, report.window, len(report.unnamed)
-    first = GOOD if not blocked else BAD.format(blocked)
+    first = BAD.format(blocked) if blocked else GOOD if found.judged else Markup()
+    for said in filter(None, (report.doubt, report.emptiness)):
+        first += DOUBT.format(said)
     return first + ABOUT.format(
         report.candidate.tenant,
         found.project,
@@ -117,6 +145,9 @@ def _summary(report: Report) -> Markup:
         found.events,
         found.judged,
         found.reproduced,
+        found.refused + found.definitions_refused,
+        found.unreadable,
+        found.set_aside,
     )
 
 
@@ -136,7 +167,7 @@ def _section(title: str, rows: Iterable[Judged], report: Report, most: int | Non
 
 def _cells(row: Judged, report: Report) -> list[Any]:
     named = " (named)" if address_of(row) in report.named else ""
-    people = f"{row.word} by {row.by}{named}" if row.word else ""
+    people = f"{word_of(row)} by {row.by}{named}" if row.word else ""
     return [
         address_of(row),
         row.revision,
@@ -164,11 +195,13 @@ def _doubts(report: Report) -> Markup:
             f"{one.partition}@{one.offset}",
             "; ".join(f"{name}: {was} → {now}" for name, (was, now) in one.fields.items()),
         ],
+        count=found.judged - found.reproduced,
     ) + _listed(
         "Not judged",
         found.not_judged,
         ("key", "place", "why"),
         lambda one: [one.key, f"{one.topic}/{one.partition}@{one.offset}", one.why],
+        count=len(found.not_judged) + found.unlisted,
     )
 
 
@@ -178,17 +211,24 @@ def _listed(
     heads: Sequence[str],
     cells: Callable[[Any], list[Any]],
     most: int | None = ROWS_MAX,
+    count: int | None = None,
 ) -> Markup:
+    total = len(rows) if count is None else count
     shown = rows if most is None else rows[:most]
-    head = Markup("<h2>{} ({:,})</h2>").format(title, len(rows))
+    head = Markup("<h2>{} ({:,})</h2>").format(title, total)
     if not rows:
         return head + Markup("<p>none</p>")
-    left = Markup("<p>… and {:,} more, of which --json lists more</p>").format(len(rows) - len(shown))
-    return head + _table(heads, map(cells, shown)) + (left if len(shown) < len(rows) else Markup())
+    left = Markup("<p>… and {:,} more, of which --json lists more</p>").format(total - len(shown))
+    return head + _table(heads, map(cells, shown)) + (left if len(shown) < total else Markup())
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
     top = Markup("").join(Markup("<th>{}</th>").format(head) for head in heads)
-    lines = (Markup("").join(Markup("<td>{}</td>").format(cell) for cell in row) for row in rows)
+    lines = (Markup("").join(Markup("<td>{}</td>").format(_shown(cell)) for cell in row) for row in rows)
     body = Markup("\n").join(Markup("<tr>{}</tr>").format(line) for line in lines)
     return Markup("<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>").format(top, body)
+
+
+def _shown(cell: Any) -> Any:
+    """A cell in which nothing is hidden: a character that reorders or hides others is shown by its number."""
+    return escaped(cell) if type(cell) is str else cell

@@ -7,15 +7,16 @@ from the verdict itself, which records it. Trust that was not known then is not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from schemas.actor import Actor
 from schemas.adaptive import outcome_from_text
-from schemas.call_history import CallHistory, history_from_text
+from schemas.call_history import NO_HISTORY, CallHistory, history_from_text
 from schemas.events.calls import PolicyVerdictIssued
 from schemas.policy_document import PolicyDocument
 from schemas.record import Event
@@ -30,6 +31,7 @@ from services.runtime.rule_changes import PendingRuleChanges
 
 FRACTIONS = ("lower_bound", "raising", "lowering")
 UNKNOWN = CallHistory(parts=("novel", "tainted"), is_whole=False)
+MANY = 1_000_000
 NOBODY = Actor(subject="", tenant="", project="", roles=())
 
 
@@ -39,7 +41,7 @@ class Inputs(NamedTuple):
     `trust` in the call's `trust_class` is None if it was not known. `history` is what the past says of the call's
     values; for the candidate, if an earlier version recorded none, `presumed` is that all of them are new and out of
     untrusted outputs. `seed` is that of the draw; of a verdict without one it is derived from the event's id, so that
-    each replay makes the same draw, and `is_drawn` is false.
+    each replay makes the same draw, and `drawn_at` is None; else it is the rate of samples of the draw that was made.
     """
 
     trust: Mapping[str, Any] | None
@@ -47,13 +49,26 @@ class Inputs(NamedTuple):
     history: CallHistory
     presumed: CallHistory
     seed: str
-    is_drawn: bool
+    drawn_at: float | None
+
+    @property
+    def are_whole(self) -> bool:
+        """True if trust and the history of the values are recorded, as far as the candidate depends on them."""
+        return self.trust is not None and self.presumed.is_known and self.presumed is not UNKNOWN
+
+    @property
+    def permissive(self) -> Inputs:
+        """The same with the trust and the history that release most, where they are not recorded."""
+        trust = self.trust if self.trust is not None else _most_trust(self.trust_class)
+        history = NO_HISTORY if self.presumed is UNKNOWN else structs.replace(self.history, is_known=True)
+        return self._replace(trust=trust, trust_class=trust["trust_class"], history=history, presumed=history)
 
 
 def looks_back(document: PolicyDocument) -> bool:
-    """True if a policy's verdicts may depend on the history of a call's values."""
+    """True if a policy's verdicts may depend on the history of a call's values, or on trust."""
     conditions = " ".join(rule.when or "" for rule in document.rules)
-    return document.adaptive is not None or "novel" in conditions or "tainted" in conditions
+    named = ("novel", "tainted", "history", "risk", "trust")
+    return document.adaptive is not None or any(name in conditions for name in named)
 
 
 def inputs_of(event: Event, verdict: PolicyVerdictIssued, arguments: str, *, looks_back: bool) -> Inputs:
@@ -68,13 +83,30 @@ def inputs_of(event: Event, verdict: PolicyVerdictIssued, arguments: str, *, loo
     Raises:
         ValueError: they cannot be read.
     """
-    seed = "" if verdict.adaptive is None else outcome_from_text(verdict.adaptive).seed
+    outcome = None if verdict.adaptive is None else outcome_from_text(verdict.adaptive)
+    seed = "" if outcome is None else outcome.seed
+    drawn_at = outcome.sample_rate if outcome is not None and seed else None
     drawn_by = seed or sha256(event.meta.event_id.encode()).hexdigest()
     trust = None if verdict.trust is None else _trust(verdict.trust)
     history = history_from_text(verdict.history)
     is_unknown = looks_back and verdict.history is None and _has_values(arguments)
     presumed = UNKNOWN if is_unknown else history
-    return Inputs(trust, verdict.trust_class, history, presumed, drawn_by, bool(seed))
+    return Inputs(trust, verdict.trust_class, history, presumed, drawn_by, drawn_at)
+
+
+def _most_trust(trust_class: str) -> dict[str, Any]:
+    none = ("failures", "unknowns", "edits", "rejections")
+    return {
+        **dict.fromkeys(none, 0),
+        **dict.fromkeys(("successes", "approvals"), MANY),
+        "last_evidence_at_ms": 0,
+        "trust_class": trust_class or "presumed",
+        "lower_bound": 1.0,
+        "raising": float(MANY),
+        "lowering": 0.0,
+        "contrary_at": "",
+        "through": {},
+    }
 
 
 def _has_values(arguments: str) -> bool:
@@ -102,6 +134,11 @@ class Moment:
     inputs: Inputs
     changes: PendingRuleChanges
     facts: dict[CallHistory, CallFacts] = field(default_factory=dict)
+
+    @property
+    def permissive(self) -> Moment:
+        """The same with the inputs that release most, where they are not recorded."""
+        return replace(self, inputs=self.inputs.permissive, facts={})
 
     @property
     def is_first(self) -> bool:

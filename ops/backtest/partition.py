@@ -1,7 +1,7 @@
 """One partition of the executions, read in one pass: folded, and each recorded verdict judged twice.
 
 1. By the definitions that were in force: the verdict must come out as it was recorded. If not, it is named.
-2. By the same definitions with the candidate in place.
+2. By the same definitions with the candidate in place; if inputs are not recorded, also with the most permissive.
 
 What people said of the call joins these as it comes along.
 """
@@ -12,19 +12,24 @@ from collections.abc import Sequence
 from sys import intern
 from typing import NamedTuple
 
+from log.errors import LogFromNewerVersion
+from ops.backtest.counting import check_counts
 from ops.backtest.found import AGAINST, Found, Judged, NotJudged, NotReproduced, Side
 from ops.backtest.history import Candidate, InForceHere
 from ops.backtest.judging import Inputs, Moment, inputs_of, judged, looks_back
+from ops.backtest.passing import Passing, passing_of
 from ops.backtest.runs import Runs
 from ops.backtest.sides import differing_of, recorded_side, side_of
 from ops.backtest.words import Said, said_in
 from schemas import codec
 from schemas.events.calls import PolicyVerdictIssued
+from schemas.events.holds import HoldOpened
 from schemas.events.log import DefinitionsAdopted, WriterClaimed
 from schemas.headers import read_event, read_labels, read_meta
 from schemas.ids import LOG_KEYS, TENANT_WIDE, split_execution_key
 from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.term import TermRule
+from services.domain.definitions import Definitions
 from services.domain.execution.verdicts import Judgement
 
 ARGUMENTS_MAX, VALUE_MAX = 400, 200
@@ -37,6 +42,11 @@ class Window(NamedTuple):
     since_ms: int | None = None
     until_ms: int | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """True if no moment is in it."""
+        return self.since_ms is not None and self.until_ms is not None and self.since_ms >= self.until_ms
+
     def has(self, at_ms: int) -> bool:
         """True if a moment is in it; `until` is not."""
         is_late_enough = self.since_ms is None or at_ms >= self.since_ms
@@ -44,7 +54,7 @@ class Window(NamedTuple):
 
 
 class _Passed(NamedTuple):
-    """A verdict that stays as it is, and of whose call people may still say something."""
+    """A verdict that changes nothing, whose call would pass, and of which people may still say something."""
 
     at_ms: int
     offset: int
@@ -53,6 +63,7 @@ class _Passed(NamedTuple):
     arguments: str
     before: Side
     after: Side
+    presumed: bool
 
 
 Name = tuple[bytes, str, int]  # key of the run, call and revision
@@ -76,6 +87,8 @@ class PartitionReplay:
         self._window = window
         self._found = found
         self._runs = Runs()
+        self.counted = self.refused = 0
+        self._doubts: set[str] = set()
         self._noted: dict[Name, list[Judged | _Passed]] = {}
         self._sides: dict[Side, Side] = {}
         self._looks_back = looks_back(candidate.document)
@@ -96,7 +109,7 @@ class PartitionReplay:
             if self._rule.admits(event, raw):
                 self._take(event)
             else:
-                self._found.refused += 1
+                self._refuse()
 
     def _is_foreign(self, raw: RawRecord) -> bool:
         """True for a record of other tenants or projects: whether it counts is in its headers, if it is no claim."""
@@ -105,12 +118,16 @@ class PartitionReplay:
         name, meta = read_labels(raw)
         if name == _CLAIM:
             return False
-        self._count(is_event=self._rule.admits_unread(meta, raw))
+        if self._rule.admits_unread(meta, raw):
+            self._found.events += 1
+            self.counted += 1
+        else:
+            self._refuse()
         return True
 
-    def _count(self, *, is_event: bool) -> None:
-        self._found.events += is_event
-        self._found.refused += not is_event
+    def _refuse(self) -> None:
+        self.refused += 1
+        self._found.refused += 1
 
     def _unread(self, raw: RawRecord, error: UnreadableRecord) -> None:
         try:
@@ -118,15 +135,21 @@ class PartitionReplay:
         except UnreadableRecord:
             counts = False
         if not counts:
-            self._found.refused += 1
+            self._refuse()
             return
+        if raw.key.startswith(LOG_KEYS):
+            # Which writer and which definitions are in force from here on is not known: the decider stops, too.
+            what = f"The record of {raw.key.decode()} at partition {raw.partition}, offset {raw.offset}"
+            raise LogFromNewerVersion(what, str(error))
         self._found.unreadable += 1
+        self.counted += 1
         why = f"the record cannot be read: {error}"
         self._runs.set_aside(raw.key, why)
         self._not_judged(raw.offset, raw.partition, raw.key, why)
 
     def _take(self, event: Event) -> None:
         body, key = event.body, event.key
+        self.counted += not isinstance(body, WriterClaimed)
         if key.startswith(LOG_KEYS):
             if isinstance(body, DefinitionsAdopted):
                 self._here.adopt(body.through_offset)
@@ -135,7 +158,10 @@ class PartitionReplay:
         if isinstance(body, PolicyVerdictIssued):
             if self._window.has(event.meta.at_ms):
                 self._judge(event, body)
-        elif (said := said_in(body, self._runs.get(key))) is not None:
+        elif isinstance(body, HoldOpened):
+            if body.cause == "outcome_unknown":
+                self._doubts.add(body.hold_id)
+        elif (said := said_in(body, self._doubts)) is not None:
             self._say(key, said, event.partition)
         self._runs.apply(event)
 
@@ -155,7 +181,7 @@ class PartitionReplay:
                 why = f"what it was judged by cannot be read: {error}"
             else:
                 self._check(moment, body, judged(moment, here.before, moment.inputs.history))
-                self._compare(moment, body, judged(moment, here.after, moment.inputs.presumed))
+                self._compare(moment, body, here.after)
                 return
         self._not_judged(event.offset, event.partition, event.key, why)
 
@@ -176,26 +202,27 @@ class PartitionReplay:
             event.partition,
             event.offset,
         )
-        self._found.not_reproduced.append(NotReproduced(*place, differing))
+        self._found.differ(NotReproduced(*place, differing))
 
-    def _compare(self, moment: Moment, body: PolicyVerdictIssued, judgement: Judgement) -> None:
+    def _compare(self, moment: Moment, body: PolicyVerdictIssued, definitions: Definitions) -> None:
         event, call = moment.event, moment.call
+        judgement = judged(moment, definitions, moment.inputs.presumed)
         before, after = self._one(recorded_side(body)), self._one(side_of(judgement))
+        looks_back = self._looks_back and not self._here.is_same
+        passing = passing_of(moment, judgement, definitions, looks_back=looks_back)
         tool = intern(call.tool)
         self._found.count(tool, event.meta.at_ms, before, after)
-        noted = self._noted.setdefault((event.key, call.call_id, call.revision), [])
-        if before.effect == after.effect == "allow":
-            cut = call.arguments[:ARGUMENTS_MAX]
-            noted.append(
-                _Passed(event.meta.at_ms, event.offset, intern(call.agent), tool, cut, before, after)
-            )
-            return
-        is_undrawn = after.adaptive == "sampled" and not moment.inputs.is_drawn
-        if is_undrawn or before.effect != after.effect:
-            row = _row(moment, before, after)
-            row.would_pass = row.would_pass or is_undrawn
-            noted.append(row)
+        if before.effect != after.effect:
+            row = _row(moment, before, after, passing)
             self._found.rows.append(row)
+            one: Judged | _Passed = row
+        elif passing.would:
+            cut = _cut(call.arguments)
+            place = (event.meta.at_ms, event.offset, intern(call.agent), tool, cut)
+            one = _Passed(*place, before, after, passing.is_presumed)
+        else:
+            return
+        self._noted.setdefault((event.key, call.call_id, call.revision), []).append(one)
 
     def _say(self, key: bytes, said: Said, partition: int) -> None:
         noted = self._noted.get((key, said.call_id, said.revision), [])
@@ -207,8 +234,7 @@ class PartitionReplay:
                 self._found.rows.append(row)
             else:
                 row = one
-            if said.word in AGAINST or not row.word:
-                row.word, row.by, row.feedback = said.word, said.by, said.feedback[:VALUE_MAX]
+            row.say(said.word, said.by, said.feedback[:VALUE_MAX])
 
     def _one(self, side: Side) -> Side:
         """The one object for equal sides: there are few, and many verdicts."""
@@ -216,10 +242,24 @@ class PartitionReplay:
 
     def _not_judged(self, event_offset: int, partition: int, key: bytes, why: str) -> None:
         place = (self._topic, partition, event_offset, key.decode(errors="replace"))
-        self._found.not_judged.append(NotJudged(*place, why[:VALUE_MAX]))
+        self._found.leave(NotJudged(*place, why[:VALUE_MAX]))
+
+    def end(self) -> None:
+        """Note what is left at the end of the partition.
+
+        Raises:
+            NothingCountsError: it has records, and none of them counts.
+        """
+        self._found.set_aside += len(self._runs.aside)
+        check_counts(self._topic, self._rule, self.counted, self.refused)
 
 
-def _row(moment: Moment, before: Side, after: Side) -> Judged:
+def _cut(arguments: str) -> str:
+    """Arguments as they are listed; what is left off is marked."""
+    return arguments if len(arguments) <= ARGUMENTS_MAX else f"{arguments[:ARGUMENTS_MAX]}…"
+
+
+def _row(moment: Moment, before: Side, after: Side, passing: Passing) -> Judged:
     event, state, call = moment.event, moment.state, moment.call
     return Judged(
         project=state.project,
@@ -231,10 +271,11 @@ def _row(moment: Moment, before: Side, after: Side) -> Judged:
         offset=event.offset,
         agent=intern(call.agent),
         tool=intern(call.tool),
-        arguments=call.arguments[:ARGUMENTS_MAX],
+        arguments=_cut(call.arguments),
         before=before,
         after=after,
-        would_pass=after.effect == "allow",
+        would_pass=passing.would,
+        presumed=passing.is_presumed,
     )
 
 
@@ -255,4 +296,5 @@ def _row_of(passed: _Passed, key: bytes, said: Said, partition: int) -> Judged:
         before=passed.before,
         after=passed.after,
         would_pass=True,
+        presumed=passed.presumed,
     )

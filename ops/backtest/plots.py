@@ -11,6 +11,7 @@ from markupsafe import Markup
 from ops.backtest.found import KIND_OF, Found, Kind, Pair
 from ops.backtest.telling import day_of
 from ops.svg import Style, drawn, pygal
+from placet.cli.safe import escaped
 from schemas.policy_document import Effect
 
 BARS_MAX = 15
@@ -53,7 +54,7 @@ def _bars(title: str, counts: Mapping[str, Mapping[Kind, int]]) -> Markup:
     changing = [(sum(of.values()), name) for name, of in counts.items() if any(of.values())]
     names = [name for _, name in sorted(changing, key=lambda one: (-one[0], one[1]))[:BARS_MAX]]
     chart = _chart(pygal.HorizontalStackedBar, title, height=120 + 28 * len(names))
-    chart.x_labels = [name[:NAME_MAX] for name in names]
+    chart.x_labels = [escaped(name)[:NAME_MAX] for name in names]
     for kind in KINDS:
         chart.add(kind.replace("_", " "), [counts[name].get(kind, 0) for name in names])
     return _svg(chart)

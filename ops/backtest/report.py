@@ -11,18 +11,50 @@ from ops.backtest.partition import Window
 
 
 class Report(NamedTuple):
-    """What is told; `named` are the addresses (`project/execution/call`) of calls that may pass."""
+    """What is told; `named` are the addresses (`project/execution/call`) of calls that may pass.
+
+    `accepts_unjudged` is true if an operator accepts that some verdicts or records are not judged or read.
+    """
 
     candidate: Candidate
     window: Window
     found: Found
     named: frozenset[str]
     seconds: float
+    accepts_unjudged: bool = False
 
     @property
     def unnamed(self) -> list[Judged]:
         """Calls that people were against, that would now pass, and that nobody named: none, to publish."""
         return [row for row in self.found.overruled if address_of(row) not in self.named]
+
+    @property
+    def is_ok(self) -> bool:
+        """True if verdicts were judged, none is against the policy, and all was judged or need not be."""
+        is_enough = self.found.is_complete or self.accepts_unjudged
+        return bool(self.found.judged) and is_enough and not self.unnamed
+
+    @property
+    def doubt(self) -> str:
+        """A sentence on what was not read or judged; empty if that is nothing."""
+        found = self.found
+        if found.is_complete:
+            return ""
+        unjudged = len(found.not_judged) + found.unlisted
+        return (
+            f"{found.unreadable:,} records that count cannot be read, {found.set_aside:,} runs are set aside, and "
+            f"{unjudged:,} records or verdicts were not judged: what people said of these calls may be missing"
+        )
+
+    @property
+    def emptiness(self) -> str:
+        """A sentence if no verdict was judged; else empty."""
+        if self.found.judged:
+            return ""
+        return (
+            f"no verdict was judged for the tenant {self.candidate.tenant} and the project {self.found.project} "
+            "in this time: nothing is known of this policy; see --tenant, --project, --since, --until, --data-dir"
+        )
 
     @property
     def rate(self) -> float:

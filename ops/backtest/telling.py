@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ops.backtest.found import KIND_OF, Judged
-from ops.backtest.naming import address_of
+from ops.backtest.naming import address_of, option_of
 from ops.backtest.report import Report
 from ops.commands.common import print_line, table
 from placet.cli import safe
@@ -22,7 +22,8 @@ from schemas.topics import DAY_MS
 SHOWN_MAX = 20
 # In `--json`, so that a policy that changes every verdict of a long history is told within little memory.
 CHANGED_MAX = 20_000
-HEADS = ("call", "tool", "at", "people", "by", "feedback", "before", "after")
+HEADS = ("call", "revision", "tool", "arguments", "at", "people", "by", "feedback", "before", "after")
+COUNTS = ("records", "events", "refused", "definitions_refused", "unreadable", "set_aside", "judged")
 EFFECTS: tuple[Effect, ...] = ("allow", "hold", "deny")
 
 
@@ -34,9 +35,9 @@ def json_of(report: Report) -> dict[str, Any]:
         "policy": report.candidate.document.policy,
         "tenant": report.candidate.tenant,
         "project": found.project,
-        "ok": not report.unnamed,
+        "ok": report.is_ok,
         "seconds": round(report.seconds, 3),
-        **{name: getattr(found, name) for name in ("records", "events", "refused", "unreadable", "judged")},
+        **{name: getattr(found, name) for name in COUNTS},
         "reproduced": found.reproduced,
         "effects": [
             {"before": before, "after": after, "verdicts": count}
@@ -48,7 +49,9 @@ def json_of(report: Report) -> dict[str, Any]:
         "changed": [_row(row, report) for row in islice(changed, CHANGED_MAX)],
         "changed_left_off": sum(1 for _ in changed),
         "not_reproduced": msgspec.to_builtins(found.not_reproduced),
+        "not_reproduced_left_off": found.judged - found.reproduced - len(found.not_reproduced),
         "not_judged": msgspec.to_builtins(found.not_judged),
+        "not_judged_left_off": found.unlisted,
         "by_tool": {tool: _counts(of) for tool, of in sorted(found.tools.items())},
         "by_day": {day_of(day): _counts(of) for day, of in sorted(found.days.items())},
         "by_rule": {rule: dict(of) for rule, of in sorted(found.rules.items())},
@@ -58,6 +61,7 @@ def json_of(report: Report) -> dict[str, Any]:
 def _row(row: Judged, report: Report) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(row)
     told["change"] = KIND_OF[row.after.effect] if row.is_changed else ""
+    told["name"] = address_of(row)
     told["named"] = address_of(row) in report.named
     return told
 
@@ -83,6 +87,12 @@ def tell(report: Report) -> None:
         f"{found.records:,} records in {report.seconds:.1f} s ({report.rate:,.0f}/s), {found.judged:,} verdicts "
         f"judged again; {found.reproduced:,} of them come out as recorded by the policy in force then"
     )
+    if found.refused or found.definitions_refused or found.unreadable or found.set_aside:
+        print_line(
+            f"{found.refused + found.definitions_refused:,} records do not count (of a deposed writer, or signed "
+            f"by no known decider), {found.unreadable:,} count and cannot be read, {found.set_aside:,} runs are "
+            "set aside"
+        )
     _tell_doubts(report)
     shown = table("", "verdicts", "before", "after")
     for (before, after), count in sorted(found.effects.items()):
@@ -96,10 +106,12 @@ def tell(report: Report) -> None:
     _list("people were against these calls, and they would now pass", found.overruled, report)
     if report.unnamed:
         print_line(
-            f"{len(report.unnamed):,} of them are not named: change the policy, or name each with "
-            "--allow-named EXECUTION/CALL"
+            f"{len(report.unnamed):,} of them are not named: change the policy, or name each, if it may pass:"
         )
-    else:
+        # One call can be listed with several revisions.
+        for option in list(dict.fromkeys(map(option_of, report.unnamed)))[:SHOWN_MAX]:
+            print_line(f"  {option}")
+    elif found.judged:
         print_line("no call that people were against would pass without being named")
 
 
@@ -107,21 +119,26 @@ def _tell_doubts(report: Report) -> None:
     found = report.found
     _tell_some(
         "not reproduced",
-        [f"{one.execution_id}/{one.call_id}: {_said(one.fields)}" for one in found.not_reproduced],
+        [
+            f"{one.project}/{one.execution_id}/{one.call_id}: {_said(one.fields)}"
+            for one in found.not_reproduced
+        ],
+        found.judged - found.reproduced,
     )
     _tell_some(
         "not judged",
         [f"{one.topic}/{one.partition}@{one.offset} {one.key}: {one.why}" for one in found.not_judged],
+        len(found.not_judged) + found.unlisted,
     )
 
 
-def _tell_some(what: str, rows: Sequence[str]) -> None:
+def _tell_some(what: str, rows: Sequence[str], count: int) -> None:
     if rows:
-        print_line(f"{len(rows):,} {what}:", err=True)
+        print_line(f"{count:,} {what}:", err=True)
     for row in rows[:SHOWN_MAX]:
         print_line(f"  {row}", err=True)
-    if len(rows) > SHOWN_MAX:
-        print_line(f"  … and {len(rows) - SHOWN_MAX:,} more (--json lists all)", err=True)
+    if count > SHOWN_MAX:
+        print_line(f"  … and {count - SHOWN_MAX:,} more (--json lists more)", err=True)
 
 
 def _said(fields: Mapping[str, tuple[str, str]]) -> str:
@@ -143,7 +160,13 @@ def _list(title: str, rows: Iterable[Judged], report: Report) -> None:
 def _cells(row: Judged, report: Report) -> list[str]:
     mark = " (named)" if address_of(row) in report.named else ""
     verdicts = (cited(side.effect, side.rules) for side in (row.before, row.after))
-    return [row.name + mark, row.tool, time_of(row.at_ms), row.word, row.by, row.feedback, *verdicts]
+    about = [address_of(row) + mark, str(row.revision), row.tool, row.arguments, time_of(row.at_ms)]
+    return [*about, word_of(row), row.by, row.feedback, *verdicts]
+
+
+def word_of(row: Judged) -> str:
+    """What people said of a call; with a mark if it passes by presumption alone."""
+    return f"{row.word} (presumed)" if row.presumed else row.word
 
 
 def cited(effect: Effect, rules: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import NamedTuple
 
 from ops.backtest.found import Word
@@ -10,7 +11,6 @@ from schemas.events.calls import GrantRevoked, ImpactReported
 from schemas.events.holds import DecisionRecorded
 from schemas.message import Message
 from schemas.trust_facts import fact_of_revocation
-from services.domain.state import Execution
 
 _WORD_OF: dict[Decision, Word] = {
     "approve": "approved",
@@ -30,17 +30,16 @@ class Said(NamedTuple):
     feedback: str
 
 
-def said_in(body: Message, state: Execution | None) -> Said | None:
+def said_in(body: Message, doubts: Container[str]) -> Said | None:
     """What an event says of a call, or None.
 
     Args:
         body: the event.
-        state: its run before it; None if it is not known any more.
+        doubts: the holds that ask what became of a call. Any other decision counts, also in a run that was set aside.
     """
     if isinstance(body, DecisionRecorded):
         # A decision on a call in doubt is about what happened, not about whether it should have.
-        hold = state.holds.get(body.hold_id) if state is not None else None
-        if not body.resolves or not body.call_id or hold is None or hold.cause == "outcome_unknown":
+        if not body.resolves or not body.call_id or body.hold_id in doubts:
             return None
         return Said(body.call_id, body.revision, _WORD_OF[body.decision], body.by, body.feedback)
     if isinstance(body, GrantRevoked) and fact_of_revocation(body.reason) is not None:

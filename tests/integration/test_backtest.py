@@ -102,11 +102,12 @@ def test_what_people_rejected_has_to_be_named_one_by_one(tenant: Tenant, tmp_pat
     assert "&lt;script&gt;alert(&#39;rejected&#39;)" in text
     assert "<script" not in text
 
-    named = ("--allow-named", "history/rejected", "--allow-named", "edited")
+    named = [part for row in answer["rejected_would_pass"] for part in ("--allow-named", row["name"])]
     assert backtested(tenant, tmp_path, LOOSE, *named, as_json=False)[0] == 0
     code, _, said = backtested(tenant, tmp_path, LOOSE, "--allow-named", "nobody", as_json=False)
     assert (code, "--allow-named nobody: no call of this name" in said) == (4, True)
-    assert backtested(tenant, tmp_path, LOOSE, "--until", "2020-01-01T00:00:00Z")[:1] == (0,)
+    code, _, said = backtested(tenant, tmp_path, LOOSE, "--until", "2020-01-01T00:00:00Z")
+    assert (code, "nothing is known of this policy" in said) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +119,9 @@ def test_what_people_rejected_has_to_be_named_one_by_one(tenant: Tenant, tmp_pat
             "rules[0].when",
         ),
         (LOOSE, ("--since", "yesterday"), "--since yesterday"),
+        (LOOSE, ("--since", "2999-01-01T00:00:00Z"), "is in the future"),
+        (LOOSE, ("--since", "2026-01-02T00:00:00Z", "--until", "2026-01-01T00:00:00Z"), "is not before"),
+        (LOOSE, ("--project", "nobodys"), "no verdict was judged"),
         (LOOSE, ("--html", "/nowhere/report.html"), "cannot be written"),
     ],
 )
@@ -134,19 +138,19 @@ def test_publication_waits_for_a_backtest_in_which_nothing_rejected_passes(
 ) -> None:
     monkeypatch.setenv("PLACET_URL", tenant.site.url)
     monkeypatch.setenv("PLACET_TOKEN", tenant.admin.token)
-    monkeypatch.setenv("PLACET_DATA_DIR", str(tenant.site.stack.data_dir))
+    history = ("--backtest", "--data-dir", str(tenant.site.stack.data_dir))
     loose, strict = tmp_path / "loose.yaml", tmp_path / "strict.yaml"
     loose.write_text(LOOSE)
     strict.write_text("policy: own\nrules:\n  - {id: all, match: {tools: ['*']}, then: hold}\n")
 
-    refused = run_placet("policy", "publish", str(loose), "--backtest", "--json")
+    refused = run_placet("policy", "publish", str(loose), *history, "--json")
     assert (refused.returncode, refused.stdout) == (4, ""), refused.stderr
     assert "nothing was published" in refused.stderr
-    published = run_placet("policy", "publish", str(strict), "--backtest", "--json")
+    published = run_placet("policy", "publish", str(strict), *history, "--json")
     assert published.returncode == 0, published.stderr
     assert json.loads(published.stdout)["version"] == 3
-    named = ("--allow-named", "history/rejected", "--allow-named", "history/edited")
-    assert run_placet("policy", "publish", str(loose), "--backtest", *named).returncode == 0
+    named = ("--allow-named", "default/history/rejected", "--allow-named", "default/history/edited")
+    assert run_placet("policy", "publish", str(loose), *history, *named).returncode == 0
     alone = run_placet("policy", "publish", str(loose), "--since", "2026-01-01T00:00:00Z")
     assert (alone.returncode, "belong to --backtest" in alone.stderr) == (2, True)
     assert "--backtest first replays" in run_placet("policy", "publish", str(strict)).stderr

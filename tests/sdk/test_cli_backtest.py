@@ -21,7 +21,13 @@ def test_token_that_does_not_say_for_whom_it_publishes_is_refused(terminal: Term
 def test_options_of_a_backtest_need_one(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY)
 
-    for option in (("--since", "2026-01-01T00:00:00Z"), ("--allow-named", "run/call")):
+    for option in (
+        ("--since", "2026-01-01T00:00:00Z"),
+        ("--allow-named", "main/run/call"),
+        ("--data-dir", str(tmp_path)),
+        ("--bootstrap-servers", "localhost:1"),
+        ("--accept-unjudged",),
+    ):
         assert terminal("policy", "publish", str(tmp_path / "policy.yaml"), *option) == 2
         assert "belong to --backtest" in " ".join(terminal.err.split())
     assert terminal.sent("PUT") == []

@@ -10,7 +10,7 @@ import pytest
 
 from ops.backtest.found import Found
 from ops.backtest.history import Candidate
-from ops.backtest.html import page, write_report
+from ops.backtest.html import check_place, page, write_report
 from ops.backtest.naming import named_of
 from ops.backtest.partition import Window
 from ops.backtest.report import Report
@@ -94,7 +94,8 @@ def test_page_of_an_empty_history_says_so() -> None:
     text = page(told(Found(project="*")))
 
     assert "0 records were read" in text
-    assert "No call that people were against" in text
+    assert "No call that people were against" not in text
+    assert "nothing is known of this policy" in text
 
 
 def test_page_is_written_or_the_file_is_named(tmp_path: Path) -> None:
@@ -103,6 +104,38 @@ def test_page_is_written_or_the_file_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
     with pytest.raises(UsageError, match="cannot be written"):
         write_report(tmp_path / "missing" / "report.html", told(hostile()))
+
+
+def test_page_is_its_owners_alone_also_in_place_of_another(tmp_path: Path) -> None:
+    place = tmp_path / "report.html"
+    place.write_text("earlier")
+    place.chmod(0o644)
+
+    write_report(place, told(hostile()))
+
+    assert place.stat().st_mode & 0o777 == 0o600
+    check_place(place)
+    check_place(tmp_path / "other.html")
+    for bad in (tmp_path, tmp_path / "missing" / "report.html", place / "report.html"):
+        with pytest.raises(UsageError, match="cannot be written"):
+            check_place(bad)
+
+
+def test_hidden_characters_and_cut_arguments_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    made = past()
+    bodies = made.propose("pay", amount=5, note="safe\u202egpj.exe" + "A" * 500)
+    made.decide(the(bodies, "HoldOpened"), "reject", feedback="ok \u202eevil")
+    found = made.against(ALL_PASS)
+
+    text = page(told(found))
+    tell(told(found))
+    shown = capsys.readouterr().out
+
+    for one in (text, shown):
+        assert "\u202e" not in one
+        assert "202e" in one
+    assert "AAA…" in text
+    assert found.rows[0].arguments.endswith("…")
 
 
 def test_json_has_every_list_and_what_is_named() -> None:
@@ -116,7 +149,7 @@ def test_json_has_every_list_and_what_is_named() -> None:
     assert (row["call_id"], row["word"], row["feedback"], row["named"]) == ("c", "rejected", HOSTILE, False)
     assert row in whole["changed"]
     assert whole["changed_left_off"] == 0
-    assert json_of(told(found, "x/c"))["ok"]
+    assert json_of(told(found, "main/x/c"))["ok"]
 
 
 def test_terminal_shows_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +158,8 @@ def test_terminal_shows_no_control_characters(capsys: pytest.CaptureFixture[str]
     out = capsys.readouterr().out
     assert "\x1b[31m" not in out
     assert "1 of them are not named" in out
-    tell(told(hostile(), "c"))
+    assert "--allow-named main/x/c" in out
+    tell(told(hostile(), "main/x/c"))
     assert "no call that people were against would pass without being named" in capsys.readouterr().out
 
 
@@ -149,8 +183,5 @@ def test_names_stand_for_one_call_each() -> None:
         )
     rows = made.against(ALL_PASS).overruled
 
-    assert named_of(rows, ["x/c", "main/y/c", "gone"]) == (frozenset({"main/x/c", "main/y/c"}), ["gone"])
-    with pytest.raises(
-        UsageError, match="--allow-named c is the name of 2 calls: name one of main/x/c, main/y/c"
-    ):
-        named_of(rows, ["c"])
+    assert named_of(rows, ["main/y/c", "gone"]) == (frozenset({"main/y/c"}), ["gone"])
+    assert named_of(rows, ["c", "x/c"]) == (frozenset(), ["c", "x/c"])

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -25,23 +25,40 @@ def hint() -> None:
         console(stderr=True).print(HINT, style="dim", soft_wrap=True)
 
 
-def check(
-    context: typer.Context, file: Path, since: str | None, named: Sequence[str], *, as_json: bool
-) -> None:
+class Asked(NamedTuple):
+    """The options of a backtest; `data_dir` and `bootstrap_servers` say whose history (None: its defaults)."""
+
+    since: str | None = None
+    named: Sequence[str] = ()
+    data_dir: Path | None = None
+    bootstrap_servers: str | None = None
+    accept_unjudged: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        """As arguments of the command."""
+        valued = {
+            "--since": self.since,
+            "--data-dir": self.data_dir,
+            "--bootstrap-servers": self.bootstrap_servers,
+        }
+        found = [str(part) for pair in valued.items() if pair[1] is not None for part in pair]
+        found += [part for name in self.named for part in ("--allow-named", name)]
+        return [*found, "--accept-unjudged"] if self.accept_unjudged else found
+
+
+def check(context: typer.Context, file: Path, asked: Asked, *, as_json: bool) -> None:
     """Replay history against a policy's file; return if it may be published.
 
     Raises:
         typer.BadParameter: the command is not installed, or the token does not say for whom it publishes.
-        typer.Exit: calls that people were against would pass, or the backtest failed.
+        typer.Exit: calls that people were against would pass, something was not judged, or the backtest failed.
     """
     command = find("policy", NAME) if NAME in names_under("policy") else None
     if command is None:
         said = "`placet policy backtest` comes with the server: `make setup` in a checkout installs it"
         raise typer.BadParameter(said, param_hint="--backtest")
-    arguments = [str(file), *_scope(context)]
-    arguments += ["--since", since] if since is not None else []
-    for name in named:
-        arguments += ["--allow-named", name]
+    arguments = [str(file), *_scope(context), *asked.arguments]
     # With --json, standard output has the answer of the publication alone.
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         code = _run(command, [*arguments, *(["--json"] if as_json else [])], context)

@@ -31,6 +31,35 @@ from placet.cli.session import (
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
+AllowNamed = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PROJECT/EXECUTION/CALL",
+        help="With --backtest: a rejected call that may pass; may be repeated.",
+    ),
+]
+AcceptUnjudged = Annotated[
+    bool,
+    typer.Option(
+        "--accept-unjudged", help="With --backtest: publish also if something cannot be read or judged."
+    ),
+]
+HistoryDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="With --backtest: the directory of the stack that is published to. "
+        "By default $PLACET_DATA_DIR or ./.placet.",
+    ),
+]
+HistoryServers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOSTS",
+        help="With --backtest: the Kafka servers of the stack that is published to. By default the stack's.",
+    ),
+]
+
 app = new_group("policy", help="Check, test, compare, publish and retire policies.", no_args_is_help=True)
 
 
@@ -54,23 +83,26 @@ def publish(
     since: Annotated[
         str | None, typer.Option(metavar="TIME", help="With --backtest: the verdicts from this time on.")
     ] = None,
-    allow_named: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="EXECUTION/CALL", help="With --backtest: a rejected call that may pass; may be repeated."
-        ),
-    ] = None,
+    allow_named: AllowNamed = None,
+    accept_unjudged: AcceptUnjudged = False,
+    data_dir: HistoryDir = None,
+    bootstrap_servers: HistoryServers = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Publish a policy document (YAML or JSON) as its next version; with --backtest after a replay of history."""
+    """Publish a policy document (YAML or JSON) as its next version; with --backtest after a replay of history.
+
+    The history is that of --data-dir or --bootstrap-servers, and the policy is published to the server of the
+    session: name the same installation for both, since this is not compared.
+    """
+    asked = backtested.Asked(since, tuple(allow_named or ()), data_dir, bootstrap_servers, accept_unjudged)
     document = read_text(file, "FILE")
     name = _name_in(document, file)
     if backtest:
-        backtested.check(context, file, since, allow_named or (), as_json=as_json)
+        backtested.check(context, file, asked, as_json=as_json)
         if read_text(file, "FILE") != document:
             raise typer.BadParameter(f"{file} has changed during the backtest", param_hint="FILE")
-    elif since is not None or allow_named:
-        raise typer.BadParameter("they belong to --backtest", param_hint="--since and --allow-named")
+    elif asked != backtested.Asked():
+        raise typer.BadParameter("they belong to --backtest", param_hint="the options of a backtest")
     with connect(context) as placet:
         published = placet.policies.publish(name, document)
     if as_json:
