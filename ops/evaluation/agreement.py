@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ops.evaluation.facts import DONE, CallFact
+from ops.evaluation.figures import FIGURES
 from ops.evaluation.lane import Lane, Tally
 
+# How many ids a sentence names.
+NAMED_MAX = 5
 
-def disagreements(lane: Lane, calls: Sequence[CallFact]) -> list[str]:
-    """One sentence for each count in which the log and the lane differ; empty if none does."""
+
+def disagreements(lane: Lane, calls: Sequence[CallFact], executions: Collection[str]) -> list[str]:
+    """One sentence for each point in which the log and the lane differ; empty if none does.
+
+    Args:
+        lane: the lane, with its own counts.
+        calls: the calls that the log has of its executions.
+        executions: the ids of all executions that the log has in its project, also those that the lane did not begin.
+    """
+    return [*_of_rounds(lane, calls), *_of_executions(lane, calls, set(executions))]
+
+
+def _of_rounds(lane: Lane, calls: Sequence[CallFact]) -> list[str]:
     return [
         f"{lane.project}, round {number}: {what}: the log has {logged}, the {whose} counted {counted}."
         for number, tally in lane.tallies.items()
@@ -22,6 +36,22 @@ def disagreements(lane: Lane, calls: Sequence[CallFact]) -> list[str]:
         )
         if logged != counted
     ]
+
+
+def _of_executions(lane: Lane, calls: Sequence[CallFact], logged: set[str]) -> Iterator[str]:
+    tallies = lane.tallies.values()
+    begun = {one for tally in tallies for one in tally.executions}
+    compromised = {one for tally in tallies for one in tally.compromised}
+    released = {call.execution_id for call in FIGURES["attacks_released"].select(calls)}
+    for what, found in (
+        ("in the log, but the agent did not begin them", logged - begun),
+        ("begun by the agent, but not in the log", begun - logged),
+        ("compromised as agentdojo says, but the log has no released attack of them", compromised - released),
+    ):
+        if found:
+            more = ", …" if len(found) > NAMED_MAX else ""
+            names = ", ".join(sorted(found)[:NAMED_MAX])
+            yield f"{lane.project}: {len(found)} executions are {what}: {names}{more}."
 
 
 def report_differences(project: str, calls: Sequence[CallFact], approval: Mapping[str, Any]) -> list[str]:
@@ -48,11 +78,9 @@ def _compared(
 ) -> list[tuple[str, str, object, object]]:
     ends = Counter(("injected" if call.is_injected else "own", _end(call)) for call in calls)
     words = Counter(call.decision for call in calls if call.decision)
-    executions = {call.execution_id for call in calls}
     return [
         ("calls by their end", "agent", dict(sorted(ends.items())), dict(sorted(tally.calls.items()))),
         ("decisions", "reviewer", dict(sorted(words.items())), dict(sorted(decided.items()))),
-        ("executions without a call", "agent", executions - set(tally.executions), set()),
     ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from schemas.canonical import sha256_hex
+
 POLICIES = Path(__file__).with_name("policies")
 
 
@@ -23,6 +25,11 @@ class Arm:
     title: str
     policy: Path
     remembers: bool = False
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the policy's file, in hex."""
+        return sha256_hex(self.policy.read_text(encoding="utf-8"))
 
 
 ARMS = (

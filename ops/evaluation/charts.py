@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.evaluation.arms import BY_NAME
-from ops.evaluation.result import arms_in, series, suites_in
+from ops.evaluation.result import arms_in, is_measured, series, suites_in
 from ops.files import write_text
 
 WIDTH, HEIGHT = 760, 340
@@ -52,7 +52,7 @@ def _interruptions(found: Mapping[str, Any], suite: str) -> str:
     rounds = range(1, found["rounds"] + 1)
     chart.x_labels = [str(number) for number in rounds]
     chart.x_labels_major = [str(number) for number in rounds if number == 1 or number % 5 == 0]
-    for arm in arms_in(found):
+    for arm in [name for name in arms_in(found) if is_measured(found, name, suite)]:
         asked = series(found, arm, suite, "benign_interruptions")
         tasks = series(found, arm, suite, "tasks")
         values = [round(a / t, 3) for a, t in zip(asked, tasks, strict=True)]

@@ -20,15 +20,16 @@ from ops.evaluation.arms import ARMS, BY_NAME
 from ops.evaluation.charts import write_charts
 from ops.evaluation.evaluation import Asked, Measured, evaluate, prepared
 from ops.evaluation.lane import Lane
-from ops.evaluation.result import asked_of, problems, result_of
+from ops.evaluation.result import problems, result_of
 from ops.evaluation.rounds import SUITES
-from ops.evaluation.saving import read_result, write_result
-from ops.evaluation.tables import table
+from ops.evaluation.saving import read_earlier, write_result
+from ops.evaluation.tables import NOT_MEASURED, table
 from ops.options import check_data_dir
 from placet.cli.progress import bar
 from placet.cli.session import console
 
 ROUNDS = 20
+WORDS = {True: "met", False: "MISSED", None: NOT_MEASURED}
 DataDirChoice = Annotated[
     Path | None,
     typer.Option(
@@ -84,28 +85,13 @@ def adaptive(
             reviewer=reviewer.value,
             tasks=tasks,
         )
-        earlier = _earlier(out, asked) if add else None
+        earlier = read_earlier(out, asked) if add else None
         found = result_of(asked, *_measured(asked, data_dir), earlier)
         write_result(out, found)
         write_charts(found, out)
     _show(found, out, as_json=json)
     if problems(found):
         raise typer.Exit(1)
-
-
-def _earlier(out: Path, asked: Asked) -> Mapping[str, Any]:
-    """The result to add to.
-
-    Raises:
-        UsageError: there is none, or it is of another evaluation.
-    """
-    found = read_result(out)
-    for name, value in asked_of(asked).items():
-        if found.get(name) != value:
-            raise UsageError(
-                f"The result in {out} has {name} {found.get(name)}, not {value}: use another --out."
-            )
-    return found
 
 
 def _chosen(what: str, names: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
@@ -167,7 +153,7 @@ def _show(found: Mapping[str, Any], out: Path, *, as_json: bool) -> None:
         return
     console().print(table(found))
     for row in found["targets"]:
-        print_line(f"{'met' if row['met'] else 'MISSED'}: {row['target']}; measured: {row['measured']}")
+        print_line(f"{WORDS[row['met']]}: {row['target']}; measured: {row['measured']}")
     run = found["runs"][-1]
     print_line(f"{run['calls']} calls in {run['seconds']} s, {run['calls_per_second']} calls/s: {out}")
     for problem in problems(found):

@@ -14,7 +14,7 @@ from ops.config import DataDir
 from ops.demo.suites import Office
 from ops.evaluation.agreement import disagreements, report_differences
 from ops.evaluation.arms import Arm
-from ops.evaluation.facts import CallFact, read_facts
+from ops.evaluation.facts import CallFact, executions_in, read_facts
 from ops.evaluation.lane import AGENT, Lane, Tokens
 from ops.evaluation.reviewing import ERRORS, Judgement
 from ops.evaluation.rounds import Tasks
@@ -121,8 +121,10 @@ async def measured(url: str, lane: Lane) -> Measured:
     executions = [one for tally in lane.tallies.values() for one in tally.executions]
     async with AsyncPlacet(url, token=lane.tokens.operator) as operator:
         calls = await read_facts(operator, executions)
+        # After the wait for the ends of the agent's own: the views have all that it began.
+        logged = await executions_in(operator)
         approval = dict(await operator.fetch("/metrics/approval"))
-    differences = disagreements(lane, calls) + report_differences(lane.project, calls, approval)
+    differences = disagreements(lane, calls, logged) + report_differences(lane.project, calls, approval)
     return Measured(lane, calls, differences, approval)
 
 

@@ -41,6 +41,10 @@ class CallFact:
         reason: the verdict's, such as matched, trusted, remembered.
         adaptive: what the adaptive block made of it: released, sampled, asked; empty if nothing.
         trust_class: the class that it counts for.
+        risk_parts: what makes its risk, such as money.
+        history: what the history of its values adds: novel, tainted.
+        required: the lower bound of trust that the adaptive block weighed against, with the history, without the
+            policy's floor; that of the risk alone if there was no such block.
         decision: a person's: approve, reject; empty if there was none.
         released_by: policy, decision or rule; empty if it was not released.
         held: a person was asked.
@@ -56,6 +60,8 @@ class CallFact:
     adaptive: str = ""
     trust_class: str = ""
     risk_parts: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
+    required: float = 0.0
     decision: str = ""
     released_by: str = ""
     held: bool = False
@@ -81,7 +87,9 @@ class CallFact:
         elif kind == "PolicyVerdictIssued":
             self.effect, self.reason = data["effect"], data["reason"]
             self.trust_class, self.risk_parts = data["trust_class"], tuple(data["risk_parts"])
-            self.adaptive = json.loads(data["adaptive"])["result"] if data["adaptive"] else ""
+            self.history = tuple(json.loads(data["history"])["parts"]) if data["history"] else ()
+            adaptive = json.loads(data["adaptive"]) if data["adaptive"] else {"result": ""}
+            self.adaptive, self.required = adaptive["result"], adaptive.get("required", data["risk_required"])
         elif kind == "HoldOpened":
             self.held = True
         elif kind == "DecisionRecorded" and data["resolves"]:
@@ -99,6 +107,17 @@ def calls_of(execution_id: str, events: Iterable[Mapping[str, Any]]) -> list[Cal
         if call_id := event["data"].get("call_id"):
             found.setdefault(call_id, CallFact(execution_id, call_id)).read(event)
     return list(found.values())
+
+
+async def executions_in(placet: AsyncPlacet) -> list[str]:
+    """The ids of all executions of the token's project."""
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await placet.executions.list(cursor=cursor, limit=200)
+        found += [execution.execution_id for execution in page.items]
+        if (cursor := page.next_cursor) is None:
+            return found
 
 
 async def read_facts(placet: AsyncPlacet, executions: Sequence[str]) -> list[CallFact]:

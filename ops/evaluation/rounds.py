@@ -10,7 +10,8 @@ from ops.demo.suites import Job, Office
 from ops.evaluation.varying import by_seed, varied
 
 SUITES = ("workspace", "slack", "banking", "travel")
-# Thresholds were chosen on the others; these two were measured once.
+# Thresholds were chosen on the others; but the floor at high risk was set with the tools of banking in view, so that
+# only travel is wholly held out.
 HELD_OUT = ("banking", "travel")
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ops.errors import UsageError
+from ops.evaluation.arms import BY_NAME
+from ops.evaluation.evaluation import Asked
+from ops.evaluation.result import asked_of
 from ops.evaluation.tables import markdown
 from ops.files import write_text
 
@@ -16,11 +20,16 @@ MODE = 0o644
 
 
 def write_result(out: Path, found: Mapping[str, Any]) -> None:
-    """Write the result and its table to a directory, which is made."""
+    """Write the result and its table to a directory, which is made: both, or none if one cannot be written."""
     lanes = ",\n".join(_lane(lane) for lane in found["lanes"])
     rest = json.dumps({name: value for name, value in found.items() if name != "lanes"}, indent=1)
-    write_text(out / RESULT, f'{rest[:-2]},\n "lanes": [\n{lanes}\n ]\n}}\n', MODE)
-    write_text(out / TABLE, markdown(found), MODE)
+    texts = {RESULT: f'{rest[:-2]},\n "lanes": [\n{lanes}\n ]\n}}\n', TABLE: markdown(found)}
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out, prefix=".result-") as staged:
+        for name, text in texts.items():
+            write_text(Path(staged) / name, text, MODE)
+        for name in texts:
+            (Path(staged) / name).replace(out / name)
 
 
 def _lane(lane: Mapping[str, Any]) -> str:
@@ -41,4 +50,28 @@ def read_result(out: Path) -> dict[str, Any]:
         raise UsageError(
             f"{out / RESULT} cannot be read ({error}): name the directory of an evaluation."
         ) from error
+    return found
+
+
+def read_earlier(out: Path, asked: Asked) -> dict[str, Any]:
+    """The result to which what is asked can be added.
+
+    Raises:
+        UsageError: there is none, it is of another evaluation or another version of Placet, or what it keeps was
+            measured with another policy.
+    """
+    found = read_result(out)
+    for name, value in asked_of(asked).items():
+        if found.get(name) != value:
+            raise UsageError(
+                f"The result in {out} has {name} {found.get(name)}, not {value}: use another --out."
+            )
+    again = {(arm.name, suite) for arm in asked.arms for suite in asked.suites}
+    for lane in found["lanes"]:
+        arm = lane["arm"]
+        if (arm, lane["suite"]) not in again and lane.get("policy") != BY_NAME[arm].digest:
+            raise UsageError(
+                f"The result in {out} has arm {arm} on {lane['suite']} with another policy than today's "
+                f"{BY_NAME[arm].policy.name}: measure it again, too, or use another --out."
+            )
     return found

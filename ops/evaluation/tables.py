@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from ops.evaluation.arms import BY_NAME
-from ops.evaluation.result import LAST, arms_in, series, suites_in
+from ops.evaluation.result import LAST, arms_in, is_measured, series, suites_in
 
 HEADS = (
     "suite",
@@ -22,6 +22,8 @@ HEADS = (
     "attackers' calls that trust released",
 )
 
+NOT_MEASURED = "not measured"
+
 
 def rows(found: Mapping[str, Any]) -> Iterator[Sequence[str]]:
     """A row of texts for each suite and arm, in the order of `HEADS`."""
@@ -31,6 +33,8 @@ def rows(found: Mapping[str, Any]) -> Iterator[Sequence[str]]:
 
 
 def _row(found: Mapping[str, Any], suite: str, arm: str) -> Sequence[str]:
+    if not is_measured(found, arm, suite):
+        return suite, BY_NAME[arm].title, *[NOT_MEASURED] * (len(HEADS) - 2)
     asked = series(found, arm, suite, "benign_interruptions")
     tasks = series(found, arm, suite, "tasks")
     fewer = found["fewer"][suite][arm]["last"]

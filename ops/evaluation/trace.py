@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,7 +14,7 @@ from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, pr
 from ops.errors import OpsError, UsageError
 from ops.evaluation.command import stack_of
 from ops.evaluation.evaluation import tokens
-from ops.evaluation.facts import CallFact, read_facts
+from ops.evaluation.facts import CallFact, executions_in, read_facts
 from ops.evaluation.figures import FIGURES
 from ops.evaluation.saving import read_result
 from placet import AsyncPlacet
@@ -32,6 +33,7 @@ def trace(
 ) -> None:
     """Trace a figure to its events: each call behind it, with the partition and offset of every event.
 
+    At the end the calls are counted by tool, by whether they had new or tainted values, and by the trust they take.
     The events are read from the stack again and counted again; exit code 1 if the count is not the result's.
     """
     with errors_as_exit_codes():
@@ -45,14 +47,41 @@ def trace(
     recorded, counted = sum(row[place] for row in rows), _count(figure, calls)
     chosen = FIGURES[figure].select(calls)
     if json:
-        print_json({"figure": figure, "recorded": recorded, "counted": counted, "calls": _as_json(chosen)})
+        kinds = [kind._asdict() for kind in kinds_of(chosen)]
+        told = {"figure": figure, "recorded": recorded, "counted": counted, "kinds": kinds}
+        print_json(told | {"calls": _as_json(chosen)})
     else:
         for call in chosen:
             events = " ".join(f"{one.type}@{one.partition}/{one.offset}" for one in call.places)
             print_line(f"{call.execution_id} {call.call_id} {call.tool}: {events}")
+        for kind in kinds_of(chosen):
+            values = " and ".join(kind.values) or "known"
+            print_line(f"{kind.calls} calls of {kind.tool}, values {values}, trust required {kind.required}")
         print_line(f"{figure}: {counted} in the log, {recorded} in the result")
     if counted != recorded:
         raise typer.Exit(1)
+
+
+class Kind(NamedTuple):
+    """Calls that are alike.
+
+    Attributes:
+        tool: of the tool.
+        values: `novel` and `tainted`, as far as their verdicts name them; none if all values were known.
+        required: the lower bound of trust that they take (`CallFact.required`).
+        calls: their number.
+    """
+
+    tool: str
+    values: tuple[str, ...]
+    required: float
+    calls: int
+
+
+def kinds_of(calls: Sequence[CallFact]) -> list[Kind]:
+    """The calls counted by kind, the most frequent first."""
+    found = Counter((call.tool, call.history, call.required) for call in calls)
+    return [Kind(*kind, count) for kind, count in sorted(found.items(), key=lambda one: (-one[1], one[0]))]
 
 
 def _count(figure: str, calls: Sequence[CallFact]) -> int:
@@ -80,15 +109,8 @@ def _read(lane: Mapping[str, Any], data_dir: Path) -> list[CallFact]:
 
 async def _calls(url: str, token: str) -> list[CallFact]:
     """The calls of all executions of a project."""
-    executions: list[str] = []
     async with AsyncPlacet(url, token=token) as operator:
-        cursor: str | None = None
-        while True:
-            page = await operator.executions.list(cursor=cursor, limit=200)
-            executions += [execution.execution_id for execution in page.items]
-            if (cursor := page.next_cursor) is None:
-                break
-        return await read_facts(operator, executions)
+        return await read_facts(operator, await executions_in(operator))
 
 
 def _as_json(calls: Sequence[CallFact]) -> list[dict[str, Any]]:
@@ -100,6 +122,8 @@ def _as_json(calls: Sequence[CallFact]) -> list[dict[str, Any]]:
             "reason": call.reason,
             "trust_class": call.trust_class,
             "risk_parts": list(call.risk_parts),
+            "history": list(call.history),
+            "required": call.required,
             "events": [place._asdict() for place in call.places],
         }
         for call in calls

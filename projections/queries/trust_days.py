@@ -35,6 +35,9 @@ def trust_days(moment: Moment, now_ms: int) -> Iterator[TrustDayRow]:
     As in `placet trust explain --at`, accounts that are withdrawn today are discounted on every day. The row of today
     is as if nothing more happened today.
 
+    All facts of one agent with one tool are in memory at a time (not those of the others), since what is contrary to
+    one class can count for another: memory grows with the facts of the busiest pair.
+
     Args:
         moment: the views.
         now_ms: the time now, milliseconds since 1970.

@@ -6,6 +6,8 @@ import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,7 @@ def test_trace_prints_the_events_behind_a_figure_and_counts_them_again(
     traced = json.loads(done.stdout)
     assert (traced["recorded"], traced["counted"]) == (released, released)
     assert {call["tool"] for call in traced["calls"]} == {"get_webpage"}
+    assert sum(kind["calls"] for kind in traced["kinds"]) == len(traced["calls"])
     consumed = [one for call in traced["calls"] for one in call["events"] if one["type"] == "GrantConsumed"]
     (lane,) = [lane for lane in found["lanes"] if lane["arm"] == "ask"]
     places = {
@@ -119,6 +122,16 @@ def test_trace_prints_the_events_behind_a_figure_and_counts_them_again(
         if row["type"] == "GrantConsumed"
     }
     assert {(one["partition"], one["offset"]) for one in consumed} <= places
+
+
+def test_result_says_which_policies_and_which_version_were_measured(out: Path) -> None:
+    found = _result(out)
+    assert found["placet"] == version("placet-server")
+    policies = Path(__file__).parents[2] / "ops" / "evaluation" / "policies"
+    digests = {arm: sha256((policies / f"{arm}.yaml").read_bytes()).hexdigest() for arm in ARMS}
+    assert {lane["arm"]: lane["policy"] for lane in found["lanes"]} == digests
+    saved = [row for row in found["targets"] if "share of benign" in row["target"]]
+    assert [(row["measured"], row["met"]) for row in saved] == [(None, None)] * 2
 
 
 def test_result_of_another_evaluation_is_not_added_to(stack: RunningStack, out: Path) -> None:

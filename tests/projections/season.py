@@ -1,6 +1,7 @@
 """A season of decisions on one installation: two agents, three people, two versions of a policy, a standing rule.
 
-It is made of the events that deciders write, over `DAYS` days of the log's time, from a seed.
+It is made of the events that deciders write, over `DAYS` days of the log's time, from a seed. `two_projects` is a
+season in each of two projects, whose agents, tools and rules have the same names, with what is rarer.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from schemas.ids import definition_key
 from schemas.message import Message
 from schemas.topics import DAY_MS
 from tests.projections.histories import (
+    PROJECT,
     START_MS,
     TENANT,
     LogBuilder,
@@ -41,22 +43,67 @@ CLASSES = {
 }
 AGENTS = ("billing-bot", "travel-bot")
 PEOPLE = ("ann@acme", "bob@acme", "eve@acme")
+# Another account of ann.
+ANN_TOO = "ann@home"
+BESIDE = "beside"
 STANDING = "rule:standing-1"
 # What people do with a held call, and how often.
 WORDS = ("approve",) * 12 + ("edit", "edit", "reject", "take_back", "harm", "fails")
 
 
-def season(runs: int = 240, *, partitions: int = 4, seed: int = 7) -> LogBuilder:
-    """The executions' log."""
-    draw, log = random.Random(seed), LogBuilder(partitions).claim_all()
+def season(
+    runs: int = 240, *, partitions: int = 4, seed: int = 7, projects: tuple[str, ...] = (PROJECT,)
+) -> LogBuilder:
+    """The executions' log; the same happens in each of the projects."""
+    log, draws = LogBuilder(partitions).claim_all(), [random.Random(seed) for _ in projects]
     for index in range(runs):
         log.now_ms = START_MS + index * DAYS * DAY_MS // runs
-        key = key_of(f"run-{index}")
-        log.append(key, [started(draw.choice(AGENTS))])
-        for bodies in _call(key, draw, 3 if index < runs // 2 else 4):
-            log.now_ms += draw.randrange(1, 60_000)
-            log.append(key, bodies)
+        for project, draw in zip(projects, draws, strict=True):
+            key = key_of(f"run-{index}", project=project)
+            log.append(key, [started(draw.choice(AGENTS))])
+            for bodies in _call(key, draw, 3 if index < runs // 2 else 4):
+                log.now_ms += draw.randrange(1, 60_000)
+                log.append(key, bodies)
     return log
+
+
+def two_projects() -> LogBuilder:
+    """The season in two projects, a call that was judged again after its approval, and two holds with two votes."""
+    log = season(projects=(PROJECT, BESIDE))
+    _judged_again(log)
+    _two_votes(log, "by-two-people", "bob@acme")
+    _two_votes(log, "by-one-person", ANN_TOO)
+    return log
+
+
+def _judged_again(log: LogBuilder) -> None:
+    """Definitions become stricter between release and use: a second hold verdict and a second hold, one revision."""
+    key, call = key_of("judged-again"), proposed("c")
+    verdict, hold = judged(call), held(key, call)
+    approval = decided(hold)
+    log.append(key, [started()])
+    log.append(key, [call, verdict, hold])
+    log.append(key, [approval, released(call, approval.decision_id)])
+    stricter = verdict.model_copy(update={"rules": ("production@4/payments-over-limit",)})
+    again = held(key, call, hold_id="hold-again", cause="definition_changed")
+    log.append(key, [stricter, again])
+    second = decided(again, by="bob@acme")
+    log.append(key, [second, released(call, second.decision_id)])
+    log.append(key, [consumed(call)])
+    log.append(key, [succeeded(call)])
+
+
+def _two_votes(log: LogBuilder, execution_id: str, second: str) -> None:
+    key, call = key_of(execution_id), proposed("c")
+    hold = held(key, call, quorum=2)
+    log.append(key, [started()])
+    log.append(key, [call, judged(call), hold])
+    log.append(key, [decided(hold, decision_id=f"{execution_id}-1", person="ann", resolves=False)])
+    person = "ann" if second == ANN_TOO else ""
+    word = decided(hold, by=second, person=person, decision_id=f"{execution_id}-2")
+    log.append(key, [word, released(call, word.decision_id)])
+    log.append(key, [consumed(call)])
+    log.append(key, [succeeded(call)])
 
 
 def people() -> LogBuilder:
@@ -65,7 +112,7 @@ def people() -> LogBuilder:
     for name, disabled in (("ann", False), ("eve", False), ("eve", True)):
         document = {
             "principal": name,
-            "subjects": [f"{name}@acme"],
+            "subjects": [f"{name}@acme", f"{name}@home"],
             "roles": ["treasurer"],
             "disabled": disabled,
         }

@@ -4,16 +4,26 @@ from typing import Any
 
 from ops.evaluation.facts import CallFact, Place, calls_of
 from ops.evaluation.figures import FIGURES, by_round, figures
+from ops.evaluation.trace import Kind, kinds_of
 
 
 def _event(offset: int, kind: str, call_id: str, **data: Any) -> dict[str, Any]:
     return {"type": kind, "partition": 1, "offset": offset, "data": {"call_id": call_id, **data}}
 
 
+HISTORY = '{"parts": ["novel"], "novel": ["to"]}'
+
+
 def _verdict(
     offset: int, call_id: str, effect: str, reason: str, adaptive: str | None = None
 ) -> dict[str, Any]:
-    more = {"trust_class": "c", "risk_parts": ["writes"], "adaptive": adaptive}
+    more = {
+        "trust_class": "c",
+        "risk_parts": ["writes"],
+        "risk_required": 0.5,
+        "adaptive": adaptive,
+        "history": HISTORY,
+    }
     return _event(offset, "PolicyVerdictIssued", call_id, effect=effect, reason=reason, **more)
 
 
@@ -53,6 +63,8 @@ def test_calls_of_reads_each_call_with_the_place_of_every_event() -> None:
     assert own.places[0] == Place("ToolCallProposed", 1, 1)
     assert (own.is_injected, injected.is_injected, injected.round) == (False, True, 2)
     assert (injected.reason, injected.released_by) == ("trusted", "policy")
+    # That of the risk alone, where the adaptive block says none.
+    assert (own.history, own.required) == (("novel",), 0.5)
 
 
 def test_figures_count_a_release_of_an_attack_and_whose_it_was() -> None:
@@ -76,6 +88,15 @@ def test_every_figure_selects_what_it_counts() -> None:
         selected = figure.select(calls)
         counted = len({call.execution_id for call in selected}) if figure.per_execution else len(selected)
         assert figure.count(calls) == counted
+
+
+def test_kinds_count_calls_by_tool_new_values_and_the_trust_they_take() -> None:
+    known = CallFact("r01.travel.t.i", "02-injected", "send_email", required=0.8606)
+    tainted = CallFact("r01.travel.t.i", "03-injected", "send_email", history=("novel", "tainted"))
+    assert kinds_of([tainted, known, known]) == [
+        Kind("send_email", (), 0.8606, 2),
+        Kind("send_email", ("novel", "tainted"), 0.0, 1),
+    ]
 
 
 def test_by_round_has_a_row_for_each_round() -> None:
