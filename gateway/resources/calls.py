@@ -61,15 +61,15 @@ class Adaptive(Resource):
     draw: float | None
 
 
-class History(Resource):
-    """What the past says of a call's values (docs/trust.md)."""
+class CallHistory(Resource):
+    """What the past says of a call's values (docs/trust.md): `numbers` are path, least and greatest, each."""
 
     parts: list[str]
     novel: list[str]
     tainted: list[str]
     sources: list[str]
     values: list[str]
-    numbers: list[tuple[str, float, float]]
+    numbers: list[list[str | float]]
     is_whole: bool
     is_known: bool
 
@@ -82,7 +82,7 @@ class Verdict(Resource):
     risk: Risk | None
     trust: Any
     adaptive: Adaptive | None
-    history: History | None
+    history: CallHistory | None
     policy_version: str | None
     reason: str | None
     detail: str | None
