@@ -14,7 +14,7 @@ from rich.table import Table
 from host.errors import EXIT_UNREACHABLE, OperatorError
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
-from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, table
+from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, say_line, table
 from ops.config import DEFAULT_DATA_DIR, DataDir, StackConfig, load_config
 from ops.errors import OpsError
 from ops.file_modes import hide_secrets
@@ -64,7 +64,7 @@ def replay(
         check_url_given(into, INTO)
         check_url_given(database_url, DATABASE_URL)
         directory = DataDir(data_dir.expanduser().absolute())
-        with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
             if database_url:
                 config = replace(config, database_url=database_url)
             settings = config.settings_for("replay", READER)
@@ -72,10 +72,10 @@ def replay(
             plan = Plan(live_url, into or live_url, force, heads, load_signatures(settings))
             outcome = _run(kafka_address(settings), _topics(config), plan, processes, show=not json)
     except OpsError as error:
-        print_line(str(error), err=True)
+        say_line(str(error))
         raise typer.Exit(error.exit_code) from error
     except OperatorError as error:
-        print_line(str(error), err=True)
+        say_line(str(error))
         raise typer.Exit(EXIT_UNREACHABLE) from error
     if json:
         print_json(as_json(outcome))
@@ -105,10 +105,6 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "refused": outcome.refused,
         "note": outcome.note,
     }
-
-
-def _say(text: str) -> None:
-    print_line(text, err=True)
 
 
 def _topics(config: StackConfig) -> Topics:

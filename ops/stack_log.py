@@ -9,11 +9,12 @@ stack from starting.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from host.key_files import KeysUnreadable
 from ops.component import FAILED, STOPPED
 from ops.config import DataDir, StackConfig
 from ops.errors import DataDirectoryInUseError, UsageError
@@ -24,7 +25,20 @@ from ops.kafka.settings import Layout
 from ops.locks import lock_directory
 from ops.ports import broker_addresses
 from ops.status import read_stack
+from schemas.event_signatures import LogSignatures, load_signatures
 from schemas.topics import Topics
+
+
+def read_signatures(settings: Mapping[str, str]) -> LogSignatures | None:
+    """The keys by which the log's records are verified; None if they are not signed.
+
+    Raises:
+        UsageError: the key files cannot be read.
+    """
+    try:
+        return load_signatures(settings)
+    except KeysUnreadable as error:
+        raise UsageError(str(error)) from error
 
 
 @contextmanager

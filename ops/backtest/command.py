@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from host.errors import EXIT_USAGE, OperatorError, SettingsRefused
-from host.key_files import KeysUnreadable
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from ops.backtest.found import Found
@@ -23,16 +22,21 @@ from ops.backtest.partition import Window
 from ops.backtest.report import Report
 from ops.backtest.run import Question, Told, backtest
 from ops.backtest.telling import json_of, tell
-from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
+from ops.commands.common import (
+    DataDirOption,
+    JsonOption,
+    errors_as_exit_codes,
+    print_json,
+    say_line,
+)
 from ops.commands.policy import PolicyFile, document_in
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.progress import reading_the_log
-from ops.stack_log import reached
+from ops.stack_log import reached, read_signatures
 from placet.parsing import parse_time
 from projections.main import GC_THRESHOLD
-from schemas.event_signatures import LogSignatures, load_signatures
 from schemas.policy_problems import PolicyRefused
 from schemas.topics import Topics
 
@@ -97,9 +101,9 @@ def backtest_command(
             check_place(html)
         candidate = Candidate(document_in(file), tenant, project)
         directory, began = DataDir(data_dir.expanduser().absolute()), time.monotonic()
-        with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
             settings = config.settings_for("backtest", READER)
-            question = Question(candidate, window, None if unverified else _signatures(settings))
+            question = Question(candidate, window, None if unverified else read_signatures(settings))
             with reading_the_log(show=not json) as told:
                 found = _replayed(settings, question, told)
         named = _named(found, allow_named or ())
@@ -114,11 +118,11 @@ def _code(report: Report) -> int:
     if report.unnamed:
         return EXIT_OVERRULED
     if report.doubt:
-        _say(report.doubt)
+        say_line(report.doubt)
         if not report.accepts_unjudged:
             return EXIT_UNJUDGED
     if report.emptiness:
-        _say(report.emptiness)
+        say_line(report.emptiness)
         return EXIT_USAGE
     return 0
 
@@ -135,7 +139,7 @@ def _tell(report: Report, html: Path | None, *, as_json: bool) -> None:
 def _named(found: Found, names: Sequence[str]) -> frozenset[str]:
     named, vain = named_of(found.overruled, names)
     for name in vain:
-        _say(f"--allow-named {name}: no call of this name would pass against people's word")
+        say_line(f"--allow-named {name}: no call of this name would pass against people's word")
     return named
 
 
@@ -155,17 +159,6 @@ def _ms(text: str | None, option: str) -> int | None:
         return int(parse_time(text).timestamp() * 1000)
     except ValueError as error:
         raise UsageError(f"{option} {text}: {error}.") from error
-
-
-def _say(text: str) -> None:
-    print_line(text, err=True)
-
-
-def _signatures(settings: dict[str, str]) -> LogSignatures | None:
-    try:
-        return load_signatures(settings)
-    except KeysUnreadable as error:
-        raise UsageError(str(error)) from error
 
 
 def _replayed(settings: dict[str, str], question: Question, told: Told) -> Found:

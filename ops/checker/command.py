@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import SettingsRefused
-from host.key_files import KeysUnreadable
 from log.errors import LogError
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
@@ -20,13 +19,20 @@ from log.port import Log
 from ops.checker.check import check_log
 from ops.checker.clients import fault_of
 from ops.checker.violations import INVARIANTS, Violation
-from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
+from ops.commands.common import (
+    DataDirOption,
+    JsonOption,
+    errors_as_exit_codes,
+    print_json,
+    print_line,
+    say_line,
+)
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
 from ops.progress import reading_the_log
-from ops.stack_log import reached
-from schemas.event_signatures import LogSignatures, load_signatures
+from ops.stack_log import reached, read_signatures
+from schemas.event_signatures import LogSignatures
 from schemas.topics import Topics
 
 EXIT_BROKEN = 1
@@ -48,10 +54,10 @@ def audit_log(
         lines = [line for path in history or () for line in read_history(path)]
         directory = DataDir(data_dir.expanduser().absolute())
         notes: list[str] = []
-        with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
             settings = config.settings_for("audit-log", READER)
             topics = Topics(settings["topic_prefix"])
-            signatures = _signatures(settings)
+            signatures = read_signatures(settings)
             with reading_the_log(show=not json) as told:
                 count, violations = asyncio.run(
                     _check(settings, topics, lines, signatures, told, notes.append)
@@ -59,17 +65,6 @@ def audit_log(
     _tell(count, violations, notes, json)
     if violations:
         raise typer.Exit(EXIT_BROKEN)
-
-
-def _say(text: str) -> None:
-    print_line(text, err=True)
-
-
-def _signatures(settings: dict[str, str]) -> LogSignatures | None:
-    try:
-        return load_signatures(settings)
-    except KeysUnreadable as error:
-        raise UsageError(str(error)) from error
 
 
 def read_history(path: Path) -> Iterator[dict[str, Any]]:

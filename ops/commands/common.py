@@ -39,6 +39,11 @@ def print_line(text: str, *, err: bool = False) -> None:
     typer.echo(escaped(text, lines=True), err=err)
 
 
+def say_line(text: str) -> None:
+    """Print a sentence to the person beside the command's answer: on standard error."""
+    print_line(text, err=True)
+
+
 def table(*heads: str, title: str | None = None) -> Table:
     """A table for `console()`; cells fold on a narrow terminal and are never cut, so that they can be copied."""
     from rich.table import Column, Table

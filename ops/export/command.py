@@ -14,8 +14,14 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import OperatorError, SettingsRefused
-from host.key_files import KeysUnreadable
-from ops.commands.common import DataDirOption, JsonOption, errors_as_exit_codes, print_json, print_line
+from ops.commands.common import (
+    DataDirOption,
+    JsonOption,
+    errors_as_exit_codes,
+    print_json,
+    print_line,
+    say_line,
+)
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.export.errors import NewerVersionError
@@ -28,10 +34,10 @@ from ops.export.star import write_star
 from ops.export.workers import PROCESSES_MAX, RECORDS_WORTH_IT, Job, export_by, opened_log, shares
 from ops.kafka.acl import READER
 from ops.progress import reading_the_log
-from ops.stack_log import reached
+from ops.stack_log import reached, read_signatures
 from projections.main import GC_THRESHOLD
 from projections.queries.views import open_views
-from schemas.event_signatures import LogSignatures, load_signatures
+from schemas.event_signatures import LogSignatures
 
 DEFAULT_OUT = Path("placet-export")
 # What is told of single records.
@@ -70,9 +76,9 @@ def export_command(
     with errors_as_exit_codes():
         directory = DataDir(data_dir.expanduser().absolute())
         began = time.monotonic()
-        with reached(directory, load_config(directory.config), bootstrap_servers, _say) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
             settings = config.settings_for("export", READER)
-            signatures = None if unverified else _signatures(settings)
+            signatures = None if unverified else read_signatures(settings)
             folder = Folder(out.expanduser().absolute(), form, verified=signatures is not None)
             try:
                 # Asked for before anything is read.
@@ -85,17 +91,6 @@ def export_command(
         _tell(folder, outcome, tables, time.monotonic() - began, as_json=json)
         if outcome.counts.newer:
             raise NewerVersionError(outcome.counts.newer)
-
-
-def _say(text: str) -> None:
-    print_line(text, err=True)
-
-
-def _signatures(settings: dict[str, str]) -> LogSignatures | None:
-    try:
-        return load_signatures(settings)
-    except KeysUnreadable as error:
-        raise UsageError(str(error)) from error
 
 
 def _export(

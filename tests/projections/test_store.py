@@ -159,36 +159,36 @@ def test_open_view_of_another_layout_is_refused(
         open_view(database_url)
 
 
-def test_open_view_of_the_version_whose_sql_views_had_no_project_is_refused(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("now", "earlier", "view", "column", "had_it"),
+    [
+        ("published_at_ms, project ", "published_at_ms ", "tools", "project", False),
+        (" AS share ", " AS share, 0.5 AS lower_bound ", "trust", "lower_bound", True),
+    ],
+    ids=["had_no_project", "had_a_bound"],
+)
+def test_open_view_of_a_version_with_other_sql_views_is_refused(
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    now: str,
+    earlier: str,
+    view: str,
+    column: str,
+    had_it: bool,
 ) -> None:
-    """Making its SQL views, as every opening does, must not fail on those that are there."""
+    """Making its SQL views, as every opening does, must not fail on those that are there.
 
-    def earlier(dialect: Dialect) -> list[str]:
-        return [text.replace("published_at_ms, project ", "published_at_ms ") for text in made(dialect)]
+    One that has lost a column cannot be replaced in PostgreSQL: the version is told before that.
+    """
+
+    def of_before(dialect: Dialect) -> list[str]:
+        return [text.replace(now, earlier) for text in made(dialect)]
 
     made = statements._create_views
     with monkeypatch.context() as before:
-        before.setattr(statements, "_create_views", earlier)
+        before.setattr(statements, "_create_views", of_before)
         open_view(database_url).close()
-        assert "project" not in _columns(database_url, "tools")
-    with pytest.raises(ViewOutdated, match="placet replay"):
-        open_view(database_url)
-
-
-def test_open_view_of_the_version_whose_trust_had_a_bound_is_refused(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A SQL view that has lost a column cannot be replaced in PostgreSQL: the version is told before that."""
-
-    def earlier(dialect: Dialect) -> list[str]:
-        return [text.replace(" AS share ", " AS share, 0.5 AS lower_bound ") for text in made(dialect)]
-
-    made = statements._create_views
-    with monkeypatch.context() as before:
-        before.setattr(statements, "_create_views", earlier)
-        open_view(database_url).close()
-        assert "lower_bound" in _columns(database_url, "trust")
+        assert (column in _columns(database_url, view)) is had_it
     with pytest.raises(ViewOutdated, match="placet replay"):
         open_view(database_url)
 

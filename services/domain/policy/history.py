@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from schemas.call_history import CallHistory
 from services.domain.policy.identifying import Identifying, Number, TooMany, identifying_of, joined
 from services.domain.trust.approved import Approved
@@ -47,14 +49,7 @@ def _compared(history: CallHistory, found: Identifying, tainted: set[Any], appro
     parts = ["novel"] if novel else []
     if not unknown.isdisjoint(tainted):
         parts.append("tainted")
-    return CallHistory(
-        parts=tuple(parts),
-        novel=_sorted(novel),
-        tainted=history.tainted,
-        sources=history.sources,
-        values=history.values,
-        numbers=history.numbers,
-    )
+    return replace(history, parts=tuple(parts), novel=_sorted(novel))
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:
