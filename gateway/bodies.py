@@ -23,6 +23,10 @@ REQUEST_WORDS = (
     f"{REQUEST_MAX_BYTES} bytes."
 )
 
+# The calls of one plan, and what is read of a description.
+ASSESSED_MAX = 50
+DESCRIPTION_MAX_CHARS = 10_000
+
 # The id of a new resource follows today's rules; an existing resource may have an id from an earlier version.
 ChosenId = Annotated[
     str,
@@ -106,6 +110,29 @@ class ProposeToolCall(Body):
     reason: Text = ""
     annotations: JsonObject = Field(default_factory=dict)
     attempt_id: ClientId | None = None
+
+
+class AskedCall(Body):
+    """A call that may be proposed."""
+
+    tool: ToolName
+    arguments: JsonObject = Field(default_factory=dict)
+    annotations: JsonObject = Field(default_factory=dict)
+
+
+class AssessCalls(Body):
+    """Calls that an agent may propose, and the tools of a task; without either, a task that may use every tool.
+
+    A description of the task can only raise its risk.
+    """
+
+    calls: Annotated[list[AskedCall], Field(max_length=ASSESSED_MAX)] = Field(default_factory=list)
+    tools: Annotated[list[ToolName], Field(max_length=ASSESSED_MAX)] = Field(default_factory=list)
+    task_description: Annotated[str, Field(max_length=DESCRIPTION_MAX_CHARS)] = ""
+    user: ScopeName = ""
+    workspace: ScopeName = ""
+    request: Any = Field(default=None, description=REQUEST_WORDS)
+    context: JsonObject = Field(default_factory=dict)
 
 
 class TakeSecrets(Body):

@@ -3,7 +3,7 @@
 A question about a policy is `{name, given, tenant, project, policies, tools}`: the document as YAML text or parsed
 JSON, under which name and for which project it would be published, and what is published there: the policies in force
 as `[{document, version, project}]`, the document being canonical JSON, and the tools' names. The answer is
-`{text, problems, difference}`.
+`{text, problems, difference}`. A question about calls that may be proposed is one of `ops.assessment`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from gateway.checking import worker
+from ops.assessment import assessed
 from schemas.canonical import parse_strict
 from schemas.policy_document import PolicyDocument, policy_from_value, policy_to_json
 from schemas.policy_problems import PolicyRefused, Problem
@@ -74,4 +75,4 @@ def _read(text: str) -> PolicyDocument:
 
 
 if __name__ == "__main__":
-    worker.main(read_policy)
+    worker.main({"policy": read_policy, "assessment": assessed})

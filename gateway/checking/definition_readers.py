@@ -64,6 +64,10 @@ class DefinitionReaders:
         reply = await queue.asked(owner, {"kind": "policy", "tenant": owner[0], **question})
         return PolicyRead(reply["text"], reply["problems"], reply["difference"])
 
+    async def assessment(self, owner: Owner, question: dict[str, Any]) -> dict[str, Any]:
+        """Have the engine assess calls; the question, the answer: see `ops.assessment`. Errors as `text_of`."""
+        return await self._checking.asked(owner, {"kind": "assessment", "tenant": owner[0], **question})
+
     async def close(self) -> None:
         """End the processes."""
         await self._publishing.reader.close()

@@ -1,20 +1,33 @@
-"""The content of `placet.trust` as far as this gateway has read it: parts by agent, and each partition's position."""
+"""The content of `placet.trust` as far as this gateway has read it: parts by agent, and each partition's position.
+
+What is shown of classes comes from the views, which have every fact; their parts are for calls that are assessed.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from projections.folds.rows import moment
 from schemas.record import RawRecord, UnreadableRecord
-from schemas.trust import ClassPart, TrustCheckpoint, TrustPart, checkpoint_key, read_trust
+from schemas.trust import ClassPart, TrustCheckpoint, TrustPart, checkpoint_key, encode, read_trust
 
 logger = logging.getLogger(__name__)
 
 COUNTS = ("successes", "failures", "unknowns", "approvals", "edits", "rejections")
 Agent = tuple[str, str, str]  # tenant, project and agent
+
+
+class ClassText(NamedTuple):
+    """The part of a class, as JSON: an agent can have thousands."""
+
+    agent: Agent
+    tool: str
+    partition: int
+    topic_id: str
+    text: str
 
 
 @dataclass(slots=True)
@@ -23,6 +36,7 @@ class TrustParts:
 
     complete: bool = False
     _parts: dict[bytes, TrustPart] = field(default_factory=dict)
+    _classes: dict[bytes, ClassText] = field(default_factory=dict)
     _of_agent: dict[Agent, set[bytes]] = field(default_factory=dict)
     _checkpoints: dict[int, TrustCheckpoint] = field(default_factory=dict)
 
@@ -39,24 +53,34 @@ class TrustParts:
         if isinstance(record, TrustCheckpoint):
             self._checkpoints[record.partition] = record
             return
+        agent = (record.tenant, record.project, record.agent)
+        self._of_agent.setdefault(agent, set()).add(raw.key)
         if isinstance(record, ClassPart):
-            # What is shown of classes comes from the views, which have every fact.
-            return
-        self._parts[raw.key] = record
-        self._of_agent.setdefault((record.tenant, record.project, record.agent), set()).add(raw.key)
+            text = raw.value.decode()
+            self._classes[raw.key] = ClassText(agent, record.tool, record.partition, record.topic_id, text)
+        else:
+            self._parts[raw.key] = record
 
     def forget(self) -> None:
         """Begin anew: the topic is read again from its first record."""
         self.complete = False
-        self._parts, self._of_agent, self._checkpoints = {}, {}, {}
+        self._parts, self._classes, self._of_agent, self._checkpoints = {}, {}, {}, {}
 
     def of_agent(self, tenant: str, project: str, agent: str) -> dict[str, dict[str, Any]]:
         """Return an agent's statistics by tool: sums over all partitions of the log, as the API shows them."""
-        parts = [self._parts[key] for key in self._of_agent.get((tenant, project, agent), ())]
         tools: dict[str, list[TrustPart]] = {}
-        for part in filter(self._is_of_this_log, parts):
+        for part in self._tools_of((tenant, project, agent)):
             tools.setdefault(part.tool, []).append(part)
         return {tool: _sum(found) for tool, found in tools.items()}
+
+    def texts_of(self, tenant: str, project: str, agent: str, tools: Collection[str]) -> list[str]:
+        """Return the parts of an agent's tools, and of the classes of their calls, as on `placet.trust`."""
+        named = (tenant, project, agent)
+        classes = (self._classes.get(key) for key in self._of_agent.get(named, ()))
+        return [
+            *(encode(part).decode() for part in self._tools_of(named) if part.tool in tools),
+            *(one.text for one in classes if one and one.tool in tools and self._is_of_this_log(one)),
+        ]
 
     def through(self) -> Mapping[str, int]:
         """Return each partition of the log → the offset up to which its events are counted."""
@@ -65,7 +89,11 @@ class TrustParts:
             for partition, checkpoint in sorted(self._checkpoints.items())
         }
 
-    def _is_of_this_log(self, part: TrustPart) -> bool:
+    def _tools_of(self, agent: Agent) -> list[TrustPart]:
+        parts = (self._parts.get(key) for key in self._of_agent.get(agent, ()))
+        return [part for part in parts if part and self._is_of_this_log(part)]
+
+    def _is_of_this_log(self, part: TrustPart | ClassText) -> bool:
         checkpoint = self._checkpoints.get(part.partition)
         return checkpoint is not None and checkpoint.topic_id == part.topic_id
 
@@ -74,6 +102,8 @@ class TrustParts:
             self._checkpoints.pop(raw.partition, None)
         elif (part := self._parts.pop(raw.key, None)) is not None:
             self._of_agent[part.tenant, part.project, part.agent].discard(raw.key)
+        elif (of_class := self._classes.pop(raw.key, None)) is not None:
+            self._of_agent[of_class.agent].discard(raw.key)
 
 
 def _sum(parts: list[TrustPart]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
         agent=agent,
         user=permitted_scope(claims, "user", body.user),
         workspace=permitted_scope(claims, "workspace", body.workspace),
-        request=_request_text(body.request),
+        request=request_text(body.request),
         context=canonical_text(body.context, "context"),
         idle_ms=None if body.idle_seconds is None else int(body.idle_seconds * 1000),
     )
@@ -151,7 +151,12 @@ def _plan(
     return Plan(ask, subject_of(actor, execution_id), render)
 
 
-def _request_text(request: object) -> str:
+def request_text(request: object) -> str:
+    """Return what a run is asked for as text: JSON, unless it is one already.
+
+    Raises:
+        Problem: 413 too_large.
+    """
     if request is None:
         return ""
     text = request if isinstance(request, str) else canonical(request)

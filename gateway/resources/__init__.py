@@ -4,6 +4,7 @@ Answers are serialized directly from the rows (`projections.folds`); these model
 so clients must ignore unknown fields.
 """
 
+from gateway.resources.assessments import Assessment
 from gateway.resources.base import FieldError, Page, Problem, Resource
 from gateway.resources.calls import (
     CallStatus,
@@ -71,6 +72,7 @@ __all__ = [
     "AgentTool",
     "AgentTrust",
     "ApprovalMetrics",
+    "Assessment",
     "AuditConsistency",
     "AuditHead",
     "AuditHeadAnswer",

@@ -1,4 +1,4 @@
-"""/v1/agents/{agent}/trust and /v1/metrics/approval: the trust in agents, what it comes from, and what it effects."""
+"""/v1/agents/{agent}/trust, its classes, and calls assessed by it; and /v1/metrics/approval: what trust effects."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
+from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.authentication import check_reads
+from gateway.operations.assessing import assess_calls
 from gateway.problems import not_found
 from gateway.rest.documented import operation
 from gateway.rest.history import read_time
@@ -18,7 +20,7 @@ from projections.folds.approval import approval_json
 from projections.folds.rows import moment
 from projections.folds.trust_classes import agent_score, trust_classes
 from projections.queries import lists
-from projections.queries.approval import weighed_holds
+from projections.queries.approval import waiting_samples, weighed_holds
 from projections.queries.trust import class_facts
 from schemas.topics import DAY_MS
 from schemas.trust_score import discounting
@@ -88,6 +90,26 @@ async def explain_trust(context: Context, agent: str) -> Response:
     classes = trust_classes(facts, now_ms, discounting(people), with_facts=tool is not None)
     found = {"agent": agent, "at": moment(now_ms), "lower_bound": agent_score(classes), "classes": classes}
     return answer(context.gate.json(found))
+
+
+@router.post(
+    "/agents/{agent}/assess",
+    operation_id="assessCalls",
+    **operation({200: r.Assessment}, body=b.AssessCalls, parameters=(AFTER,)),
+)
+async def assess(context: Context, agent: str) -> Response:
+    """Assess calls before the agent proposes them: the verdict that each would get now, and the risk of the task.
+
+    Nothing is recorded or decided by it: each call is judged again when it is proposed, then also by what untrusted
+    tools returned in its run, and by decisions that are remembered.
+    """
+    check_reads(context.actor)
+    actor, given = context.actor, await context.given()
+    body = b.read_body(b.AssessCalls, given())
+    await context.settle_views_after()
+    samples, _ = await context.ask_views(lambda now: waiting_samples(now, actor.tenant, actor.project, agent))
+    assessing = assess_calls(context.gate, context.claims, agent, body, context.gateway.trust, samples)
+    return answer(await context.priced(assessing))
 
 
 @router.get(

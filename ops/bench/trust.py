@@ -36,7 +36,8 @@ adaptive: {sample_rate: 0}
 APPROVALS_MAX = 200
 EVENTS_A_CALL, EVENTS_A_SECOND = 3, 1_000
 LOOK_EVERY_S = 0.1
-WITHIN_S = 60.0
+# Longer than the trust role takes to end itself when it makes no progress, and to start again.
+WITHIN_S = 180.0
 
 
 @dataclass(slots=True)
@@ -63,6 +64,12 @@ class Lag:
         if not self._reaches(ends):
             self.waiting.append((at, ends))
             self.caught_up.clear()
+
+    def missing(self) -> dict[int, tuple[int, int]]:
+        """The partitions that are not counted to where the log ended last."""
+        ends = self.waiting[-1][1] if self.waiting else {}
+        counted = {number: (self.through.get(number, -1), end) for number, end in ends.items()}
+        return {number: (at, end) for number, (at, end) in counted.items() if at < end - 1}
 
     def _reaches(self, ends: Mapping[int, int]) -> bool:
         return all(self.through.get(number, -1) >= end - 1 for number, end in ends.items())
@@ -136,12 +143,23 @@ async def _watched(site: Site) -> AsyncIterator[Lag]:
     try:
         yield lag
         await _ended(looking)
-        async with asyncio.timeout(WITHIN_S):
-            await lag.caught_up.wait()
+        await _caught_up(lag)
     finally:
         for task in (looking, following):
             await _ended(task)
         await log.close()
+
+
+async def _caught_up(lag: Lag) -> None:
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            await lag.caught_up.wait()
+    except TimeoutError:
+        missing = lag.missing()
+        raise BenchFailedError(
+            f"After {WITHIN_S:g} s, trust has not counted the log to its end: {missing} are partition → "
+            "(counted through, end)."
+        ) from None
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

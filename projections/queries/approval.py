@@ -35,6 +35,16 @@ def weighed_holds(
     )
 
 
+def waiting_samples(moment: Moment, tenant: str, project: str, agent: str) -> list[tuple[str, str, int, int]]:
+    """The sampled calls of an agent that wait for people: tool, class, and the verdict's partition and offset."""
+    rows = _Question(moment, (tenant, project, 0, agent))(
+        "mine.tool, mine.trust_class, mine.log_partition, mine.log_offset",
+        "AND result = 'sampled' AND other.status = 'held' ORDER BY mine.log_partition, mine.log_offset",
+        beside=TOOL_CALLS.name,
+    )
+    return [(str(tool), str(of_class), int(number), int(offset)) for tool, of_class, number, offset in rows]
+
+
 class _Question(NamedTuple):
     """Questions about the verdicts of one project and period, and what is beside them in another table."""
 

@@ -155,3 +155,65 @@ def test_state_at_the_place_of_a_fact_asks_for_it(terminal: Terminal, place: str
 def test_state_at_what_is_no_place_is_wrong_usage(terminal: Terminal, place: str) -> None:
     assert terminal("state", "invoice", "--at", place) == 2
     assert "nor an offset as @123" in " ".join(terminal.err.split())
+
+
+ASSESSED = {
+    "tool": "send_money",
+    "requires_approval": False,
+    "effect": "hold",
+    "reason": "matched",
+    "detail": "rule payments says hold",
+    "rules": ["p@1/payments"],
+    "risk": {"score": 0.4875, "level": "medium", "parts": ["money", "writes"], "required": 0.8974},
+    "adaptive": {**ADAPTIVE, "is_eligible": True},
+    "history": {"novel": []},
+    "trust": None,
+    "policy_version": "p@1",
+    "misfit": None,
+}
+
+
+def assessing(terminal: Terminal, **more: Any) -> list[Asked]:
+    body = {
+        "agent": "bot",
+        "at": "2026-11-20T10:00:00Z",
+        "requires_approval": False,
+        "risk": ASSESSED["risk"],
+    }
+    return answering(terminal, {"/v1/agents/bot/assess": {**body, "calls": [{**ASSESSED, **more}]}})
+
+
+def test_assess_tells_whether_people_would_be_asked_and_why(terminal: Terminal) -> None:
+    asked = assessing(terminal)
+
+    assert terminal("trust", "assess", "bot", "send_money", "--arguments", '{"amount": 5}') == 0
+
+    assert asked[-1].json()["calls"] == [{"tool": "send_money", "arguments": {"amount": 5}}]
+    assert "it would be released without people" in terminal.out
+    assert "adaptive: trust is enough" in terminal.out
+    assert "5% are asked all the same" in terminal.out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"effect": "deny", "adaptive": None}, "it would be denied"),
+        ({"misfit": "$.amount: is missing"}, "do not fit the tool: $.amount: is missing"),
+        ({"history": {"novel": ["to"]}}, "people would be asked"),
+        ({"history": {"novel": ["to"]}}, "new to this agent and tool: to"),
+    ],
+)
+def test_assess_tells_what_stands_against_a_release(
+    terminal: Terminal, more: dict[str, Any], said: str
+) -> None:
+    assessing(terminal, requires_approval=True, **more)
+
+    assert terminal("trust", "assess", "bot", "send_money") == 0
+    assert said in terminal.out
+
+
+def test_assess_of_arguments_that_are_no_object_is_a_usage_error(terminal: Terminal) -> None:
+    asked = assessing(terminal)
+
+    assert terminal("trust", "assess", "bot", "send_money", "--arguments", "[1]") == 2
+    assert not asked

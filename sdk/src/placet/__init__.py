@@ -11,6 +11,7 @@ from placet.agent_decorator import agent
 from placet.gated import current_call, gated
 
 if TYPE_CHECKING:
+    from placet.adaptive_approval import AdaptiveApprovalService, AsyncAdaptiveApprovalService
     from placet.chat_models import ChatEvent, ChatMessage, Responded
     from placet.client import AsyncPlacet
     from placet.config import NotConfigured, SettingRefused
@@ -79,13 +80,17 @@ if TYPE_CHECKING:
     from placet.sync import Placet, Turn
     from placet.tool_models import Tool
     from placet.transport.port import Patience
+    from placet.trust import Assessment
     from placet.turn import AsyncTurn
 
 __all__ = [
+    "AdaptiveApprovalService",
     "AlreadyConsumed",
     "AlreadyDecided",
     "ApprovedArgumentsRejected",
     "AskedRule",
+    "Assessment",
+    "AsyncAdaptiveApprovalService",
     "AsyncPlacet",
     "AsyncTurn",
     "AuditRow",
@@ -161,10 +166,13 @@ __all__ = [
 
 # Imported when they are used: a program that needs a part, such as the terminal, does not wait for all.
 _WHERE = {
+    "AdaptiveApprovalService": "placet.adaptive_approval",
     "AlreadyConsumed": "placet.errors",
     "AlreadyDecided": "placet.errors",
     "ApprovedArgumentsRejected": "placet.errors",
     "AskedRule": "placet.models",
+    "Assessment": "placet.trust",
+    "AsyncAdaptiveApprovalService": "placet.adaptive_approval",
     "AsyncPlacet": "placet.client",
     "AsyncTurn": "placet.turn",
     "AuditRow": "placet.models",

@@ -310,6 +310,16 @@ def retire_policy(name: str, version: int | None, reason: str) -> Request:
     return Request("POST", f"/policies/{segment(name)}/retire", body)
 
 
+def trust_path(agent: str) -> str:
+    """The route of the trust in an agent by classes of its calls."""
+    return f"/agents/{_id(agent, 'agent')}/trust/classes"
+
+
+def assess(agent: str, body: Body, of_run: Body) -> Request:
+    """What the policies would make of an agent's calls."""
+    return Request("POST", f"/agents/{_id(agent, 'agent')}/assess", {**body, **_given(**of_run)})
+
+
 def put_principal(name: str, document: Body) -> Request:
     """Publish a person or service: {subjects, roles, agents, disabled}."""
     return Request("PUT", f"/principals/{segment(name)}", dict(document))

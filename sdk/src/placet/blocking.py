@@ -20,6 +20,7 @@ from placet.resources import (
     AsyncTools,
 )
 from placet.standing_rules import AsyncStandingRules
+from placet.trust import AsyncTrust
 from placet.vault import AsyncVault
 
 P = ParamSpec("P")
@@ -113,6 +114,13 @@ class Principals(Blocking):
 
     publish = blocking(AsyncPrincipals.publish)
     list = blocking(AsyncPrincipals.list)
+
+
+class Trust(Blocking):
+    """Trust in the agents of the project."""
+
+    classes = blocking(AsyncTrust.classes)
+    assess = blocking(AsyncTrust.assess)
 
 
 class StandingRules(Blocking):

@@ -31,6 +31,7 @@ from placet.standing_rules import AsyncStandingRules
 from placet.transport.auto import AutoTransport, Mode
 from placet.transport.bearer import Caller, named_project
 from placet.transport.port import Patience
+from placet.trust import AsyncTrust
 from placet.turn import AgentFunction
 from placet.vault import AsyncVault
 
@@ -81,6 +82,7 @@ class AsyncPlacet:
         self.tools = AsyncTools(self.channel)
         self.principals = AsyncPrincipals(self.channel)
         self.standing_rules = AsyncStandingRules(self.channel)
+        self.trust = AsyncTrust(self.channel)
         self.vault = AsyncVault(self.channel)
         self.conversations = AsyncConversations(self.channel, self.url, self._token, self._patience, agent)
 

@@ -25,6 +25,7 @@ from placet.blocking import (
     Requests,
     StandingRules,
     Tools,
+    Trust,
     Vault,
     blocking,
     followed,
@@ -236,6 +237,7 @@ class Placet(Blocking):
         self.tools = Tools(inner.tools, thread, finalizer)
         self.principals = Principals(inner.principals, thread, finalizer)
         self.standing_rules = StandingRules(inner.standing_rules, thread, finalizer)
+        self.trust = Trust(inner.trust, thread, finalizer)
         self.vault = Vault(inner.vault, thread, finalizer)
         self.conversations = Conversations(inner.conversations, thread, finalizer)
 

@@ -14,6 +14,8 @@ from services.domain.policy import Verdict
 from services.domain.policy.verdict import AdaptiveAnswer
 from services.domain.state import Call
 
+ENOUGH, SEALED = "trust is enough", "arguments are sealed"
+
 
 def outcome_of(call: Call, verdict: Verdict, ctx: Context) -> AdaptiveOutcome | None:
     """The outcome for a call that is judged for the first time; None if the policy has no adaptive block."""
@@ -23,14 +25,14 @@ def outcome_of(call: Call, verdict: Verdict, ctx: Context) -> AdaptiveOutcome | 
     if not answer.is_eligible:
         return _outcome(answer, "asked", answer.why)
     if has_sealed(parsed(call.arguments)):
-        return _outcome(answer, "asked", "arguments are sealed")
+        return _outcome(answer, "asked", SEALED)
     seed = ctx.fresh_seed()
     if not seed:
         return _outcome(answer, "asked", "no draw could be made")
     draw = draw_of(seed, call.call_id, call.revision, call.digest)
     if draw < answer.sample_rate:
         return _outcome(answer, "sampled", "asked as a sample of what trust releases", seed, draw)
-    return _outcome(answer, "released", "trust is enough", seed, draw)
+    return _outcome(answer, "released", ENOUGH, seed, draw)
 
 
 def released_by_trust(verdict: Verdict) -> Verdict:
@@ -39,7 +41,7 @@ def released_by_trust(verdict: Verdict) -> Verdict:
         verdict,
         effect="allow",
         reason="trusted",
-        detail=f"trust is enough to release it; without trust {verdict.detail}",
+        detail=f"{ENOUGH} to release it; without trust {verdict.detail}",
         hold=None,
     )
 

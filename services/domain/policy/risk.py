@@ -33,8 +33,11 @@ TOLERATED = 0.05
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MONEY_WORDS = "amount money pay payment payments price refund transfer invoice iban currency salary fee"
 _CODE_WORDS = "code command cmd shell script bash exec python sql"
+# Words of a task's description that say more than the names of its tools do.
+_DESTRUCTIVE_WORDS = "delete remove drop destroy erase wipe purge overwrite"
 _MONEY = frozenset(_MONEY_WORDS.split())
 _CODE = frozenset(_CODE_WORDS.split())
+_DESTRUCTIVE = frozenset(_DESTRUCTIVE_WORDS.split())
 
 
 class Risk(msgspec.Struct, frozen=True):
@@ -65,6 +68,29 @@ def with_history(risk: Risk, parts: Iterable[str], *, is_known: bool) -> Risk:
         return risk
     weights = [WEIGHTS[part] for part in risk.parts] + [HISTORY_WEIGHTS[part] for part in found]
     return _risk(tuple(sorted((*risk.parts, *found))), weights, is_known=is_known)
+
+
+def of_task(risks: Iterable[Risk], description: str = "") -> Risk:
+    """The risk of a task of several calls: each part of any of them counts once, so that it is at least the highest.
+
+    A description is anyone's text: its words add parts, and take none away. Of a task without calls nothing is known.
+    """
+    found, every = list(risks), WEIGHTS | HISTORY_WEIGHTS
+    for risk in found:
+        # A call that could not be judged has the highest risk, for a reason without a weight.
+        if not every.keys() >= set(risk.parts):
+            return risk
+    parts = {part for risk in found for part in risk.parts} | _parts_in(description)
+    if not found:
+        parts.add("unknown_tool")
+    weights = [every[part] for part in sorted(parts)]
+    return _risk(tuple(sorted(parts)), weights, is_known="unknown_tool" not in parts)
+
+
+def _parts_in(text: str) -> set[str]:
+    words = {word.lower() for word in _WORD.findall(text)}
+    of_words = {"money": _MONEY, "runs_code": _CODE, "destructive": _DESTRUCTIVE}
+    return {part for part, of_part in of_words.items() if words & of_part}
 
 
 def _risk(parts: tuple[str, ...], weights: Iterable[float], *, is_known: bool) -> Risk:

@@ -1,18 +1,20 @@
-"""`placet trust explain` and `report`: the trust in agents, what it comes from, and what it effects."""
+"""`placet trust explain`, `assess` and `report`: the trust in agents, what it comes from, and what it effects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from placet.cli import safe
 from placet.cli.choices import a_time, agent_names
+from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
 from placet.ids import segment
+from placet.trust import AssessedCall
 
 app = new_group("trust", help="Trust in agents: what it is, what it comes from, and what it saves.")
 
@@ -46,6 +48,45 @@ def explain(
         _print_facts(one)
     if not found["classes"]:
         console().print(safe.text(f"People have decided on no call of {tool} by {agent}.", lines=True))
+
+
+@app.command()
+def assess(
+    context: typer.Context,
+    agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=agent_names)],
+    tool: Annotated[str, typer.Argument(help="The tool that it would call.")],
+    arguments: Annotated[
+        str,
+        typer.Option("--arguments", help="The arguments as JSON. @FILE reads a file, - the input."),
+    ] = "{}",
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what the policies would make of a call, before anyone proposes it; nothing is decided by it."""
+    given = read_object(arguments)
+    with connect(context) as placet:
+        found = placet.trust.assess(agent, [{"tool": tool, "arguments": given}])
+    if as_json:
+        print_json(found.raw)
+        return
+    (call,) = found.calls
+    for line in _told(call):
+        console().print(safe.text(line, lines=True))
+
+
+def _told(call: AssessedCall) -> Iterator[str]:
+    needs = "people would be asked" if call.requires_approval else "it would be released without people"
+    if call.misfit is not None:
+        yield f"it would be refused: the arguments do not fit the tool: {call.misfit}"
+    else:
+        yield "it would be denied" if call.effect == "deny" else needs
+    yield f"policy: {call.effect}, {call.detail}"
+    yield f"risk: {call.risk.level}, {call.risk.score:.2f} ({', '.join(map(str, call.risk.parts)) or 'no part'})"
+    if (weighed := call.adaptive) is not None:
+        yield f"adaptive: {weighed.why}"
+        if not call.requires_approval and weighed.sample_rate:
+            yield f"of such calls, {weighed.sample_rate:.0%} are asked all the same, as a sample"
+    if call.history["novel"]:
+        yield f"new to this agent and tool: {', '.join(call.history['novel'])}"
 
 
 @app.command()

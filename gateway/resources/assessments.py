@@ -1,0 +1,57 @@
+"""Calls assessed before anyone proposes them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from gateway.resources.base import Resource
+from gateway.resources.calls import CallHistory, Risk
+from schemas.policy_document import Effect
+
+
+class WeighedTrust(Resource):
+    """What the policy's adaptive block says of a call that a rule holds: eligible, or why people are asked."""
+
+    is_eligible: bool
+    why: str
+    lower_bound: float | None
+    required: float
+    floor: float | None
+    sample_rate: float
+
+
+class AssessedCall(Resource):
+    """The verdict that a call would get now; `risk` has what the history of its values adds.
+
+    `requires_approval` is false only if the call would be released without people; of those that trust releases, a
+    share of `sample_rate` is asked all the same. `misfit` is the reason why its proposal would be refused.
+    """
+
+    tool: str
+    requires_approval: bool
+    effect: Effect
+    reason: str
+    detail: str
+    rules: list[str]
+    policy_version: str | None
+    risk: Risk
+    trust: Any
+    adaptive: WeighedTrust | None
+    history: CallHistory
+    misfit: str | None
+
+
+class Assessment(Resource):
+    """What the policies in force would make of an agent's calls; nothing is decided by it.
+
+    `risk` is that of the whole task: each part of the risk of any of its calls and tools counts once.
+    `requires_approval` is true if any of the calls requires it, or if there is none.
+    """
+
+    agent: str
+    at: datetime
+    requires_approval: bool
+    risk: Risk
+    calls: list[AssessedCall]
+    cursor: str | None = None
