@@ -21,6 +21,7 @@ from ops.component import READY, STOPPED, Component
 from ops.doctor import OK, Finding
 from ops.errors import UsageError
 from ops.export.command import export_command
+from ops.fork.command import fork_command
 from ops.ports import free_port
 from ops.replay import _print as print_outcome
 from ops.status import Stack
@@ -36,6 +37,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "doctor": doctor,
     "audit-log": audit_log,
     "export": export_command,
+    "fork": fork_command,
 }
 
 
@@ -67,6 +69,7 @@ def test_every_command_is_an_entry_point_that_loads() -> None:
         ("policy", "check", "p.yaml", "--against", ""),
         ("audit-log", "--history", ""),
         ("export", "--out", ""),
+        ("fork", "x", "--at", "", "--with", "reject"),
     ],
     ids=" ".join,
 )

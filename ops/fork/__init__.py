@@ -1,0 +1,1 @@
+"""`placet fork`: a recorded execution again, with another decision at one point."""
