@@ -52,11 +52,18 @@ def sign_batch(
     if not leaves:
         return []
     root, paths = merkle.root_and_paths(leaves)
-    signature = _b64(private_key.sign(_signed_bytes(context, len(leaves), root)))
-    begin = b"%b.%d." % (kid.encode(), len(leaves))
-    return [
-        b"%b%d.%b.%b" % (begin, index, _b64(b"".join(path)), signature) for index, path in enumerate(paths)
-    ]
+    signature = private_key.sign(_signed_bytes(context, len(leaves), root))
+    return _proofs(kid, paths, signature)
+
+
+def proofs_again(proof: BatchProof, leaves: Sequence[bytes], context: bytes) -> tuple[bytes, list[bytes]]:
+    """What `sign_batch` signed and answered, by one of its proofs and all of the leaf hashes.
+
+    Returns:
+        The bytes that the signature must cover, and the proof text of each leaf hash.
+    """
+    root, paths = merkle.root_and_paths(leaves)
+    return _signed_bytes(context, len(leaves), root), _proofs(proof.kid, paths, proof.signature)
 
 
 def parse_proof(text: bytes) -> BatchProof:
@@ -70,6 +77,11 @@ def parse_proof(text: bytes) -> BatchProof:
     return BatchProof(
         kid.decode("ascii"), _count(size), _count(index), _hashes(_unb64(path)), _shared(signature)
     )
+
+
+def _proofs(kid: str, paths: Sequence[Sequence[bytes]], signature: bytes) -> list[bytes]:
+    begin, end = b"%b.%d." % (kid.encode(), len(paths)), _b64(signature)
+    return [b"%b%d.%b.%b" % (begin, index, _b64(b"".join(path)), end) for index, path in enumerate(paths)]
 
 
 def _signed_bytes(context: bytes, size: int, root: bytes) -> bytes:

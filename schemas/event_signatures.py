@@ -33,7 +33,7 @@ from host.key_files import (
     load_published,
 )
 from host.public_keys import PublicKeyFile
-from schemas.batch_signature import BatchProof, parse_proof, sign_batch
+from schemas.batch_signature import BatchProof, parse_proof, proofs_again, sign_batch
 from schemas.ed25519 import Verified, verifies
 from schemas.record import Headers, OutRecord, RawRecord
 from schemas.signed_from import (
@@ -146,11 +146,32 @@ class TopicSignatures:
     # Per partition: the last record that counted, and the displacement of the records after it.
     _last: dict[int, int] = field(default_factory=dict)
     _shifts: dict[int, int] = field(default_factory=dict)
+    # The records that `foresee` verified, by their `id`, with the key's: kept here, so that no other object has it.
+    _foreseen: dict[int, tuple[RawRecord, str]] = field(default_factory=dict)
     _verified: Verified = field(default_factory=lambda: Verified(VERIFIED_MAX))
+
+    def foresee(self, raws: Sequence[RawRecord]) -> None:
+        """Verify whole batches among the next records together: their paths are made once, and not read from each.
+
+        What `vouches` answers stays the same: a batch that is not all there, or of which a single proof is not what a
+        signer would write, is left to it.
+
+        Args:
+            raws: records in the order of the log, before any of them is given to `vouches`.
+        """
+        self._foreseen, at = {}, 0
+        while at < len(raws):
+            proof, count = _proof_of(raws[at]), 1
+            if proof is not None and proof.size and not proof.leaf_index:
+                together = raws[at : at + proof.size]
+                count = len(together)
+                if self._are_signed(proof, together):
+                    self._foreseen.update({id(raw): (raw, proof.kid) for raw in together})
+            at += count
 
     def vouches(self, raw: RawRecord) -> bool:
         """Returns True if a decider signed the record for its place or need not have; other records are logged."""
-        if not self._is_owed(raw) or self._is_signed(raw):
+        if self._is_foreseen(raw) or not self._is_owed(raw) or self._is_signed(raw):
             self._last[raw.partition] = raw.offset
             self._shifts.pop(raw.partition, None)
             return True
@@ -212,6 +233,27 @@ class TopicSignatures:
             raw.offset,
             shift,
         )
+
+    def _is_foreseen(self, raw: RawRecord) -> bool:
+        """Returns True if a record's batch was verified, and its key is still listed."""
+        found = self._foreseen.get(id(raw))
+        return found is not None and self.keys(found[1]) is not None
+
+    def _are_signed(self, proof: BatchProof, together: Sequence[RawRecord]) -> bool:
+        """Returns True if these are all the records of a batch, each with the proof that its signer wrote."""
+        first = together[0]
+        places = [(first.partition, first.offset + index) for index in range(len(together))]
+        if len(together) != proof.size or [(raw.partition, raw.offset) for raw in together] != places:
+            return False
+        if any(CLAIM_TYPE in raw.headers for raw in together):
+            return False
+        leaves = [_leaf(raw.key, raw.headers[:-1], raw.value) for raw in together]
+        context = _context(self.topic, first.partition, first.offset)
+        signed, proofs = proofs_again(proof, leaves, context)
+        if [raw.headers[-1:] for raw in together] != [((HEADER, text),) for text in proofs]:
+            return False
+        key = self.keys(proof.kid)
+        return key is not None and self._verified.fits(proof.kid, key, proof.signature, signed)
 
     def _is_signed(self, raw: RawRecord, shift: int = 0) -> bool:
         proof = _proof_of(raw)

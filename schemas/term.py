@@ -6,6 +6,7 @@
 4. Neither counts unless a decider signed it for the place where it stands (`signatures`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schemas.event_signatures import LogSignatures, TopicSignatures
@@ -51,6 +52,11 @@ class TermRule:
 
     def _is_in_term(self, meta: EventMeta) -> bool:
         return meta.term == self.claim and self.claim != NO_CLAIM
+
+    def foresee(self, raws: Sequence[RawRecord]) -> None:
+        """Verify the next records of the partition together, before each is asked for; see `TopicSignatures`."""
+        if self.signatures is not None:
+            self.signatures.foresee(raws)
 
     def vouches(self, raw: RawRecord | None) -> bool:
         """Returns True if a decider signed the record, or no signature is required there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -150,9 +150,9 @@ class Found:
     judged: int = 0
     reproduced: int = 0
     effects: Counter[Pair] = field(default_factory=Counter)
-    tools: dict[str, Counter[Pair]] = field(default_factory=dict)
-    days: dict[int, Counter[Pair]] = field(default_factory=dict)
-    rules: dict[str, Counter[Kind]] = field(default_factory=dict)
+    tools: defaultdict[str, Counter[Pair]] = field(default_factory=lambda: defaultdict(Counter))
+    days: defaultdict[int, Counter[Pair]] = field(default_factory=lambda: defaultdict(Counter))
+    rules: defaultdict[str, Counter[Kind]] = field(default_factory=lambda: defaultdict(Counter))
     rows: list[Judged] = field(default_factory=list)
     not_reproduced: list[NotReproduced] = field(default_factory=list)
     not_judged: list[NotJudged] = field(default_factory=list)
@@ -181,11 +181,11 @@ class Found:
         pair = (before.effect, after.effect)
         self.effects[pair] += 1
         name = tool if tool in self.tools or len(self.tools) < TOOLS_MAX else OTHERS
-        self.tools.setdefault(name, Counter())[pair] += 1
-        self.days.setdefault(at_ms // DAY_MS, Counter())[pair] += 1
+        self.tools[name][pair] += 1
+        self.days[at_ms // DAY_MS][pair] += 1
         if before.effect != after.effect:
             for rule in after.rules or (f"({after.reason})",):
-                self.rules.setdefault(rule, Counter())[KIND_OF[after.effect]] += 1
+                self.rules[rule][KIND_OF[after.effect]] += 1
 
     def of_kind(self, kind: Kind) -> Iterator[Judged]:
         """The verdicts that change in this way."""

@@ -98,6 +98,7 @@ class PartitionReplay:
     def read(self, raws: Sequence[RawRecord]) -> None:
         """Read the next records."""
         self._found.records += len(raws)
+        self._rule.foresee(raws)
         for raw in raws:
             try:
                 if self._is_foreign(raw):

@@ -8,24 +8,20 @@ from typing import Any
 
 import msgspec
 
-from ops.export.columns import OF_EVENTS, OF_RECORDS, Row
+from ops.export.columns import COLUMNS, OF_EVENTS, Row
 from ops.export.part_file import PartFile
 from schemas.headers import rfc3339
 
-_LINE = msgspec.json.Encoder().encode
-_HEADS = tuple(column.name for column in OF_RECORDS)
-_SOURCES = tuple((column.name, column.source) for column in OF_EVENTS)
+_ENCODE = msgspec.json.Encoder().encode
+_LINE = msgspec.defstruct("Line", [(column.name, Any) for column in COLUMNS])
+_SOURCES = tuple(column.source for column in OF_EVENTS)
 
 
 def line_of(row: Row) -> bytes:
     """A row as one line. Columns without a value are null, so that the first line shows all of them."""
-    values: dict[str, Any] = dict(zip(_HEADS, row, strict=False))
-    values["at"] = rfc3339(row.at_ms)
-    values["body"] = row.body.decode()
-    field = row.fields.get
-    for name, source in _SOURCES:
-        values[name] = field(source)
-    return _LINE(values) + b"\n"
+    place = row.partition, row.offset, rfc3339(row.at_ms)
+    labels = row[len(place) : -2]
+    return _ENCODE(_LINE(*place, *labels, row.body.decode(), *map(row.fields.get, _SOURCES))) + b"\n"
 
 
 class JsonlPart:

@@ -127,6 +127,7 @@ class PartitionRows:
     def read(self, raws: Sequence[RawRecord]) -> list[Row]:
         """The rows of the next records, up to a fact that a newer version wrote."""
         rows: list[Row] = []
+        self._rule.foresee(raws)
         for raw in raws:
             name = ""
             try:
