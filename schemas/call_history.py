@@ -15,6 +15,7 @@ class CallHistory(msgspec.Struct, frozen=True):
     are digests of the identifying values (path and value), `numbers` each path with its least and its greatest
     number. `is_whole` is false if the call has values that are not looked at: then every value counts as novel and
     as tainted. `is_known` is false while trust is missing: then nobody knows what is new, and nothing is in `parts`.
+    `opposed` are the paths of those new values that people were more often against than for.
     """
 
     parts: tuple[str, ...] = ()
@@ -25,6 +26,15 @@ class CallHistory(msgspec.Struct, frozen=True):
     numbers: tuple[tuple[str, float, float], ...] = ()
     is_whole: bool = True
     is_known: bool = True
+    opposed: tuple[str, ...] = ()
+
+    @property
+    def is_familiar(self) -> bool:
+        """False if a person must look at each such call by itself: for a new or tainted value, or one not looked at.
+
+        While trust is missing nobody knows which values are new; those that are tainted may be.
+        """
+        return self.is_whole and not self.parts and (self.is_known or not self.tainted)
 
 
 NO_HISTORY = CallHistory()

@@ -277,6 +277,8 @@ def _empty_values(value: Any, loc: tuple[int | str, ...]) -> Iterator[Problem]:
     # An empty `when:` would otherwise read as "no condition", and an allow rule would fail open.
     if value is None or value == {}:
         message = "this field is empty; give it a value or remove it"
+        if loc == ("adaptive",):
+            message = f"this block is empty; write one of {', '.join(Adaptive.model_fields)}, or remove it"
         yield Problem(path=path_of(loc), code="empty", message=message)
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:

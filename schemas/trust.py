@@ -25,7 +25,7 @@ from schemas.record import OutRecord, RawRecord, UnreadableRecord
 
 SOURCE = b"/placet/trust"
 # The form of the count: a checkpoint of another form is not continued, and everything is counted again.
-COUNT_FORM = 3
+COUNT_FORM = 4
 
 FactKind = Literal[
     "approval", "edit", "rejection", "correction", "withdrawal", "revocation", "failure", "impact"

@@ -16,7 +16,7 @@ Sums over the partitions of the log do not depend on the order of the partitions
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from schemas.principals import TenantPeople
@@ -30,6 +30,8 @@ WINDOW_DAYS = 180
 INTERVAL = 0.95
 # Of the facts of a part so many of each group are kept (`group_of`).
 KEPT_MAX = 128
+# And of these so many that the names of their accounts are within this, in UTF-8: a part is one record.
+KEPT_NAMES_MAX_BYTES = 60_000
 _PRECISION = 10**6
 
 RAISES: Mapping[FactKind, float] = {"approval": 1.0, "edit": 0.5}
@@ -146,8 +148,18 @@ def kept(facts: Iterable[ClassFact]) -> tuple[ClassFact, ...]:
     groups: dict[int, list[ClassFact]] = {}
     for fact in facts:
         groups.setdefault(group_of(fact.kind), []).append(fact)
-    newest = (fact for group in groups.values() for fact in group[-KEPT_MAX:])
+    newest = (fact for group in groups.values() for fact in _within_names(group[-KEPT_MAX:]))
     return tuple(sorted(newest, key=lambda fact: fact.offset))
+
+
+def _within_names(facts: Sequence[ClassFact]) -> Sequence[ClassFact]:
+    """The newest facts whose accounts' names are short enough together; the newest one in any case."""
+    left = KEPT_NAMES_MAX_BYTES
+    for index in range(len(facts) - 1, -1, -1):
+        left -= sum(len(name.encode()) for name in (*facts[index].by, facts[index].requester))
+        if left < 0:
+            return facts[min(index + 1, len(facts) - 1) :]
+    return facts
 
 
 def group_of(kind: FactKind) -> int:

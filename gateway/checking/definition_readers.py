@@ -1,8 +1,9 @@
 """The reading of definitions: outside of the gateway's event loop, with limits on time and on waiting requests.
 
 The author of a definition determines how much work it is to read, so it is read in separate processes, which are
-killed if they take too long. Publishing has a process of its own: many users may have definitions checked, and an
-operator who must forbid something now does not wait for them. Tenants take turns, and so do the subjects of each.
+killed if they take too long. Publishing has a process of its own: many users may have definitions checked or calls
+assessed, and an operator who must forbid something now does not wait for them. Tenants take turns, and so do the
+subjects of each.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class DefinitionReaders:
     def __init__(self, budget_s: float = BUDGET_S) -> None:
         self._publishing = _Queue(budget_s)
         self._checking = _Queue(budget_s)
+        self._assessing = _Queue(budget_s)
 
     async def text_of(self, owner: Owner, kind: Kind, name: str, given: Any) -> str:
         """Return a definition as the canonical JSON to be published; see `documents.text_of`.
@@ -66,12 +68,13 @@ class DefinitionReaders:
 
     async def assessment(self, owner: Owner, question: dict[str, Any]) -> dict[str, Any]:
         """Have the engine assess calls; the question, the answer: see `ops.assessment`. Errors as `text_of`."""
-        return await self._checking.asked(owner, {"kind": "assessment", "tenant": owner[0], **question})
+        return await self._assessing.asked(owner, {"kind": "assessment", "tenant": owner[0], **question})
 
     async def close(self) -> None:
         """End the processes."""
         await self._publishing.reader.close()
         await self._checking.reader.close()
+        await self._assessing.reader.close()
 
 
 class _Queue:

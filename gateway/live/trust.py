@@ -12,12 +12,22 @@ from typing import Any, NamedTuple
 
 from projections.folds.rows import moment
 from schemas.record import RawRecord, UnreadableRecord
-from schemas.trust import ClassPart, TrustCheckpoint, TrustPart, checkpoint_key, encode, read_trust
+from schemas.trust import (
+    COUNT_FORM,
+    ClassPart,
+    TrustCheckpoint,
+    TrustPart,
+    checkpoint_key,
+    encode,
+    read_trust,
+)
 
 logger = logging.getLogger(__name__)
 
 COUNTS = ("successes", "failures", "unknowns", "approvals", "edits", "rejections")
 Agent = tuple[str, str, str]  # tenant, project and agent
+# Of the parts for one assessment: reading more takes seconds.
+TEXTS_MAX_CHARS = 4 * 1024 * 1024
 
 
 class ClassText(NamedTuple):
@@ -73,14 +83,24 @@ class TrustParts:
             tools.setdefault(part.tool, []).append(part)
         return {tool: _sum(found) for tool, found in tools.items()}
 
-    def texts_of(self, tenant: str, project: str, agent: str, tools: Collection[str]) -> list[str]:
-        """Return the parts of an agent's tools, and of the classes of their calls, as on `placet.trust`."""
+    def texts_of(self, tenant: str, project: str, agent: str, tools: Collection[str]) -> list[str] | None:
+        """Return the parts of an agent's tools, and of the classes of their calls, as on `placet.trust`.
+
+        None while they are not complete or of another form, or if they are more than are looked at.
+        """
+        if not self.complete or any(one.form != COUNT_FORM for one in self._checkpoints.values()):
+            return None
         named = (tenant, project, agent)
-        classes = (self._classes.get(key) for key in self._of_agent.get(named, ()))
-        return [
-            *(encode(part).decode() for part in self._tools_of(named) if part.tool in tools),
-            *(one.text for one in classes if one and one.tool in tools and self._is_of_this_log(one)),
-        ]
+        parts = [encode(part).decode() for part in self._tools_of(named) if part.tool in tools]
+        left = TEXTS_MAX_CHARS
+        for key in sorted(self._of_agent.get(named, ())):
+            one = self._classes.get(key)
+            if one is not None and one.tool in tools and self._is_of_this_log(one):
+                parts.append(one.text)
+                left -= len(one.text)
+                if left < 0:
+                    return None
+        return parts
 
     def through(self) -> Mapping[str, int]:
         """Return each partition of the log → the offset up to which its events are counted."""

@@ -40,6 +40,7 @@ async def assess_calls(
     tools = _tools(gate, claims, body)
     calls = [_call(one.tool, one.arguments, one.annotations, index) for index, one in enumerate(body.calls)]
     used = {*tools, *(call[0] for call in calls)}
+    parts = trust.texts_of(actor.tenant, actor.project, agent, used)
     question = {
         "project": actor.project,
         "agent": agent,
@@ -53,9 +54,9 @@ async def assess_calls(
         "now_ms": now_ms,
         "definitions": _definitions(gate, claims, used),
         "trust": {
-            "complete": trust.complete,
+            "complete": parts is not None,
             "through": trust.through(),
-            "parts": trust.texts_of(actor.tenant, actor.project, agent, used),
+            "parts": parts or [],
         },
         "samples": samples,
     }

@@ -9,6 +9,7 @@ from typing import Any
 from projections.folds.holds import told_view_digest
 from projections.folds.rows import json_value, moment
 from projections.tables.holds import HoldRow
+from schemas.call_history import history_from_text
 from schemas.canonical import canonical, parse_strict
 
 HOLDS_MAX = 1_000
@@ -25,7 +26,7 @@ def groups_of(rows: Iterable[HoldRow]) -> list[dict[str, Any]]:
     """
     found: dict[tuple[Any, ...], list[HoldRow]] = {}
     for row in rows:
-        key = (*_alike(row), shape_of(row["arguments"] or "null"))
+        key = (*_alike(row), *_values_of(row).items(), shape_of(row["arguments"] or "null"))
         found.setdefault(key, []).append(row)
     ordered = sorted(found.items(), key=lambda group: (-len(group[1]), group[1][0]["opened_at_ms"]))
     return [_group(key[-1], alike) for key, alike in ordered]
@@ -44,6 +45,18 @@ def _alike(row: HoldRow) -> tuple[object, ...]:
     )
 
 
+def _values_of(row: HoldRow) -> dict[str, Any]:
+    """What the past says of a call's values, without what differs from call to call."""
+    history = history_from_text(row["history"])
+    return {
+        "parts": history.parts,
+        "novel": history.novel,
+        "tainted": history.tainted,
+        "is_whole": history.is_whole,
+        "is_known": history.is_known,
+    }
+
+
 def _group(shape: str, alike: list[HoldRow]) -> dict[str, Any]:
     first = alike[0]
     return {
@@ -54,6 +67,7 @@ def _group(shape: str, alike: list[HoldRow]) -> dict[str, Any]:
         "rules": json_value(first["rules"]) or [],
         "risk_level": first["risk_level"],
         "must_read": bool(first["must_read"]),
+        "history": _values_of(first),
         "shape": shape,
         "count": len(alike),
         "oldest_at": moment(first["opened_at_ms"]),

@@ -24,6 +24,8 @@ from projections.folds.rows import json_value
 from projections.tables.holds import HoldRow
 from schemas import commands as k
 from schemas.actor import Actor
+from schemas.call_history import history_from_text
+from schemas.display.judged import in_short
 from schemas.events.holds import HoldOpened
 from schemas.events.rules import RuleAsked
 from schemas.refusals import Refusal
@@ -79,20 +81,27 @@ def plan_decision(gate: Gate, claims: Claims, hold_id: str, given: Given, key: s
 
 
 def plan_bulk_decision(gate: Gate, claims: Claims, item: bodies.DecideOneOfMany, key: str | None) -> Plan:
-    """Decide one hold of a bulk: only a call of low risk, with the digest that the person saw.
+    """Decide one hold of a bulk: only a call of low risk, of familiar values, with the digest that the person saw.
 
     Raises:
         Missing: the hold is not cached.
-        Problem: the token does not permit it or to see the hold, or the risk is not low.
+        Problem: the token does not permit it or to see the hold, the risk is not low, or values are new or tainted.
     """
     actor = claims.actor
     row: HoldRow = gate.row(subject_of(actor, item.hold_id))
     _check_person(actor)
-    # The answers below tell what the call's risk is.
+    # The answers below tell what the call's risk is, and which of its values are new.
     check_sees_hold(gate.live, row, actor)
     if row["risk_level"] != "low" or row["cause"] != "policy":
         raise Problem(
             Refusal.INVALID, "only calls of low risk can be decided in bulk: decide this hold separately"
+        )
+    history = history_from_text(row["history"])
+    if not history.is_familiar:
+        told = "; ".join(in_short(history))
+        raise Problem(
+            Refusal.INVALID,
+            f"the values of this call are not all known ({told}): decide this hold separately",
         )
     if row["must_read"]:
         raise Problem(Refusal.INVALID, "this hold must be read in full: decide it separately")

@@ -72,6 +72,7 @@ class CallHistory(Resource):
     numbers: list[list[str | float]]
     is_whole: bool
     is_known: bool
+    opposed: list[str] = Field(default_factory=list)
 
 
 class Verdict(Resource):

@@ -169,6 +169,20 @@ class HoldView(Resource):
     cursor: str | None = None
 
 
+class GroupHistory(Resource):
+    """What the past says of the values of each call of a group; see the `CallHistory` of a verdict.
+
+    If `parts` is not empty, `is_whole` is false, or values are tainted while `is_known` is false, no bulk decision
+    accepts the holds.
+    """
+
+    parts: list[str]
+    novel: list[str]
+    tainted: list[str]
+    is_whole: bool
+    is_known: bool
+
+
 class HoldGroup(Resource):
     """Open holds that are alike; `holds` are the longest open, at most 1,000; `shape` is that of their arguments."""
 
@@ -180,6 +194,7 @@ class HoldGroup(Resource):
     risk_level: RiskLevel | None
     shape: str
     must_read: bool
+    history: GroupHistory
     count: int
     oldest_at: datetime
     newest_at: datetime

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from gateway.resources.base import Resource
 from schemas.trust import FactKind
@@ -96,7 +96,11 @@ class AgentTrust(Resource):
 
 
 class TrustFact(Resource):
-    """One fact, its place in the log, and what it adds to `raising` and to `lowering`."""
+    """One fact, its place in the log, and what it adds to `raising` and to `lowering`.
+
+    `uncounted` says why a fact that could raise trust does not: the account is withdrawn, the person proposed the
+    call, trust was begun anew since, or it is too old.
+    """
 
     kind: FactKind
     at: datetime
@@ -108,6 +112,7 @@ class TrustFact(Resource):
     offset: int
     raising: float
     lowering: float
+    uncounted: Literal["withdrawn_account", "own_proposal", "before_it_began_anew", "too_old"] | None = None
 
 
 class TrustClass(Resource):

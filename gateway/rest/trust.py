@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
@@ -21,6 +21,7 @@ from projections.folds.rows import moment
 from projections.folds.trust_classes import agent_score, trust_classes
 from projections.queries import lists
 from projections.queries.approval import waiting_samples, weighed_holds
+from projections.queries.moment import Moment
 from projections.queries.trust import class_facts
 from schemas.topics import DAY_MS
 from schemas.trust_score import discounting
@@ -70,24 +71,21 @@ async def explain_trust(context: Context, agent: str) -> Response:
     live = context.gate.live
     now_ms = live.time.now_ms() if at is None else read_time(at, "at")
     await context.settle_views_after()
-    (known, facts), _ = await context.ask_views(
-        lambda now: (
-            lists.agent_evidence(now, actor.tenant, actor.project, agent),
-            class_facts(
-                now,
-                actor.tenant,
-                actor.project,
-                agent,
-                now_ms=now_ms,
-                until_ms=None if at is None else now_ms,
-                tool=tool,
-            ),
-        )
-    )
+    people = live.definitions.people.of(actor.tenant, actor.project)
+
+    def explained(now: Moment) -> tuple[bool, list[dict[str, Any]]]:
+        # In the thread that reads the views: an agent can have thousands of classes.
+        known = bool(lists.agent_evidence(now, actor.tenant, actor.project, agent))
+        until_ms = None if at is None else now_ms
+        place = (actor.tenant, actor.project, agent)
+        facts = class_facts(now, *place, now_ms=now_ms, until_ms=until_ms, tool=tool)
+        counted = discounting(people)
+        with_facts = tool is not None
+        return known, trust_classes(facts, now_ms, counted, with_facts=with_facts, name_of=people.name_of)
+
+    (known, classes), _ = await context.ask_views(explained)
     if not known:
         raise not_found("agent")
-    people = live.definitions.people.of(actor.tenant, actor.project)
-    classes = trust_classes(facts, now_ms, discounting(people), with_facts=tool is not None)
     found = {"agent": agent, "at": moment(now_ms), "lower_bound": agent_score(classes), "classes": classes}
     return answer(context.gate.json(found))
 

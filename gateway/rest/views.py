@@ -38,7 +38,7 @@ AGENT = Parameter("agent", "Only those of this agent.")
     **operation({200: Page[HoldGroup]}, parameters=(AGENT, AFTER)),
 )
 async def group_holds(context: Context) -> Response:
-    """Group the open holds that are alike: same agent, tool, rules, risk and shape of arguments."""
+    """Group the open holds that are alike: same agent, tool, rules, risk, new values and shape."""
     if context.actor.agent is not None:
         check_reads(context.actor)
     await context.settle_after()

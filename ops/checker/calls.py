@@ -18,6 +18,7 @@ from ops.checker.hold_seen import HoldSeen
 from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
 from ops.checker.scratch import Part, Scratch, Shelf, short
+from ops.checker.trust import CallWords, OfClass, TrustSeen, count, is_sampled, said
 from ops.checker.turn_seen import TurnSeen
 from ops.checker.violations import Violation
 from schemas.canonical import parse_strict
@@ -56,6 +57,7 @@ class CallSeen:
     tool: str = ""
     tool_version: str = ""
     trust_class: str = ""
+    words: CallWords = field(default_factory=CallWords)
     expires_at_ms: int = 0
     run_deadline_at_ms: int = 0
     latest_end_at_ms: int = 0
@@ -111,6 +113,7 @@ class Runs:
         self.calls: Shelf[CallSeen] = Shelf(scratch, "call", CallSeen)
         self.holds: Shelf[HoldSeen] = Shelf(scratch, "hold", HoldSeen)
         self.turns: Shelf[TurnSeen] = Shelf(scratch, "turn", TurnSeen)
+        self.trust = TrustSeen(scratch)
 
 
 class RunSeen:
@@ -129,6 +132,7 @@ class RunSeen:
         self.calls: Part[CallSeen] = Part(runs.calls, key)
         self.holds: Part[HoldSeen] = Part(runs.holds, key)
         self.turns: Part[TurnSeen] = Part(runs.turns, key)
+        self.trust = runs.trust
         self.published = published
         self.report = report
         self.adopted_through = adopted_through
@@ -153,8 +157,19 @@ class RunSeen:
         """Remember the decision of the command that is being read."""
         self.facts.decision = (fact.command_id, fact.body.decision, fact.body.call_id, fact.body.resolves)
         self.facts.decided_hold = fact.body.hold_id
+        if (call := self.calls.get(fact.body.call_id)) is not None:
+            in_doubt = call.state == "outcome_unknown"
+            said(self.trust, self.of_class(call), call.words, fact, in_doubt=in_doubt)
         if fact.body.scope == "execution" and fact.body.resolves:
             self.facts.memory[OF_RUN + fact.body.decision_id] = fact.body.remember or "{}"
+
+    def of_class(self, call: CallSeen) -> OfClass:
+        """The calls that a fact about this one counts for."""
+        return OfClass((self.tenant, self.project, call.agent, call.tool), call.trust_class)
+
+    def count(self, call: CallSeen, fact: Fact, kind: str, *by: str) -> None:
+        """Count a fact about the calls of a call's class."""
+        count(self.trust, self.of_class(call), call.words, fact, kind, *by)
 
     def say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
         """Report what a fact contradicts."""
@@ -179,6 +194,7 @@ class RunSeen:
         call.arguments_sha, call.agent = short(body.arguments), body.agent
         call.tool, call.tool_version = body.tool, body.tool_version
         call.allowed_by, call.trust_class = "", ""
+        call.words.requester = body.by
         call.proposers.append(body.by)
 
     def _judged(self, call: CallSeen, fact: Fact) -> None:
@@ -190,7 +206,11 @@ class RunSeen:
         if slash and of_project != self.project:
             self._say("I9", fact, "judged by a policy of another project", fact.body.policy_version)
         call.allowed_by = fact.command_id if fact.body.effect == "allow" else ""
-        call.trust_class = fact.body.trust_class
+        call.trust_class, call.words.is_decided = fact.body.trust_class, False
+        call.words.is_sampled = is_sampled(fact.body.adaptive)
+        if fact.body.reason == "trusted":
+            place = self.of_class(call).place
+            self.trust.released(place, fact, call.digest, self.adopted_through, self.report)
 
     def _released(self, call: CallSeen, fact: Fact) -> None:
         body = fact.body
@@ -295,6 +315,8 @@ class RunSeen:
                 fact.body.by,
             )
         call.state = _ENDS[fact.type]
+        if call.state == "failed":
+            self.count(call, fact, "failure")
 
 
 def digest_of(tenant: str, proposed: Any) -> str:
@@ -324,10 +346,18 @@ def _to(state: str) -> Callable[[RunSeen, CallSeen, Fact], None]:
     return step
 
 
+def _cancelled(run: RunSeen, call: CallSeen, fact: Fact) -> None:
+    if call.words.is_sampled and not call.words.is_decided:
+        run.count(call, fact, "withdrawal")
+    call.state = "cancelled"
+
+
 def _revoked(run: RunSeen, call: CallSeen, fact: Fact) -> None:
     if fact.body.reason == "expired" and fact.at_ms < call.expires_at_ms:
         run.say("I5", fact, "a release expired early", call.expires_at_ms, fact.at_ms)
     call.state = "expired" if fact.body.reason == "expired" else "revoked"
+    if call.state == "revoked":
+        run.count(call, fact, "revocation", fact.body.by)
 
 
 def _impact(run: RunSeen, call: CallSeen, fact: Fact) -> None:
@@ -341,6 +371,7 @@ def _impact(run: RunSeen, call: CallSeen, fact: Fact) -> None:
     if body.by in call.reporters:
         run.say("I4", fact, "one subject has reported the same impact twice", body.by)
     call.reporters.append(body.by)
+    run.count(call, fact, "impact", body.by)
 
 
 _ENDS = {"ToolCallSucceeded": "succeeded", "ToolCallFailed": "failed"}
@@ -349,7 +380,7 @@ _STEPS: dict[str, Callable[[RunSeen, CallSeen, Fact], None]] = {
     "PolicyVerdictIssued": RunSeen._judged,
     "ToolCallReleased": RunSeen._released,
     "ToolCallDenied": RunSeen._denied,
-    "ToolCallCancelled": _to("cancelled"),
+    "ToolCallCancelled": _cancelled,
     "GrantConsumed": RunSeen._consumed,
     "LeaseRenewed": RunSeen._renewed,
     "GrantRevoked": _revoked,

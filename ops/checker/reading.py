@@ -109,6 +109,7 @@ class Reading:
             )
             check_rest(runs, self._at_rest_ms, self._found.append)
         self._published.rules.end(self._found.append)
+        self._runs.trust.end(self._published.people, self._found.append)
         self._heard.check(self._found.append)
         return self._found
 
@@ -132,6 +133,8 @@ class Reading:
             if events.asked is not None and not fact.is_about_log:
                 events.asked.check(fact, self._found.append)
             self._heard.read(fact)
+        if raws and tp.topic == self._topics.executions:
+            self._runs.trust.read_through(tp.partition, raws[-1].offset)
 
     def _begin(self, tp: TopicPartition) -> _Events:
         names = self._topics

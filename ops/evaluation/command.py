@@ -22,9 +22,10 @@ from ops.evaluation.evaluation import Asked, Measured, evaluate, prepared
 from ops.evaluation.lane import Lane
 from ops.evaluation.result import problems, result_of
 from ops.evaluation.rounds import SUITES
-from ops.evaluation.saving import read_earlier, write_result
+from ops.evaluation.saving import check_out, read_earlier, write_result
 from ops.evaluation.tables import NOT_MEASURED, table
 from ops.options import check_data_dir
+from placet.cli.choices import completing
 from placet.cli.progress import bar
 from placet.cli.session import console
 
@@ -53,10 +54,18 @@ def adaptive(
     ] = ROUNDS,
     seed: Annotated[int, typer.Option(help="Of the order, the values and the reviewer's errors.")] = 1,
     suite: Annotated[
-        list[str] | None, typer.Option(help=f"One of {', '.join(SUITES)}; may be repeated; by default all.")
+        list[str] | None,
+        typer.Option(
+            help=f"One of {', '.join(SUITES)}; may be repeated; by default all.",
+            autocompletion=completing(SUITES),
+        ),
     ] = None,
     arm: Annotated[
-        list[str] | None, typer.Option(help=f"One of {', '.join(BY_NAME)}; may be repeated; by default all.")
+        list[str] | None,
+        typer.Option(
+            help=f"One of {', '.join(BY_NAME)}; may be repeated; by default all.",
+            autocompletion=completing(list(BY_NAME)),
+        ),
     ] = None,
     reviewer: Annotated[
         Reviewer,
@@ -67,6 +76,9 @@ def adaptive(
     ] = None,
     add: Annotated[
         bool, typer.Option("--add", help="Add to the result in --out: what is not measured again stays.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Put the result in the place of the one in --out.")
     ] = False,
     data_dir: DataDirChoice = None,
     json: JsonOption = False,
@@ -85,6 +97,7 @@ def adaptive(
             reviewer=reviewer.value,
             tasks=tasks,
         )
+        check_out(out, add=add, overwrite=overwrite)
         earlier = read_earlier(out, asked) if add else None
         found = result_of(asked, *_measured(asked, data_dir), earlier)
         write_result(out, found)
@@ -123,7 +136,9 @@ def _counting(lanes: Sequence[Lane], rounds: int) -> Iterator[Callable[[], None]
             done += 1
             shown.update(calls, completed=done, total=max(done, total))
             if done % step == 0 and not shown.console.is_terminal:
-                print_line(f"{done} calls; the tasks need {total}", err=True)
+                print_line(
+                    f"{done} calls; the tasks need {total}, attackers' ones come in addition", err=True
+                )
 
         yield on_call
 

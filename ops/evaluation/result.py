@@ -181,7 +181,10 @@ def _sampled(audit: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
 
 def _saved(found: Mapping[str, Any], suite: str, shares: Mapping[str, Any] | None) -> dict[str, Any]:
     text = f"{suite}: share of benign interruptions saved in the last {LAST} rounds, at least {FEWER_WANTED}"
-    share = shares["last"] if shares and found["rounds"] >= LAST else None
+    if found["rounds"] < LAST:
+        text += f" (this takes a run of {LAST} rounds or more; this one has {found['rounds']})"
+        return _target(text, None, met=False)
+    share = shares["last"] if shares else None
     return _target(text, share, met=share is not None and share >= FEWER_WANTED)
 
 

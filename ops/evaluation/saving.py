@@ -32,6 +32,20 @@ def write_result(out: Path, found: Mapping[str, Any]) -> None:
             (Path(staged) / name).replace(out / name)
 
 
+def check_out(out: Path, *, add: bool, overwrite: bool) -> None:
+    """Keep an earlier result from being lost: hours of measuring.
+
+    Raises:
+        UsageError: there is one, and nobody said what to do with it; or both were said.
+    """
+    if add and overwrite:
+        raise UsageError("Give one of --add, which keeps what is not measured again, and --overwrite.")
+    if not (add or overwrite) and (out / RESULT).exists():
+        raise UsageError(
+            f"There is a result in {out}: use another --out, --add to measure some of it again, or --overwrite."
+        )
+
+
 def _lane(lane: Mapping[str, Any]) -> str:
     rounds = ",\n".join(f"    {json.dumps(row)}" for row in lane["rounds"])
     rest = json.dumps({name: value for name, value in lane.items() if name != "rounds"})

@@ -11,23 +11,29 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from ops.commands.common import JsonOption, errors_as_exit_codes, print_json, print_line
+from ops.config import DataDir, load_config
 from ops.errors import OpsError, UsageError
+from ops.evaluation.arms import BY_NAME
 from ops.evaluation.command import stack_of
 from ops.evaluation.evaluation import tokens
 from ops.evaluation.facts import CallFact, executions_in, read_facts
 from ops.evaluation.figures import FIGURES
+from ops.evaluation.rounds import SUITES
 from ops.evaluation.saving import read_result
 from placet import AsyncPlacet
+from placet.cli.choices import completing
 
 
 def trace(
-    figure: Annotated[str, typer.Argument(help=f"One of {', '.join(FIGURES)}.")],
+    figure: Annotated[
+        str, typer.Argument(help=f"One of {', '.join(FIGURES)}.", autocompletion=completing(list(FIGURES)))
+    ],
     out: Annotated[Path, typer.Option(help="The directory of the result.")],
     data_dir: Annotated[
         Path, typer.Option("--data-dir", help="The directory of the stack that was evaluated.")
     ],
-    arm: Annotated[str, typer.Option(help="The arm.")],
-    suite: Annotated[str, typer.Option(help="The suite.")],
+    arm: Annotated[str, typer.Option(help="The arm.", autocompletion=completing(list(BY_NAME)))],
+    suite: Annotated[str, typer.Option(help="The suite.", autocompletion=completing(SUITES))],
     round_: Annotated[int | None, typer.Option("--round", min=1, help="One round; by default all.")] = None,
     json: JsonOption = False,
 ) -> None:
@@ -41,6 +47,8 @@ def trace(
             raise UsageError(f"There is no figure {figure}: choose of {', '.join(FIGURES)}.")
         found = read_result(out)
         lane = _lane(found, arm, suite)
+        if round_ is not None and round_ > len(lane["rounds"]):
+            raise UsageError(f"The result has {len(lane['rounds'])} rounds, and no round {round_}.")
         calls = [call for call in _read(lane, data_dir) if round_ in (None, call.round)]
     place = found["figures"].index(figure)
     rows = lane["rounds"] if round_ is None else lane["rounds"][round_ - 1 : round_]
@@ -97,6 +105,8 @@ def _lane(found: Mapping[str, Any], arm: str, suite: str) -> Mapping[str, Any]:
 
 
 def _read(lane: Mapping[str, Any], data_dir: Path) -> list[CallFact]:
+    # Otherwise one would be made there, with nothing in it.
+    load_config(DataDir(data_dir.expanduser().absolute()).config)
     with stack_of(data_dir) as (directory, url):
         address, token = url(), tokens(directory, lane["project"]).operator
         calls = asyncio.run(_calls(address, token))

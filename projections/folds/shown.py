@@ -56,6 +56,7 @@ class _Verdict(TypedDict):
     risk_required: float
     trust: str | None
     history: str | None
+    adaptive: str | None
 
 
 def show_opening(row: HoldRow, body: HoldOpened, call: CallRow | None, agent: str | None, asked: str) -> None:
@@ -164,4 +165,5 @@ def _judged(row: HoldRow, opening: dict[str, Any]) -> Judged | None:
         risk_required=verdict["risk_required"],
         trust=verdict["trust"],
         history=verdict["history"],
+        adaptive=verdict["adaptive"],
     )

@@ -13,7 +13,8 @@ UNREAD = "too many, or not read alike by all programs; all count as new and tain
 class Judged:
     """The verdict that a person is shown.
 
-    `trust` is canonical JSON, or None if it was unknown; `history` is JSON of `schemas.call_history`, or None.
+    `trust` is canonical JSON, or None if it was unknown; `history` is JSON of `schemas.call_history`, `adaptive` of
+    `schemas.adaptive`, or None.
     """
 
     effect: str
@@ -27,6 +28,7 @@ class Judged:
     risk_required: float
     trust: str | None
     history: str | None = None
+    adaptive: str | None = None
 
 
 def unread(history: CallHistory) -> Iterator[str]:
@@ -37,10 +39,22 @@ def unread(history: CallHistory) -> Iterator[str]:
         yield UNREAD
 
 
+def in_short(history: CallHistory) -> Iterator[str]:
+    """What a person is told in a list or a refusal: the paths of new and of tainted values, or why nobody knows."""
+    if not history.is_whole:
+        yield UNREAD
+    if history.novel:
+        yield f"new: {', '.join(history.novel)}"
+    if history.tainted:
+        yield f"out of an untrusted output: {', '.join(history.tainted)}"
+
+
 def named(history: CallHistory) -> Iterator[tuple[str, Sequence[str]]]:
     """The paths of new and of tainted values; of verdicts of earlier versions, and of known values, nothing."""
     if history.novel:
         yield "new to this agent and tool", history.novel
+    if history.opposed:
+        yield "people were against calls with", history.opposed
     if history.tainted:
         yield "out of an untrusted output of this run", history.tainted
     if history.sources:

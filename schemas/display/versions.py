@@ -4,18 +4,20 @@ Version 2 begins with the run's request and reveals more hidden characters. Vers
 values without quotes, and distinguishes the value `(none)` from a missing one. Version 4 shows the marks that cover
 other characters. Version 5 shows of a question what its answer can be and what it is about. Version 6 begins with
 the message of a conversation that the agent was answering when it asked; only such holds have it. Versions 7 and 8
-show what 5 and 6 did, and must be read whole also for what a question offers as its answer.
+show what 5 and 6 did, and must be read whole also for what a question offers as its answer. Versions 9 and 10 also
+tell what the policy's adaptive block made of a call: what new values require of trust, and why it did not release it.
 """
 
-VERSION = 8
-WITHOUT_MESSAGE = 7
+VERSION = 10
+WITHOUT_MESSAGE = 9
 SHOWS_REQUEST_FROM = 2
 HIDES_MORE_FROM = 2
 SHOWS_ENDS_FROM = 3
 SHOWS_COVERING_FROM = 4
 SHOWS_ASKS_FROM = 5
-SHOW_MESSAGE = frozenset({6, 8})
+SHOW_MESSAGE = frozenset({6, 8, 10})
 READS_OFFER_FROM = 7
+TELLS_ADAPTIVE_FROM = 9
 
 
 def version_for(message: str) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from schemas.adaptive import outcome_from_text
 from schemas.call_history import CallHistory, history_from_text
 from schemas.canonical import canonical, parse_strict, sha256_hex
 from schemas.display.characters import Badge, code_of
@@ -23,6 +24,7 @@ from schemas.display.versions import (
     SHOWS_ASKS_FROM,
     SHOWS_ENDS_FROM,
     SHOWS_REQUEST_FROM,
+    TELLS_ADAPTIVE_FROM,
     version_for,
 )
 from schemas.display.whole import must_be_read_whole
@@ -338,7 +340,15 @@ class _Body:
         parts = ", ".join(judged.risk_parts) or "none"
         self.lines.append(f"risk: {judged.risk_level} {judged.risk_score:.4f}, of {parts}")
         self.lines.append(f"trust required: {judged.risk_required:.4f}")
+        outcome = None
+        if judged.adaptive is not None and self._version >= TELLS_ADAPTIVE_FROM:
+            outcome = outcome_from_text(judged.adaptive)
+            # The risk above is the tool's, by which rules decide; new values add to what trust must outweigh.
+            if outcome.required != judged.risk_required:
+                self.lines.append(f"trust required with new values: {outcome.required:.4f}")
         self._json_line("trust", _without_sources(parse_strict(judged.trust or "null")))
+        if outcome is not None and outcome.result == "asked":
+            self._text("not released by trust", outcome.why)
         self._history(history_from_text(judged.history))
 
     def _history(self, history: CallHistory) -> None:

@@ -128,7 +128,8 @@ class GrantRevoked(Message):
 class ImpactReported(Message):
     """A person said that the call, which ran or may have run, did harm; its status stays as it is.
 
-    `agent`, `tool` and `trust_class` are the call's, so that readers need not have followed it.
+    `agent`, `tool` and `trust_class` are the call's, so that readers need not have followed it; `values` are the
+    digests of its identifying values (`schemas.call_history`).
     """
 
     call_id: str
@@ -138,6 +139,7 @@ class ImpactReported(Message):
     trust_class: str
     reason: str
     by: str
+    values: tuple[str, ...] = ()
 
 
 class ToolCallSucceeded(Message):

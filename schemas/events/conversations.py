@@ -9,11 +9,15 @@ TurnEnding = Literal["completed", "failed", "cancelled"]
 
 
 class MessageSent(Message):
-    """A message to the agent. It opened a turn, whose id is the message's."""
+    """A message to the agent. It opened a turn, whose id is the message's.
+
+    `agent` is the agent whose own token sent it, empty for a person's: an agent may have read what it says.
+    """
 
     turn_id: str
     text: str
     by: str
+    agent: str = ""
 
 
 class UserJoined(Message):

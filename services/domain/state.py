@@ -64,7 +64,7 @@ class Call(Struct, frozen=True, kw_only=True):
     The texts of a call that has ended are empty; `result_digest` names the reported result. `trust_class` is what
     decisions on the newest revision count for; `by_trust` is true if trust released it, `is_sampled` if trust would
     have released it and people were asked all the same. `is_untrusted` is true if others decide what its tool
-    returns. `impact_by` are those who have reported that it did harm.
+    returns. `impact_by` are those who have reported that it did harm, `values` the digests of its identifying values.
     """
 
     call_id: str
@@ -106,6 +106,7 @@ class Call(Struct, frozen=True, kw_only=True):
     is_untrusted: bool = False
     is_sampled: bool = False
     impact_by: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
 
 
 class Vote(Struct, frozen=True):

@@ -6,16 +6,28 @@ untrusted outputs every value counts as coming from there, and what people said 
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
-from services.domain.words import TooManyWords, has_words, listed_words, with_words, words_of
+from services.domain.codes import APART, codes_in
+from services.domain.words import WORDS_MAX, TooManyWords, has_words, plain, with_words, words_of
 
 SOURCES_MAX = 8
 SAID_MAX_CHARS = 8_192
+# Of one text of a person.
+CODES_MAX = 100
+# What makes another value of one that it stands beside, before it and after it: `ann@example.com` is not said by
+# `joann@example.com` or `ann@example.com.evil.org`, nor a path or URL by a longer one. A host is said by its URL.
+_GOES_ON_BEFORE = re.compile(r"[\w@.+%~#\\-]$|(?<!/)/$|(?<!:)//$|\d[,:]$")
+_GOES_ON_AFTER = re.compile(r"^(?:[\w@%]|[-+.,:/]\w)")
+_URL_GOES_ON = re.compile(r"^[/?#&=:][^\s]")
+# A value that stands so often in what people wrote, and never by itself, is not looked for any further.
+TRIES_MAX = 20
 # JSON inside of a text, and other languages, write a line break as a backslash and a letter.
 _ESCAPES = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)")
 
@@ -26,7 +38,7 @@ class WordsOfRun(Struct, frozen=True):
     `untrusted` are those of untrusted outputs, packed (`services.domain.words`); `sources` are the newest calls that
     returned them, and `is_full` is true if there were more words than are kept. `reading` are the calls of untrusted
     tools that run now, or whose outcome is unknown: what they return is not known yet, but the agent may know it.
-    `said` are the words of people's messages and answers, in their order.
+    `said` is what people wrote in messages and answers, one line each, with the codes in it.
     """
 
     untrusted: bytes = b""
@@ -44,16 +56,19 @@ class WordsOfRun(Struct, frozen=True):
         """
         if not self.sources and not self.reading:
             return frozenset()
-        suspects = [text for text in texts if self._may_have_read(text)]
+        suspects = {text for text in texts if self._may_have_read(text)}
         if not suspects:
             return frozenset()
-        said = f" {self.said} {_spaced(request)} "
+        said = f"{self.said}\n{_line_of(request)}"
         return frozenset(text for text in suspects if not _is_said(text, said))
 
     def _may_have_read(self, text: str) -> bool:
         if self.is_full or self.reading:
             return True
-        words = words_of(text)
+        try:
+            words = words_of(text)
+        except TooManyWords:
+            return True
         return bool(words) and has_words(self.untrusted, words)
 
     def with_reading(self, call_id: str) -> "WordsOfRun":
@@ -72,8 +87,11 @@ class WordsOfRun(Struct, frozen=True):
             return replace(found, untrusted=b"", is_full=True)
 
     def with_said(self, text: str) -> "WordsOfRun":
-        """The words with those of what a person said; the oldest of many are dropped."""
-        return replace(self, said=f"{self.said} {_spaced(text)}"[-SAID_MAX_CHARS:])
+        """The words with what a person said; the oldest of much is dropped."""
+        whole = f"{self.said}\n{_line_of(text)}"
+        # What is cut begins after a space: the rest of a value is another one.
+        said = whole if len(whole) <= SAID_MAX_CHARS else whole[-SAID_MAX_CHARS:].partition(" ")[2]
+        return replace(self, said=said)
 
     @staticmethod
     def _without(calls: tuple[str, ...], call_id: str) -> tuple[str, ...]:
@@ -84,25 +102,59 @@ NO_WORDS = WordsOfRun()
 
 
 def _is_said(text: str, said: str) -> bool:
-    words = _spaced(text)
-    return bool(words) and f" {words} " in said
-
-
-def _spaced(text: str) -> str:
+    """True if a value stands in what people wrote as it is, and not as a part of another one."""
     try:
-        return " ".join(listed_words(text))
+        value = _normal(text)
     except TooManyWords:
-        # As of any other text of people: what is too much is not known to be theirs.
+        return False
+    at, tries = said.find(value) if value else -1, 0
+    while at >= 0 and tries < TRIES_MAX:
+        before, after = said[max(0, at - 3) : at], said[at + len(value) : at + len(value) + 2]
+        in_url = before.endswith("://")
+        goes_on = _GOES_ON_BEFORE.search(before) or (
+            (_URL_GOES_ON.match(after) and "/" in value)
+            or (_GOES_ON_AFTER.match(after) and not (in_url and after.startswith(("/", ":"))))
+        )
+        if not goes_on:
+            return True
+        at, tries = said.find(value, at + 1), tries + 1
+    return False
+
+
+@lru_cache(maxsize=256)
+def _line_of(text: str) -> str:
+    """One line of what was said: the text, and the codes in it; nothing of a text that is too long."""
+    try:
+        # Dotted names are written as they are.
+        codes = (part for code in codes_in(text) for part in (code.text, *code.parts) if "." not in part)
+        return " \x1f ".join([_normal(text), *(code.casefold() for code in islice(codes, CODES_MAX))])
+    except TooManyWords:
         return ""
 
 
+def _normal(text: str) -> str:
+    """A text without regard to its case, form and spaces.
+
+    Raises:
+        TooManyWords: it is too long.
+    """
+    return " ".join(plain(text).casefold().split())
+
+
 def _text_of(output: str) -> str:
-    """All texts in an output, also with what looks like an escape taken for a space."""
+    """All texts in an output, also with what looks like an escape taken for a space, and the codes in them.
+
+    Raises:
+        TooManyWords: it is too long.
+    """
     try:
-        whole = "\n".join(texts_in(parse_strict(output)))
+        whole = APART.join(texts_in(parse_strict(output)))
     except MalformedJson:
         whole = output
-    return f"{whole}\n{_ESCAPES.sub(' ', whole)}" if "\\" in whole else whole
+    if "\\" in whole:
+        whole = f"{whole}{APART}{_ESCAPES.sub(' ', whole)}"
+    codes = (part for code in codes_in(whole) for part in (code.text, *code.parts))
+    return "\n".join([whole, *islice(dict.fromkeys(islice(codes, 8 * WORDS_MAX)), WORDS_MAX + 1)])
 
 
 def texts_in(value: Any) -> Iterator[str]:

@@ -19,16 +19,23 @@ class TooManyWords(Exception):
     """There are more words than are kept."""
 
 
-def listed_words(text: str) -> list[str]:
-    """The words of a text in their order, without regard to their case and form.
+# Characters that nobody sees (Unicode's Default_Ignorable_Code_Point), and the marks of Arabic numbers.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
+def plain(text: str) -> str:
+    """A text without regard to its form: as Unicode's NFKC, and without characters that nobody sees.
 
     Raises:
         TooManyWords: the text is too long.
     """
     if len(text) > TEXT_MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > TEXT_MAX_BYTES:
         raise TooManyWords
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return _WORD.findall(plain.casefold())
+    return text if text.isascii() else _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
 
 
 def words_of(text: str) -> frozenset[bytes]:
@@ -37,7 +44,7 @@ def words_of(text: str) -> frozenset[bytes]:
     Raises:
         TooManyWords: the text is too long, or has more than `WORDS_MAX` words.
     """
-    found = set(listed_words(text))
+    found = set(_WORD.findall(plain(text).casefold()))
     if len(found) > WORDS_MAX:
         raise TooManyWords
     return frozenset(

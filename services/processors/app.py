@@ -11,6 +11,7 @@ from faust.types import TP
 from mode import CrashingSupervisor
 
 from log.kafka.settings import client_settings
+from schemas.topics import MAX_MESSAGE_BYTES
 from services.processors.eager_coroutines import start_eagerly
 from services.processors.settings import ProcessorSettings, credentials
 from services.processors.trust import Source, TrustProcessor
@@ -175,6 +176,8 @@ def faust_app(settings: ProcessorSettings) -> faust.App:
         agent_supervisor=CrashingSupervisor,
         # Faust formats this string: a brace is written twice.
         datadir=str(settings.data_dir / settings.role).replace("{", "{{").replace("}", "}}"),
+        # As the topics allow it: a part of trust, or an outbox, is one record.
+        producer_max_request_size=MAX_MESSAGE_BYTES,
         processing_guarantee="at_least_once",
         store="memory://",
         stream_buffer_maxsize=2 * ROUND_MAX_RECORDS,

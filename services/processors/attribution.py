@@ -168,7 +168,10 @@ def _attributed(event: Event, call: OpenCall) -> Attributed | None:
 
 def _of_impact(event: Event, body: ImpactReported) -> Attributed:
     # The call has mostly ended, and is no longer followed: the event says itself what it is about.
-    call = OpenCall(body.agent, body.tool, event.offset, event.meta.term, trust_class=body.trust_class)
+    history = CallHistory(values=body.values)
+    call = OpenCall(
+        body.agent, body.tool, event.offset, event.meta.term, trust_class=body.trust_class, history=history
+    )
     return Attributed(call, None, "impact", (body.by,))
 
 

@@ -7,11 +7,14 @@ import pytest
 from msgspec.structs import replace as call_with
 
 from schemas.adaptive import draw_of
+from schemas.call_history import CallHistory
 from schemas.events.holds import HoldOpened
 from schemas.policy_document import policy_from_value
+from schemas.trust import ClassFact
 from schemas.trust_score import posterior
 from services.domain.policy.cases import CallCase, TrustCase, facts_of
 from services.domain.policy.compiled import policy_alone
+from services.domain.policy.identifying import Value
 from services.domain.policy.remembered import judge_with_memory
 from tests.domain.steps import consumed, decided, held, proposed, reported
 from tests.domain.test_secrets import LOGIN, SEALED, with_token
@@ -26,6 +29,7 @@ from tests.domain.world import (
     with_people,
 )
 
+NONE_COUNTS = "no approval of such a call counts: none is counted yet, or none counts any more"
 CLASS_OF_PAY = "amount=1e0&risk=destructive,money,not_idempotent,open_world,writes"
 
 
@@ -71,11 +75,11 @@ def test_draw_without_a_seed_is_not_made_and_people_are_asked() -> None:
     ("trust", "adaptive", "why"),
     [
         (Known(None), ALWAYS, "trust is not complete"),
-        (Known(()), ALWAYS, "nobody has approved such a call"),
+        (Known(()), ALWAYS, "no approval of such a call is counted yet"),
         (
             Known(()),
             {**ALWAYS, "floor": {"low": 0, "medium": 0, "high": 0}},
-            "nobody has approved such a call",
+            "no approval of such a call is counted yet",
         ),
         (Known(facts(3)), ALWAYS, "trust is at least 0.4728, and 0.9314 is needed"),
         (
@@ -187,10 +191,49 @@ def test_withdrawn_reviewer_and_the_requester_raise_nothing() -> None:
     assert outcome(proposed(world, "pay", "first")).result == "released"
 
     world.definitions = with_people(world.definitions, {**person, "disabled": True})
-    assert outcome(proposed(world, "pay", "second")).why == "nobody has approved such a call"
+    assert outcome(proposed(world, "pay", "second")).why == NONE_COUNTS
 
     world.definitions = with_people(world.definitions, {**person, "subjects": ["rita", "bot"]})
-    assert outcome(proposed(world, "pay", "third")).why == "nobody has approved such a call"
+    assert outcome(proposed(world, "pay", "third")).why == NONE_COUNTS
+
+
+def test_people_who_were_against_such_a_call_or_a_failure_are_the_reason_where_nothing_raises() -> None:
+    against = ClassFact(offset=99, at_ms=START_MS, kind="rejection", by=("rita",))
+    failed = ClassFact(offset=99, at_ms=START_MS, kind="failure", by=())
+    said = "people were against such a call, or it failed, and no approval since then counts"
+
+    for found in (facts(60, against), facts(0, failed)):
+        assert outcome(proposed(world_of(Known(found), ALWAYS), "pay")).why == said
+
+
+def test_new_value_raises_the_risk_and_the_reason_says_by_how_much() -> None:
+    known = CallHistory(numbers=(("amount", 0.0, 1.0),))
+    risk = "from high 0.7291 to high 0.8104 (destructive, money, not_idempotent, novel, open_world, writes)"
+    raised = f"new values raise the risk {risk}: trust is at least 0.9520, and 0.9900 is needed"
+
+    found = outcome(
+        proposed(world_of(Known(facts(history=known)), {**ALWAYS, "floor": {"high": 0.99}}), "pay")
+    )
+
+    assert found.why == raised
+
+
+def test_call_of_high_risk_by_its_new_values_alone_is_not_said_to_be_always_asked() -> None:
+    known = CallHistory(numbers=(("count", 0.0, 1.0),))
+    rules = [rule("notes", "write", "hold", timeout_seconds=60)]
+    hints = {"destructiveHint": False, "openWorldHint": False, "idempotentHint": True}
+    adaptive = {"sample_rate": 0, "floor": {"low": 0.5, "medium": "ask"}}
+
+    def why(number: int) -> str:
+        world = world_of(Known(facts(history=known)), adaptive, rules)
+        world.definitions = published(world.definitions, None, [{"name": "write", "annotations": hints}])
+        return outcome(proposed(world, "write", arguments=f'{{"count":{number}}}')).why
+
+    assert why(1) == "trust is enough"
+    assert why(2) == (
+        "people are asked while these values are new: they raise the risk from low 0.2500 to medium 0.4750 "
+        "(novel, writes)"
+    )
 
 
 def test_call_with_sealed_arguments_is_asked() -> None:
@@ -262,3 +305,15 @@ def test_reviewer_decides_a_sampled_call_like_any_other() -> None:
 
     assert the(bodies, "ToolCallReleased").released_by == "decision"
     assert world.state().calls["c"].is_sampled
+
+
+def test_value_that_people_were_against_is_asked_in_whatever_class_the_call_now_is() -> None:
+    eve = Value("to", "Eve").digest
+    against = ClassFact(offset=-1, at_ms=START_MS, kind="rejection", by=("rita",), values=(eve,))
+    world = world_of(Known(facts(120, against)), {**ALWAYS, "floor": {"low": 0, "medium": 0, "high": 0}})
+
+    found = outcome(proposed(world, "pay", "eve", '{"amount":5,"to":"Eve"}'))
+    other = outcome(proposed(world, "pay", "bob", '{"amount":5,"to":"Bob"}'))
+
+    assert (found.result, found.why) == ("asked", "people were against calls with the same value at to")
+    assert other.result == "released"

@@ -1,5 +1,6 @@
 """The values that people have approved: those of the approvals that raise trust today."""
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,14 @@ from schemas.trust import ClassFact, ClassPart, read_trust, trust_record
 from schemas.trust_score import KEPT_MAX, WINDOW_DAYS
 from services.domain.policy.history import history_of
 from services.domain.policy.identifying import MAX_NUMBERS, MAX_VALUES
-from services.domain.trust.approved import NOTHING_APPROVED, Approved, approved_by
+from services.domain.trust.approved import (
+    ANY,
+    CLASSES_MAX,
+    FACTS_MAX,
+    NOTHING_APPROVED,
+    Approved,
+    approved_by,
+)
 from services.domain.trust.book import KnownTrust, TrustBook
 from services.domain.trust.counting import Evidence, combine, count_in_class
 from services.processors.attribution import OpenCalls
@@ -71,7 +79,41 @@ def test_values_of_all_classes_and_partitions_are_approved_and_numbers_joined() 
     )
 
     assert {value for value in found.worth if found.has(value)} == {"aa", "bb", "cc"}
-    assert found.numbers == {"amount": (1.0, 10.0), "n": (3.0, 3.0)}
+    assert found.numbers == {
+        (ANY, "amount"): (1.0, 10.0),
+        ("aa", "amount"): (5.0, 10.0),
+        ("bb", "amount"): (1.0, 6.0),
+        (ANY, "n"): (3.0, 3.0),
+        ("bb", "n"): (3.0, 3.0),
+    }
+
+
+def test_number_is_known_only_together_with_each_value_of_the_call() -> None:
+    small = fact(1, value="stranger", numbers=(("amount", 1.0, 1.0),))
+    found = approved(known(small, fact(2, value="friend", numbers=(("amount", 5.0, 900.0),))))
+
+    assert found.covers("amount", 900.0, ["friend"])
+    assert not found.covers("amount", 900.0, ["stranger"])
+    assert not found.covers("amount", 900.0, ["friend", "stranger"])
+    assert found.covers("amount", 900.0, [])
+    assert not found.covers("amount", 901.0, [])
+    assert not found.covers("count", 1.0, ["friend"])
+
+
+def test_contrary_fact_of_a_class_counts_for_the_values_of_the_riskier_ones() -> None:
+    novel = known(fact(1), trust_class="to=text&risk=novel,writes")
+    later = known(fact(9), trust_class="to=text&risk=novel,writes")
+    rejected = known(fact(5, "rejection"), trust_class="to=text&risk=writes")
+
+    assert values(novel) == {"aa"}
+    assert values(novel, rejected) == set()
+    # One approval since, and one rejection: no more often for than against.
+    assert values(later, rejected) == set()
+    assert values(known(fact(9), fact(10), trust_class="to=text&risk=novel,writes"), rejected) == {"aa"}
+
+
+def test_report_of_harm_makes_the_values_of_the_call_new_again() -> None:
+    assert values(known(fact(1), fact(2, "impact"))) == set()
 
 
 def test_value_is_new_again_once_trust_of_its_class_must_be_earned_anew() -> None:
@@ -168,7 +210,9 @@ def test_trust_role_takes_the_values_from_the_verdict_on_the_approved_revision()
 
 
 def test_part_of_the_largest_calls_fits_into_a_record() -> None:
-    arguments: dict[str, Any] = {"\x01" * 60 + str(number): float(number) for number in range(MAX_NUMBERS)}
+    arguments: dict[str, Any] = {
+        "amount" + "\x01" * 54 + str(number): float(number) for number in range(MAX_NUMBERS)
+    }
     arguments |= {"\x02" * 60 + str(number): f"value {number}" for number in range(MAX_VALUES)}
     history = history_of(arguments, NOTHING_APPROVED)
     assert history.is_whole
@@ -179,3 +223,46 @@ def test_part_of_the_largest_calls_fits_into_a_record() -> None:
 
     assert part is not None
     assert len(trust_record(part).value) < 900_000
+
+
+def test_nothing_is_known_of_a_tool_with_more_classes_than_are_looked_at() -> None:
+    parts = [known(fact(number), trust_class=f"n={number}&risk=writes") for number in range(CLASSES_MAX)]
+
+    assert values(*parts) == {"aa"}
+    more = approved(*parts, known(fact(9), trust_class="one more"))
+    assert not more.has("aa")
+    assert more.opposes("aa")
+    # Classes without weight are none.
+    assert values(*parts, now_ms=NOW + WINDOW_DAYS * DAY_MS) == set()
+
+
+def test_nothing_is_known_of_a_tool_with_more_facts_or_ranges_than_are_looked_at() -> None:
+    many = tuple(f"{number:032x}" for number in range(MAX_VALUES))
+    ranges = tuple((f"p{number}", 1.0, 2.0) for number in range(MAX_NUMBERS))
+    heavy = [
+        known(
+            *(
+                fact(n, value=many[0]).model_copy(update={"values": many, "numbers": ranges})
+                for n in range(128)
+            )
+        )
+    ]
+    facts = [known(*map(fact, range(128)), trust_class=f"n={n}") for n in range(FACTS_MAX // 128 + 1)]
+
+    assert approved(*heavy).opposes(many[0])
+    assert approved(*facts[:-1]).has("aa")
+    assert approved(*facts).opposes("aa")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4)))[::5])
+def test_worth_of_a_value_does_not_depend_on_the_order_of_classes(order: tuple[int, ...]) -> None:
+    early = START_MS + 4 * DAY_MS
+    parts = [
+        known(fact(1), trust_class="a"),
+        known(fact(2).model_copy(update={"at_ms": early}), trust_class="b"),
+        known(fact(3, "rejection"), trust_class="c"),
+        known(fact(4, "rejection").model_copy(update={"at_ms": early}), trust_class="d"),
+    ]
+
+    found = approved(*(parts[number] for number in order))
+    assert (found.has("aa"), found.opposes("aa")) == (False, False)

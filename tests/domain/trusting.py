@@ -59,7 +59,9 @@ class Known:
         if self.found is None:
             return None
         parts = tuple(_part(names, *group) for group in groupby(self.found, lambda one: one.partition))
-        return KnownTrust(combine(()), parts, {0: self.through}, parts)
+        approvals = sum(one.fact.kind == "approval" for one in self.found)
+        counts = {**combine(()), "approvals": approvals}
+        return KnownTrust(counts, parts, {0: self.through}, parts)
 
 
 def _part(names: tuple[str, ...], partition: int, found: Iterable[Placed]) -> ClassPart:

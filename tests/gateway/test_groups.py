@@ -18,6 +18,7 @@ def row(number: int, **changes: Any) -> Row:
         "rules": '["p@1/r"]',
         "risk_level": "low",
         "must_read": 0,
+        "history": None,
         "arguments": f'{{"path":"f{number}"}}',
         "opened_at_ms": 1000 + number,
     } | changes
@@ -39,6 +40,9 @@ def test_groups_are_of_what_differs_in_values_only() -> None:
         ("rules", "[]"),
         ("risk_level", "high"),
         ("must_read", 1),
+        ("history", '{"parts":["novel"],"novel":["path"]}'),
+        ("history", '{"tainted":["path"],"sources":["c1"]}'),
+        ("history", '{"is_whole":false}'),
         ("arguments", '{"path":1}'),
         ("arguments", '{"path":"f","all":true}'),
         ("arguments", None),
@@ -47,6 +51,15 @@ def test_groups_are_of_what_differs_in_values_only() -> None:
 def test_groups_keep_apart_what_is_not_alike(name: str, value: Any) -> None:
     groups = groups_of([row(0), row(1), row(2, **{name: value})])
     assert [group["count"] for group in groups] == [2, 1]
+
+
+def test_groups_tell_which_values_are_new_wherever_they_come_from() -> None:
+    """Tainted values of two runs have two sources: the calls are still alike."""
+    said = '{"parts":["novel","tainted"],"novel":["path"],"tainted":["path"],"sources":["%s"]}'
+    (group,) = groups_of([row(number, history=said % f"c{number}") for number in range(3)])
+    told = group["history"]
+    assert (told["parts"], told["novel"], told["tainted"]) == (("novel", "tainted"), ("path",), ("path",))
+    assert (told["is_whole"], told["is_known"]) == (True, True)
 
 
 def test_group_lists_no_more_than_a_bulk_could_name_and_counts_all() -> None:

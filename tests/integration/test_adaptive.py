@@ -88,7 +88,8 @@ def test_agent_earns_trust_is_released_by_it_and_loses_it(
     assert "interruptions saved" in _told(tenant, site, capsys, "trust", "report")
     assert asked(tenant, execution_id, "denied", "drop")["status"] == "denied"
     other = tenant.propose(execution_id, "note", {"text": "hello", "urgent": True}, "other-class")
-    assert other["verdict"]["adaptive"]["why"] == "nobody has approved such a call"
+    said = "no approval of such a call counts: none is counted yet, or none counts any more"
+    assert other["verdict"]["adaptive"]["why"] == said
 
     told = _told(tenant, site, capsys, "trust", "explain", "bot", "note")
     assert f"trust is at least {found['lower_bound']:.4f}" in told

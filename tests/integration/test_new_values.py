@@ -56,6 +56,17 @@ def shown(tenant: Tenant, call: Any) -> str:
     return str(view["text"])
 
 
+def refuses_in_bulk(tenant: Tenant, call: Any, said: str) -> None:
+    assert call["verdict"]["risk"]["level"] == "low"
+    items = [{"hold_id": call["hold_id"], "digest": call["digest"], "decision": "approve"}]
+    (answer,) = tenant.rita.post("/holds/decisions", {"items": items}).json()["items"]
+    assert (answer["status"], answer["code"]) == (422, "invalid")
+    assert said in answer["detail"]
+    groups = tenant.rita.get("/holds/groups").json()["items"]
+    (group,) = (one for one in groups if call["hold_id"] in {hold["hold_id"] for hold in one["holds"]})
+    assert group["history"]["parts"] == call["verdict"]["history"]["parts"]
+
+
 def approved(tenant: Tenant, call: Any) -> Any:
     if call["status"] == "held":
         assert tenant.decide(call).status_code == 200
@@ -78,6 +89,7 @@ def test_known_recipient_is_released_and_a_new_one_asked_although_its_domain_is_
     assert (other["status"], other["verdict"]["history"]["novel"]) == ("held", ["to"])
     assert other["verdict"]["history"]["parts"] == ["novel"]
     assert 'new to this agent and tool: "to"' in shown(tenant, other)
+    refuses_in_bulk(tenant, other, "new: to")
     approved(tenant, other)
 
 
@@ -95,8 +107,10 @@ def test_value_out_of_a_page_is_asked_until_people_approve_it(tenant: Tenant) ->
     approved(tenant, mailed)
     named = mail(tenant, execution_id, "x@evil.com")
     assert named["verdict"]["history"]["parts"] == ["novel", "tainted"]
-    assert (
-        named["verdict"]["adaptive"]["why"] == "at high risk (novel, tainted, writes) people are always asked"
+    assert named["verdict"]["adaptive"]["why"] == (
+        "people are asked while these values are new: they raise the risk from low 0.2500 to high 0.8163 "
+        "(novel, tainted, writes)"
     )
     assert 'out of an untrusted output of this run: "to"' in shown(tenant, named)
+    refuses_in_bulk(tenant, named, "new: to; out of an untrusted output: to")
     assert tenant.decide(named, "reject").status_code == 200

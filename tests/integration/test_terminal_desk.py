@@ -131,7 +131,8 @@ def test_run_is_paused_resumed_and_cancelled(desk: Tenant, rita: Typed) -> None:
 
 def test_group_of_low_risk_is_approved_as_one_and_no_other(desk: Tenant, rita: Typed, tess: Typed) -> None:
     runs = [desk.execution() for _ in range(3)]
-    calls = [desk.propose(one, "read_file", {"path": f"/tmp/{number}"}) for number, one in enumerate(runs)]
+    # A subject names nothing: a new path would be asked about by itself.
+    calls = [desk.propose(one, "read_file", {"subject": f"note {number}"}) for number, one in enumerate(runs)]
     _, payment = desk.held()
 
     said = rita("approve", calls[0]["hold_id"], "--group", "--yes")

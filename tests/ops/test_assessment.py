@@ -95,11 +95,17 @@ def test_approved_calls_of_a_class_are_released_and_the_answer_says_by_what() ->
     ("more", "why"),
     [
         ({"trust": {"complete": False, "through": {}, "parts": [part()]}}, "trust is not complete"),
-        ({"trust": {"complete": True, "through": {}, "parts": []}}, "nobody has approved such a call"),
-        ({"samples": [("note", CLASS, 0, 7)]}, "waits as a sample, at 0@7"),
+        (
+            {"trust": {"complete": True, "through": {}, "parts": []}},
+            "no approval of such a call is counted yet",
+        ),
+        (
+            {"samples": [("note", CLASS, 0, 7)]},
+            "a sampled call like this one waits for people, at 0@7 of the log",
+        ),
         (
             {"calls": [("note", '{"text":"hello","to":"eve@example.com"}', "{}")]},
-            "nobody has approved such a call",
+            "no approval of such a call is counted yet",
         ),
     ],
     ids=["unread", "unknown", "sample", "other class"],

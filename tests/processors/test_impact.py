@@ -47,11 +47,12 @@ def facts_of(history: History) -> list[ClassFact]:
 
 def test_report_counts_for_the_class_after_the_call_has_ended() -> None:
     history, call = ended()
-    offset = history.add(call.key, impact(call))
+    offset = history.add(call.key, impact(call).model_copy(update={"values": ("aa",)}))
 
     *_, fact = facts_of(history)
 
     assert (fact.offset, fact.kind, fact.by, fact.requester) == (offset, "impact", ("rita",), "")
+    assert fact.values == ("aa",)
 
 
 def test_report_counts_from_its_own_fields_where_the_call_was_never_read() -> None:

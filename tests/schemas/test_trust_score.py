@@ -12,6 +12,7 @@ from schemas.trust import ClassFact, FactKind
 from schemas.trust_score import (
     HALF_LIFE_DAYS,
     KEPT_MAX,
+    KEPT_NAMES_MAX_BYTES,
     WINDOW_DAYS,
     Placed,
     kept,
@@ -139,3 +140,20 @@ def test_kept_facts_are_the_newest_of_each_direction_in_order() -> None:
     assert [found[0].kind, found[-1].kind] == ["rejection", "failure"]
     assert [one.offset for one in found] == sorted(one.offset for one in found)
     assert found[1].offset == 299 - KEPT_MAX + 1
+
+
+def test_kept_facts_have_accounts_whose_names_fit_into_a_record() -> None:
+    many = tuple("\U0001f600" * 255 + chr(0x1F600 + number) for number in range(50))
+    kinds: tuple[FactKind, ...] = ("approval", "rejection")
+    found = [
+        ClassFact(offset=number, at_ms=0, kind=kinds[number % 2], by=many, requester="bot")
+        for number in range(200)
+    ]
+
+    facts = kept(found)
+
+    assert [fact.offset for fact in facts] == [198, 199]
+    assert sum(len(name.encode()) for fact in facts for name in fact.by) < 2 * KEPT_NAMES_MAX_BYTES
+    # Of one fact that is larger, too, the part has this one.
+    larger = ClassFact(offset=200, at_ms=0, kind="approval", by=many * 2, requester="bot")
+    assert [fact.offset for fact in kept([*facts, larger])] == [199, 200]

@@ -13,7 +13,7 @@ def test_report_impact_says_what_was_reported_and_by_how_many(terminal: Terminal
     async def answer(request: Asked) -> Response:
         asked.append(request)
         reports = 2 if request.method == "POST" else 1
-        return JSONResponse({**HOLD, "status": "succeeded", "impact_reports": reports})
+        return JSONResponse({**HOLD, "call_id": "c1", "status": "succeeded", "impact_reports": reports})
 
     terminal.script.on_http = answer
     assert terminal("report-impact", "invoice-march", "c1", "--reason", "paid twice") == 0
@@ -29,6 +29,40 @@ def test_report_impact_again_says_that_it_was_reported_before(terminal: Terminal
     terminal.script.on_http = answer
     assert terminal("report-impact", "invoice-march", "c1", "--reason", "paid thrice") == 0
     assert "reported before, and nothing was added, nor is this reason recorded: send_money" in terminal.out
+
+
+@pytest.mark.parametrize(
+    "named", [("invoice-march/c0ffee",), ("invoice/c0f",), ("invoice-march", "c0ff"), ("invoice", "c0ffee")]
+)
+@pytest.mark.parametrize("command", ["report-impact", "revoke"])
+def test_call_is_named_as_show_names_it_also_by_beginnings(
+    command: str, named: tuple[str, ...], terminal: Terminal
+) -> None:
+    everything, posted = terminal.script.on_http, list[str]()
+
+    async def answer(asked: Asked) -> Response:
+        path = asked.path.removeprefix("/v1/executions/invoice-march/tool-calls")
+        if path == "":
+            return JSONResponse({"items": [RAN], "next_cursor": None})
+        if path in ("/c0ffee", "/c0ffee/report-impact", "/c0ffee/revoke"):
+            if asked.method == "POST":
+                posted.append(path)
+            return JSONResponse({**RAN, "impact_reports": len(posted)})
+        return await everything(asked)
+
+    terminal.script.on_http = answer
+    assert terminal(command, *named, "--reason", "harm") == 0
+    assert posted == [f"/c0ffee/{command}"]
+    assert "send_money invoice-march/c0ffee" in terminal.out
+
+
+@pytest.mark.parametrize("command", ["report-impact", "revoke"])
+def test_call_without_its_own_id_is_wrong_usage_that_says_how_to_name_it(
+    command: str, terminal: Terminal
+) -> None:
+    assert terminal(command, "invoice-march", "--reason", "harm") == 2
+    assert "EXECUTION/CALL" in terminal.err
+    assert terminal.script.asked == []
 
 
 @pytest.mark.parametrize("reason", [(), ("--reason", "")])

@@ -57,10 +57,18 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     for said in ("send_money", "0.8384", "16", "0.25", "amount=1e2&risk=money"):
         assert said in terminal.out
 
-    answering(terminal, {path: {"classes": [{**CLASS, "evidence": [FACT]}]}})
+    anew = {**FACT, "raising": 0.0, "uncounted": "before_it_began_anew"}
+    answering(terminal, {path: {"classes": [{**CLASS, "evidence": [FACT, anew]}]}})
     moment = "2026-11-21T00:00:00Z"
     assert terminal("trust", "explain", "billing-bot", "send_money", "--at", moment) == 0
-    for said in ("trust is at least 0.8384", "rita, tess", "0.5", "3@77", "march"):
+    for said in (
+        "trust is at least 0.8384",
+        "rita, tess",
+        "0.5",
+        "3@77",
+        "march",
+        "0 (before it was begun anew)",
+    ):
         assert said in terminal.out
     assert dict(asked[0].params) == {}
 
@@ -70,9 +78,34 @@ def test_explain_of_an_agent_without_facts_says_so(terminal: Terminal) -> None:
     answering(terminal, {path: {"classes": []}})
 
     assert terminal("trust", "explain", "billing-bot") == 0
-    assert "People have decided on no call of this agent." in terminal.err
+    assert "calls of billing-bot counts now: there is none, or each is older than 180 days." in terminal.err
     assert terminal("trust", "explain", "billing-bot", "send_money") == 0
-    assert "People have decided on no call of send_money by billing-bot." in terminal.out
+    assert "No decision of people on calls of send_money by billing-bot counts now" in terminal.out
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("2020-01-05T12:00:00Z", "there was none yet, or each was older than 180 days."),
+        ("2999-01-05T12:00:00Z", "each is older than 180 days by then."),
+    ],
+)
+def test_explain_at_a_time_says_why_no_decision_counts_then(terminal: Terminal, at: str, said: str) -> None:
+    answering(terminal, {"/v1/agents/billing-bot/trust/classes": {"classes": []}})
+
+    assert terminal("trust", "explain", "billing-bot", "--at", at) == 0
+
+    assert f"No decision of people on calls of billing-bot counts at {at}: {said}" in terminal.err
+    assert ("is in the future: as trust will be then" in terminal.err) is at.startswith("2999")
+
+
+@pytest.mark.parametrize("command", [("explain", "bot/pay"), ("assess", "bot/pay", "pay")])
+def test_agent_with_a_slash_is_wrong_usage_that_says_how_to_name_a_tool(
+    command: tuple[str, ...], terminal: Terminal
+) -> None:
+    assert terminal("trust", *command) == 2
+    assert "give the agent, and after it the tool" in " ".join(terminal.err.replace("│", " ").split())
+    assert terminal.script.asked == []
 
 
 def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -> None:
@@ -94,7 +127,7 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
 
     assert terminal("trust", "report", "--agent", "billing-bot") == 0
     assert "75.0%" in terminal.out
-    assert "1 of 4 sampled calls were not approved unchanged: 25.0%, at most 80.6% with 95% confidence." in (
+    assert "1 of 4 sampled calls were not approved unchanged: 25.0%, 0.0% to 80.6% with 95% confidence." in (
         " ".join(terminal.out.split())
     )
     assert "taken back" not in terminal.out

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 Object = Mapping[str, Any]
-
 PENDING = frozenset({"proposed", "held"})
 
 
@@ -225,7 +224,7 @@ class LikeHold:
 
 @dataclass(frozen=True)
 class HoldGroup:
-    """Similar open holds: same agent, tool, rules, risk and shape of arguments."""
+    """Similar open holds: same agent, tool, rules, risk, new or tainted values (`history`) and shape of arguments."""
 
     count: int
     agent: str = ""
@@ -236,6 +235,7 @@ class HoldGroup:
     risk_level: str = ""
     shape: str = ""
     must_read: bool = False
+    history: Any = field(default=None, hash=False)
     oldest_at: datetime | None = None
     newest_at: datetime | None = None
     holds: tuple[LikeHold, ...] = ()

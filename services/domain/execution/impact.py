@@ -37,6 +37,7 @@ def report(state: Execution, command: k.ReportImpact, ctx: Context) -> Events:
             trust_class=call.trust_class,
             reason=command.reason,
             by=ctx.actor.subject,
+            values=call.values,
         )
     ]
 

@@ -38,7 +38,10 @@ def send(state: Execution, command: k.SendMessage, ctx: Context) -> Events:
         return refuse(ctx, command, Refusal.NOT_AUTHORISED, "this token cannot send messages to this agent")
     if (problem := _sending_problem(state, command, ctx)) is not None:
         return refuse(ctx, command, *problem, command.turn_id)
-    return [v.MessageSent(turn_id=command.turn_id, text=command.text, by=ctx.actor.subject)]
+    actor = ctx.actor
+    return [
+        v.MessageSent(turn_id=command.turn_id, text=command.text, by=actor.subject, agent=actor.agent or "")
+    ]
 
 
 def claim(state: Execution, command: k.ClaimTurn, ctx: Context) -> Events:
@@ -261,14 +264,16 @@ def _sent(state: Execution, event: v.MessageSent, at_ms: int) -> Execution:
     turn = Turn(turn_id=event.turn_id, message_digest=digest, text=event.text, sent_by=event.by)
     open_turns = (*state.open_turns, event.turn_id)
     # An account that acts as the agent does not speak for people: what it says, it may have read.
-    words = state.words if _is_agents(state, event.by) else state.words.with_said(event.text)
+    words = state.words if _is_agents(state, event) else state.words.with_said(event.text)
     return with_turn(
         replace(with_sender(going_on(state), event.by), open_turns=open_turns, words=words), turn
     )
 
 
-def _is_agents(state: Execution, account: str) -> bool:
-    if any(account == turn.claimed_by for turn in state.turns.values()):
+def _is_agents(state: Execution, event: v.MessageSent) -> bool:
+    account = event.by
+    # An event of an earlier version does not say whose token it was.
+    if event.agent or any(account == turn.claimed_by for turn in state.turns.values()):
         return True
     return any(account == call.requesters[0] for call in state.calls.values())
 

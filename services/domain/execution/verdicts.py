@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict, replace
 
 from schemas.adaptive import AdaptiveOutcome, outcome_from_text, outcome_to_text
-from schemas.call_history import history_to_text
+from schemas.call_history import history_from_text, history_to_text
 from schemas.canonical import canonical
 from schemas.events import calls as c
 from schemas.events import rules as r
@@ -201,6 +201,7 @@ def _judged(state: Execution, event: c.PolicyVerdictIssued, at_ms: int) -> Execu
         by_trust=outcome is not None and outcome.result == "released",
         is_sampled=outcome is not None and outcome.result == "sampled",
         is_untrusted=not _UNTRUSTED.isdisjoint(event.risk_parts),
+        values=history_from_text(event.history).values,
     )
     return with_call(state, call)
 

@@ -114,4 +114,5 @@ def _judged(verdict: PolicyVerdictIssued) -> Judged:
         risk_required=verdict.risk_required,
         trust=verdict.trust,
         history=verdict.history,
+        adaptive=verdict.adaptive,
     )

@@ -38,6 +38,7 @@ def compile_adaptive(block: Adaptive) -> CompiledAdaptive:
 def answer_of(
     block: CompiledAdaptive,
     asking: Iterable[Hold],
+    plain: Risk,
     risk: Risk,
     trust: Mapping[str, Any] | None,
     bindings: Iterable[Bindings],
@@ -48,20 +49,19 @@ def answer_of(
     Args:
         block: the policy's.
         asking: the holds of the rules that ask for people.
-        risk: the call's risk.
+        plain: the call's risk by its tool alone.
+        risk: the same with what the history of its values adds.
         trust: the trust as the verdict cites it; None while incomplete.
         bindings: the call's values for conditions, for each view of its tool.
         evaluate: evaluates conditions.
     """
     bound = None if trust is None else float(trust["lower_bound"])
-    at_level = getattr(block.floor, risk.level)
-    floor = None if at_level == "ask" else float(at_level)
     why = (
-        _asks_certain_people(asking)
-        or _too_little(trust, risk, floor)
+        asks_certain_people(asking)
+        or _too_little(block, plain, risk, trust)
         or _not_allowed(block.allow_when, bindings, evaluate)
     )
-    return AdaptiveAnswer(not why, why, bound, risk.required, floor, block.sample_rate)
+    return AdaptiveAnswer(not why, why, bound, risk.required, _floor(block, risk), block.sample_rate)
 
 
 def refused(block: CompiledAdaptive, risk: Risk, why: str) -> AdaptiveAnswer:
@@ -69,7 +69,8 @@ def refused(block: CompiledAdaptive, risk: Risk, why: str) -> AdaptiveAnswer:
     return AdaptiveAnswer(False, why, None, risk.required, None, block.sample_rate)
 
 
-def _asks_certain_people(asking: Iterable[Hold]) -> str:
+def asks_certain_people(asking: Iterable[Hold]) -> str:
+    """Why trust never releases a call that these holds ask about; empty if it may."""
     for hold in asking:
         if not hold.adaptive:
             return "the rule always asks"
@@ -79,22 +80,59 @@ def _asks_certain_people(asking: Iterable[Hold]) -> str:
     return ""
 
 
-def _too_little(trust: Mapping[str, Any] | None, risk: Risk, floor: float | None) -> str:
+def _floor(block: CompiledAdaptive, risk: Risk) -> float | None:
+    at_level = getattr(block.floor, risk.level)
+    return None if at_level == "ask" else float(at_level)
+
+
+def _too_little(block: CompiledAdaptive, plain: Risk, risk: Risk, trust: Mapping[str, Any] | None) -> str:
     if trust is None:
         return "trust is not complete"
     if not trust["trust_class"]:
         return "its arguments are in no class of calls"
     if trust["contrary_at"]:
-        return (
-            f"such a call was decided otherwise, or waits as a sample, at {trust['contrary_at']} of the log"
-        )
+        return _contrary(trust["contrary_at"], trust.get("through") or {})
+    floor = _floor(block, risk)
     if floor is None:
-        return f"at {risk.level} risk ({', '.join(risk.parts)}) people are always asked"
+        return _too_risky(block, plain, risk)
     if not trust["raising"]:
-        return "nobody has approved such a call"
-    bound = trust["lower_bound"]
-    needed = max(floor, risk.required)
-    return f"trust is at least {_down(bound)}, and {needed:.4f} is needed" if bound < needed else ""
+        return _nothing_raises(trust)
+    bound, needed = trust["lower_bound"], max(floor, risk.required)
+    if bound >= needed:
+        return ""
+    because = f"new values raise the risk {_raised(plain, risk)}: " if risk.score > plain.score else ""
+    return f"{because}trust is at least {_down(bound)}, and {needed:.4f} is needed"
+
+
+def _contrary(place: str, through: Mapping[str, int]) -> str:
+    """What keeps a class from being released, by its place `partition@offset`.
+
+    A fact within what trust has counted is in the score already: only a sample still keeps the class from there.
+    """
+    partition, _, offset = place.partition("@")
+    if offset and int(offset) <= through.get(partition, -1):
+        return f"a sampled call like this one waits for people, at {place} of the log"
+    return f"such a call was decided otherwise, or waits for people as a sample, at {place} of the log"
+
+
+def _too_risky(block: CompiledAdaptive, plain: Risk, risk: Risk) -> str:
+    if _floor(block, plain) is None:
+        return f"at {plain.level} risk ({', '.join(plain.parts)}) people are always asked"
+    return f"people are asked while these values are new: they raise the risk {_raised(plain, risk)}"
+
+
+def _nothing_raises(trust: Mapping[str, Any]) -> str:
+    if trust["lowering"]:
+        return "people were against such a call, or it failed, and no approval since then counts"
+    if trust.get("approvals") or trust.get("edits"):
+        # Of the tool, in any class: in this one they may be uncounted as yet, too old, or of a withdrawn account.
+        return "no approval of such a call counts: none is counted yet, or none counts any more"
+    return "no approval of such a call is counted yet"
+
+
+def _raised(plain: Risk, risk: Risk) -> str:
+    parts = ", ".join(risk.parts)
+    return f"from {plain.level} {plain.score:.4f} to {risk.level} {risk.score:.4f} ({parts})"
 
 
 def _down(bound: float) -> str:

@@ -8,6 +8,7 @@ from schemas.policy_document import PolicyDocument, Rule, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem, no_subjects, warning
 from schemas.policy_size import size_problems
 from schemas.policy_yaml import policy_value
+from services.domain.policy.adaptive_warnings import adaptive_warnings
 from services.domain.policy.calls_that_fail import failing_calls
 from services.domain.policy.cel_memory import without_calls
 from services.domain.policy.cel_tokens import Unreadable, tokenize
@@ -109,6 +110,7 @@ def _problems(
         yield from _allowing_all(document.rules)
         yield from _reads_nothing(document.rules)
         yield from _escalates_before_its_timeout(document)
+        yield from adaptive_warnings(document)
     if known_tools is not None:
         yield from unknown_tools(readable.rules, known_tools)
 

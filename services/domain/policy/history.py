@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from schemas.call_history import CallHistory
-from services.domain.policy.identifying import Identifying, Number, TooMany, identifying_of, joined
+from services.domain.policy.identifying import Identifying, Number, identifying_of, joined
 from services.domain.trust.approved import Approved
 from services.domain.untrusted import NO_WORDS, WordsOfRun
 
@@ -26,11 +26,18 @@ def history_of(
         request: what the run was asked for.
     """
     try:
-        found = identifying_of(arguments)
-    except TooMany:
+        return _history_of(arguments, approved, words, request)
+    except Exception:
+        # Too many values, or whatever else they raise: as if nothing about them was known, so that people are asked.
         return _unread(arguments, is_known=approved is not None)
-    texts = words.tainted([value.origin for value in found.values], request)
-    tainted = {value for value in found.values if value.origin in texts}
+
+
+def _history_of(
+    arguments: Mapping[str, Any], approved: Approved | None, words: WordsOfRun, request: str
+) -> CallHistory:
+    found = identifying_of(arguments)
+    texts = words.tainted([origin for value in found.values for origin in value.origins], request)
+    tainted = {value for value in found.values if not texts.isdisjoint(value.origins)}
     history = CallHistory(
         tainted=_sorted(value.path for value in tainted),
         sources=tuple(dict.fromkeys((*words.sources, *words.reading))) if tainted else (),
@@ -44,12 +51,14 @@ def history_of(
 def _compared(history: CallHistory, found: Identifying, tainted: set[Any], approved: Approved) -> CallHistory:
     """The history with what is new in comparison with what people have approved."""
     unknown = {value for value in found.values if not approved.has(value.digest)}
-    novel = [value.path for value in unknown if not value.is_exact]
-    novel += [number.path for number in found.numbers if not _within(number, approved.numbers)]
+    novel = [value.path for value in unknown if not value.is_weak or value in tainted]
+    known = [value.digest for value in found.values if value not in unknown and not value.is_weak]
+    novel += [number.path for number in found.numbers if not approved.covers(number.path, number.size, known)]
     parts = ["novel"] if novel else []
     if not unknown.isdisjoint(tainted):
         parts.append("tainted")
-    return replace(history, parts=tuple(parts), novel=_sorted(novel))
+    opposed = _sorted(value.path for value in unknown if approved.opposes(value.digest))
+    return replace(history, parts=tuple(parts), novel=_sorted(novel), opposed=opposed)
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:
@@ -57,10 +66,6 @@ def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:
     names = _sorted(joined("", name) for name in list(arguments)[:NAMED_MAX])
     parts = ("novel", "tainted") if is_known else ()
     return CallHistory(parts=parts, novel=names, tainted=names, is_whole=False, is_known=is_known)
-
-
-def _within(number: Number, known: Mapping[str, tuple[float, float]]) -> bool:
-    return number.path in known and known[number.path][0] <= number.size <= known[number.path][1]
 
 
 def _ranges(numbers: Iterable[Number]) -> tuple[tuple[str, float, float], ...]:

@@ -1,27 +1,33 @@
 """The values of a call that say whom or what it is about: recipients, accounts, hosts, names, files, and its numbers.
 
-Each address in a text is identifying, and so is a short text, unless the name of its argument says that it is prose
-or a time (`subject`, `start_date`). A longer text is, if a name on its path says so (`recipient`, `file_id`), and
-then numbers are texts too; other numbers are measured. The items of a list share the list's path.
+A text is identifying, unless the name of its argument says that it is prose or a time (`subject`, `start_date`): then
+the addresses and codes in it are (`services.domain.codes`). A number is measured if it has a fraction, or if the name
+of its argument says that it is a quantity or a time (`amount`, `days`); any other is identifying, too, and so is each
+that a name on its path says so of (`file_id`). The items of a list share the list's path.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from schemas.canonical import MAX_SAFE_INTEGER, canonical, sha256_hex
+from services.domain.codes import codes_in
 from services.domain.policy.addresses import Disputed, addresses_in
+from services.domain.words import TooManyWords
 
 MAX_VALUES = 32
 MAX_NUMBERS = 16
+# What the codes in all values are compared by.
+MAX_CODES = 512
 # Arguments, and items of lists, that are looked at, and how deep.
 MAX_LOOKED_AT = 1_000
 MAX_DEPTH = 8
 # A longer path is a digest: paths are kept with each approval, and shown.
 MAX_PATH_CHARS = 96
-# A longer value is not looked at: it says no one thing.
+# A longer value where a name says that it identifies is not looked at, and a longer text is a digest.
 MAX_CHARS = 2_048
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NAMING_WORDS = """
@@ -38,9 +44,18 @@ _PROSE_WORDS = """
     format hour html instruction instructions message messages minute month note notes prompt query question reason
     reply search snippet start subject summary text time times timezone title when year
 """
+_QUANTITY_WORDS = """
+    adult adults age amount amounts balance budget cent cents child children copies cost costs count credit days
+    debit deposit depth discount distance euro euros fee fees height hours index kilometers lat latitude length
+    level limit limits lng lon longitude max maximum meters miles min minimum months nights offset page pages
+    people percent percentage persons position price prices priority quantity qty radius rank rate rates rating ratio
+    retries retry rooms score scores seats seconds share size sizes stars step steps subtotal sum tax temperature tip
+    top total totals units usd volume weeks weight width years
+    anzahl betrag importe menge monto montant preis prix quantite summe
+"""
 _IDENTIFYING = frozenset(_NAMING_WORDS.split())
 _PROSE = frozenset(_PROSE_WORDS.split())
-_SHORT_CHARS = 64
+_MEASURED = frozenset(_QUANTITY_WORDS.split()) | _PROSE
 
 
 class TooMany(Exception):
@@ -48,15 +63,17 @@ class TooMany(Exception):
 
 
 class Value(NamedTuple):
-    """An identifying value: the path of its argument, and its text.
+    """An identifying value: the path of its argument, its text, and what the codes in it are compared by.
 
-    `is_exact` is true for a URL, which is new only where it came out of an untrusted output: its host has a value of
-    its own.
+    `is_weak` is true for a short code in prose, such as a reference: it is new only where it is tainted. `whole` is
+    the text of which `text` is a digest, because it is long.
     """
 
     path: str
     text: str
-    is_exact: bool = False
+    codes: tuple[str, ...] = ()
+    is_weak: bool = False
+    whole: str = ""
 
     @property
     def digest(self) -> str:
@@ -64,11 +81,12 @@ class Value(NamedTuple):
         return sha256_hex(f"{self.path}\0{self.text}")[:32]
 
     @property
-    def origin(self) -> str:
-        """The part that says where it leads: a URL without its query, a mail address without the tag after a plus."""
-        if self.is_exact:
-            return re.split(r"[?#]", self.text, maxsplit=1)[0]
-        return re.sub(r"\+[^@]*@", "@", self.text)
+    def origins(self) -> tuple[str, ...]:
+        """What gives it away: the text, without a URL's query or a mail address's tag after a plus; and its codes."""
+        text = self.whole or self.text
+        if "://" in text or text.lower().startswith("www."):
+            return (re.split(r"[?#]", text, maxsplit=1)[0], *self.codes)
+        return (re.sub(r"\+[^@]*@", "@", text), *self.codes)
 
 
 class Number(NamedTuple):
@@ -108,6 +126,8 @@ def identifying_of(arguments: Mapping[str, Any]) -> Identifying:
             kept[found] = None
             if len(values) > MAX_VALUES or len(numbers) > MAX_NUMBERS:
                 raise TooMany
+    if sum(len(value.codes) for value in values) > MAX_CODES:
+        raise TooMany
     return Identifying(tuple(values), tuple(numbers))
 
 
@@ -159,33 +179,51 @@ def _found(leaf: _Leaf) -> Iterable[Value | Number]:
         return ()
     named = not leaf.words.isdisjoint(_IDENTIFYING)
     if isinstance(value, str):
-        text = " ".join(value.split()) if len(value) <= MAX_CHARS else value
-        is_short = len(text) <= _SHORT_CHARS and leaf.last.isdisjoint(_PROSE)
-        return _of_text(leaf.path, text, is_whole=named or is_short)
+        text = " ".join(value.split())
+        if named and len(text) > MAX_CHARS:
+            raise TooMany
+        return _of_text(leaf.path, text, is_whole=named or leaf.last.isdisjoint(_PROSE))
     if abs(value) > MAX_SAFE_INTEGER:
         # No two programs agree about it.
         raise TooMany
-    return (Value(leaf.path, canonical(value)),) if named else (Number(leaf.path, float(value)),)
+    if not named and (value != int(value) or not leaf.last.isdisjoint(_MEASURED)):
+        return (Number(leaf.path, float(value)),)
+    return (Value(leaf.path, canonical(value)),)
 
 
 def _of_text(path: str, text: str, *, is_whole: bool) -> list[Value]:
-    """The values of a text: its addresses, and the text itself if it is identifying and more than one address."""
+    """The values of a text: its addresses, and, as a whole or by its codes, what is more than one address."""
+    found, rest = _addresses(path, text)
+    try:
+        codes = list(dict.fromkeys(islice(codes_in(rest), MAX_LOOKED_AT)))
+    except TooManyWords as error:
+        raise TooMany from error
+    if not is_whole:
+        return [*found, *(Value(path, one.text, one.parts, is_weak=not one.is_strong) for one in codes)]
+    if text and text not in (one.text for one in found) and text.lower() != _only(found):
+        parts = tuple(dict.fromkeys(part for code in codes for part in code.parts))
+        is_long = len(text) > MAX_CHARS
+        kept = f"sha256:{sha256_hex(text)}" if is_long else text
+        found.append(Value(path, kept, parts, whole=text if is_long else ""))
+    return found
+
+
+def _addresses(path: str, text: str) -> tuple[list[Value], str]:
+    """The addresses in a text, and the text without them."""
     found: list[Value] = []
+    rest = text
     try:
         for address in addresses_in(text):
             if address.is_mail:
                 found.append(Value(path, address.text.lower()))
             else:
-                found += [Value(path, address.place), Value(path, address.text, is_exact=True)]
-            if len(found) > MAX_VALUES:
+                found += [Value(path, address.place), Value(path, address.text)]
+            if len(found) > MAX_VALUES or len(address.text) > MAX_CHARS:
                 raise TooMany
+            rest = rest.replace(address.text, "\n")
     except Disputed as error:
         raise TooMany from error
-    if is_whole and text and text not in (one.text for one in found) and text.lower() != _only(found):
-        found.append(Value(path, text))
-    if any(len(value.text) > MAX_CHARS for value in found):
-        raise TooMany
-    return found
+    return found, rest
 
 
 def _only(found: list[Value]) -> str | None:

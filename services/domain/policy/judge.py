@@ -33,6 +33,7 @@ from services.domain.policy.verdict import STRICTNESS, AdaptiveAnswer, CallFacts
 from services.domain.policy.visible import variables_of
 
 MAX_DETAIL_CHARS = 500
+OPPOSED_NAMED_MAX = 3
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -180,8 +181,14 @@ def _adaptive(
         return refused(policy.adaptive, risk, "it is not a rule alone that holds this call")
     if unread is not None:
         return refused(policy.adaptive, risk, f"the policy {unread.label} cannot be read")
+    if case.call.trust_class and not case.call.history.is_whole:
+        return refused(policy.adaptive, risk, "it has values that are not looked at")
+    if opposed := case.call.history.opposed:
+        # In whatever class the call now is: it is the value that people were against.
+        named = ", ".join(opposed[:OPPOSED_NAMED_MAX])
+        return refused(policy.adaptive, risk, f"people were against calls with the same value at {named}")
     asking = [rule.rule.hold or Hold() for finding in holding for rule in finding.asking]
-    return answer_of(policy.adaptive, asking, risk, verdict.trust, bindings, evaluate)
+    return answer_of(policy.adaptive, asking, verdict.risk, risk, verdict.trust, bindings, evaluate)
 
 
 def _matched(case: _Case, rule: CompiledRule) -> _Finding:

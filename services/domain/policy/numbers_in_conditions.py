@@ -13,7 +13,7 @@ from schemas.policy_document import PolicyDocument, conditions_of
 from schemas.policy_problems import Problem, warning
 from services.domain.policy.cel_tokens import Token, Unreadable, string_value, tokenize
 
-_ARGUMENTS = frozenset({"args", "proposed"})
+_NUMBERED = frozenset({"args", "proposed", "trust", "risk"})
 _ARITHMETIC = frozenset("+-*/%")
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _WHOLE = re.compile(r"[0-9]+")
@@ -106,5 +106,5 @@ def _path_after(tokens: Tokens, index: int) -> str:
 
 
 def _argument(path: Tokens) -> str:
-    is_one = len(path) > 1 and path[0].text in _ARGUMENTS and path[0].kind == "name"
+    is_one = len(path) > 1 and path[0].text in _NUMBERED and path[0].kind == "name"
     return "".join(token.text for token in path) if is_one else ""

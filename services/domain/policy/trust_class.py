@@ -3,8 +3,8 @@
 A class names the arguments whose kind matters and the risk, as `name=value` joined by `&`:
 `amount=1e2&to=@example.com&risk=money,writes`. For each argument:
 
-* a flag: its value; a number, also one that is written as a text: its sign and power of ten (`1e2` from 100 to below
-  1,000, `-1e0` from −1 to above −10);
+* a flag: its value; nothing: `~null`, and an empty object: `{}`; a number, also one that is written as a text: its
+  sign and power of ten (`1e2` from 100 to below 1,000, `-1e0` from −1 to above −10);
 * a text that the published schema lists (`enum`, `const`): itself; a text with addresses in it: the domains
   (`@example.com`) and hosts; any other text: `text`;
 * a list: the power of ten of its length (`to#=1e0`), and the terms of its items.
@@ -78,6 +78,8 @@ class _Terms:
         if self._left < 0 or depth > MAX_DEPTH:
             raise _Vague
         if isinstance(value, Mapping):
+            if not value:
+                yield f"{path}={{}}"
             for schema in schemas or [None]:
                 yield from self.of_object(path, value, schema, depth)
         elif isinstance(value, list | tuple):
@@ -98,7 +100,7 @@ class _Terms:
 
     def _of_scalar(self, value: Any, schemas: list[Any]) -> Iterable[str]:
         if value is None:
-            return ()
+            return ("~null",)
         if isinstance(value, bool):
             return ("true" if value else "false",)
         if isinstance(value, int | float):

@@ -4,7 +4,7 @@ A value with fields here has exactly these in every call: any other name is a mi
 Values that an agent, a run or a person provides (arguments, context, remembered values) can have any.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from schemas.call_history import CallHistory
@@ -71,8 +71,8 @@ def _history(history: CallHistory) -> dict[str, Any]:
     return {**new, "tainted": _with_prefixes(history.tainted), "is_whole": history.is_whole}
 
 
-def _with_prefixes(paths: Iterable[str]) -> list[str]:
-    return sorted({one for path in paths for one in prefixes(path)})
+def _with_prefixes(paths: Sequence[str]) -> list[str]:
+    return sorted({one for path in paths for one in prefixes(path)}) if paths else []
 
 
 def no_field(path: str, field: str, known: Iterable[str]) -> str:

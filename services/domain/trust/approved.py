@@ -4,8 +4,9 @@ A value is known if people approved calls with it more often than they were agai
 mistake of what was rejected before makes nothing known.
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter, is_
 from typing import NamedTuple
 
@@ -13,26 +14,52 @@ from msgspec import Struct
 
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
-from schemas.trust import ClassPart, NumberRange
-from schemas.trust_score import Placed, discounting, weighed, weight
+from schemas.trust import ClassPart
+from schemas.trust_family import closing_classes
+from schemas.trust_score import CONTRARY, Placed, discounting, weighed, weight
 from services.domain.trust.book import KnownTrust
 
 _KEPT_MAX = 16_384
+# Stands for every value.
+ANY = ""
+# Of a tool with more classes in force nothing is known: each new fact would keep the decider from other tenants.
+CLASSES_MAX = 2_000
+# Nor of one with more facts, or with more ranges of numbers beside values.
+FACTS_MAX = 20_000
+RANGES_MAX = 50_000
 
 
 class Approved(Struct, frozen=True):
     """What people have approved.
 
     `worth` is, for the digest of each identifying value, what the approvals of calls with it are worth, less what
-    contrary facts are; `numbers` are, for each path of the arguments, the least and the greatest approved number.
+    contrary facts are; `numbers` are, for each path of the arguments, the least and the greatest number that was
+    approved in a call with the value of a digest, or in any call (`ANY`). Without `is_whole` there is more than is
+    looked at: every value counts as one that people were against.
     """
 
     worth: Mapping[str, float] = {}
-    numbers: Mapping[str, tuple[float, float]] = {}
+    numbers: Mapping[tuple[str, str], tuple[float, float]] = {}
+    is_whole: bool = True
 
     def has(self, digest: str) -> bool:
         """True if people have approved a value, and no more often been against calls with it."""
         return self.worth.get(digest, 0.0) > 0
+
+    def opposes(self, digest: str) -> bool:
+        """True if people were more often against calls with a value than they approved some."""
+        return not self.is_whole or self.worth.get(digest, 0.0) < 0
+
+    def covers(self, path: str, number: float, digests: Iterable[str]) -> bool:
+        """True if a number is within what people approved at its path, together with each of the call's values.
+
+        Otherwise a small payment to a stranger, approved once, would let a large one through that only others get.
+        """
+        ranges = [self.numbers.get((digest, path)) for digest in (ANY, *digests)]
+        return all(found is not None and found[0] <= number <= found[1] for found in ranges)
+
+
+_Ranges = dict[tuple[str, str], tuple[float, float]]
 
 
 class _Kept(NamedTuple):
@@ -49,6 +76,7 @@ class _Kept(NamedTuple):
 
 
 NOTHING_APPROVED = Approved()
+TOO_MUCH = Approved(is_whole=False)
 _of_tools: dict[tuple[str, ...], _Kept] = {}
 _of_classes: dict[tuple[str, ...], _Kept] = {}
 
@@ -72,40 +100,72 @@ def _of_tool(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) ->
         # A part whose newest fact has no weight any more approves nothing.
         if weight(part.last_evidence_at_ms, now_ms):
             classes.setdefault(part.trust_class, []).append(part)
-    # A change of one class is computed for it alone: a tool may have thousands.
+    if len(classes) > CLASSES_MAX or sum(len(part.facts) for part in parts) > FACTS_MAX:
+        return TOO_MUCH
+    # A change of one class is computed for it, and those that it closes, alone: a tool may have thousands.
     return _joined(
-        _kept(_of_classes, _CLASS, tuple(of_class), now_ms, people, _of_class)
-        for of_class in classes.values()
+        _kept(_of_classes, _CLASS, (*of_class, *_closing(classes, name)), now_ms, people, _of_class)
+        for name, of_class in classes.items()
     )
 
 
+def _closing(classes: Mapping[str, list[ClassPart]], name: str) -> Iterator[ClassPart]:
+    """The parts of other classes whose contrary facts count for a class (`schemas.trust_family`)."""
+    _, *closing = closing_classes(name)
+    for other in closing:
+        yield from classes.get(other, ())
+
+
 def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -> Approved:
-    placed = (Placed(part.partition, fact) for part in parts for fact in part.facts)
-    worth: defaultdict[str, float] = defaultdict(float)
-    numbers: dict[str, tuple[float, float]] = {}
+    """The values in the facts of a class, that of the first part; the other classes' are their own, but close it."""
+    own = parts[0].trust_class
+    placed = [
+        Placed(part.partition, fact)
+        for part in parts
+        for fact in part.facts
+        if part.trust_class == own or fact.kind in CONTRARY
+    ]
+    if sum((1 + len(one.fact.values)) * len(one.fact.numbers) for one in placed) > RANGES_MAX:
+        return TOO_MUCH
+    of_own = {
+        (part.partition, fact.offset) for part in parts if part.trust_class == own for fact in part.facts
+    }
+    shares: defaultdict[str, list[float]] = defaultdict(list)
+    numbers: _Ranges = {}
     for one in weighed(placed, now_ms, discounting(people)):
         fact = one.placed.fact
+        if (one.placed.partition, fact.offset) not in of_own:
+            continue
         for value in fact.values:
-            worth[value] += one.raising - one.lowering
+            shares[value].append(one.raising - one.lowering)
         if one.raising:
-            _widen(numbers, fact.numbers)
-    return Approved(worth, numbers)
+            digests = (ANY, *fact.values)
+            ranges = (((by, path), (least, most)) for path, least, most in fact.numbers for by in digests)
+            _widen(numbers, ranges)
+    return Approved(_summed(shares), numbers)
 
 
 def _joined(found: Iterable[Approved]) -> Approved:
-    worth: defaultdict[str, float] = defaultdict(float)
-    numbers: dict[str, tuple[float, float]] = {}
+    shares: defaultdict[str, list[float]] = defaultdict(list)
+    numbers: _Ranges = {}
     for one in found:
         for value, share in one.worth.items():
-            worth[value] += share
-        _widen(numbers, ((path, *ends) for path, ends in one.numbers.items()))
-    return Approved(worth, numbers)
+            shares[value].append(share)
+        _widen(numbers, one.numbers.items())
+        if not one.is_whole or len(numbers) > RANGES_MAX:
+            return TOO_MUCH
+    return Approved(_summed(shares), numbers)
 
 
-def _widen(numbers: dict[str, tuple[float, float]], more: Iterable[NumberRange]) -> None:
-    for path, least, most in more:
-        known = numbers.get(path, (least, most))
-        numbers[path] = min(least, known[0]), max(most, known[1])
+def _summed(shares: Mapping[str, list[float]]) -> dict[str, float]:
+    """The sums, which do not depend on the order of what is added: each reader has another one."""
+    return {value: round(math.fsum(found), 6) for value, found in shares.items()}
+
+
+def _widen(numbers: _Ranges, more: Iterable[tuple[tuple[str, str], tuple[float, float]]]) -> None:
+    for place, (least, most) in more:
+        known = numbers.get(place, (least, most))
+        numbers[place] = min(least, known[0]), max(most, known[1])
 
 
 _Compute = Callable[[tuple[ClassPart, ...], int, TenantPeople], Approved]

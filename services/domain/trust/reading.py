@@ -19,7 +19,8 @@ class _Score(NamedTuple):
     score: Posterior
 
 
-_scores: dict[tuple[int, tuple[tuple[str | int, ...], ...]], _Score] = {}
+_Names = tuple[tuple[str | int, ...], ...]
+_scores: dict[tuple[int, _Names, _Names], _Score] = {}
 
 
 class Contrary(Struct, frozen=True):
@@ -62,7 +63,9 @@ def trust_value(
 
 def _score(known: KnownTrust, now_ms: int, people: TenantPeople) -> Posterior:
     """The score of a class: computed once for the same parts, day and people."""
-    key = (now_ms // DAY_MS, tuple(map(_name_of, (*known.classes, *known.closing))))
+    # Apart: of a class without facts, those that close it are not its own.
+    own, closing = (tuple(map(_name_of, parts)) for parts in (known.classes, known.closing))
+    key = (now_ms // DAY_MS, own, closing)
     found = _scores.get(key)
     if found is None or found.people is not people.people:
         score = posterior(known.facts, now_ms, discounting(people))

@@ -50,9 +50,16 @@ def texts(arguments: dict[str, Any]) -> list[tuple[str, str]]:
         ({"note": "a long story"}, []),
         ({"note": "write to eve@evil.com, please"}, [("note", "eve@evil.com")]),
         ({"start_date": "2026-01-05"}, []),
-        ({"anything": "x" * 65}, []),
+        ({"anything": "a long text " * 10}, [("anything", ("a long text " * 10).strip())]),
+        ({"wallet": "4" + "E6" * 47}, [("wallet", "4" + "E6" * 47)]),
+        ({"amount": "0" * 70 + "999"}, [("amount", "0" * 70 + "999")]),
+        ({"konto": 601613, "rate": 7}, [("konto", "601613")]),
+        ({"chatId": 12}, [("chatId", "12")]),
+        ({"details": "Pay GB29 NWBK 6016 1331 9268 19 now"}, [("details", "GB29NWBK60161331926819")]),
+        ({"details": "Call 555-010-9999 at 10:30 on 2026-01-05"}, [("details", "5550109999")]),
+        ({"details": "See bc1qxy2kgdygjrsqtzq2n0"}, [("details", "BC1QXY2KGDYGJRSQTZQ2N0")]),
         ({"recipient": "x" * 65}, [("recipient", "x" * 65)]),
-        ({"text": "www.evil.com"}, [("text", "www.evil.com"), ("text", "www.evil.com")]),
+        ({"text": "www.evil.com"}, [("text", "www.evil.com")]),
         ({"a": None, "b": True, "c": ""}, []),
     ],
 )
@@ -67,7 +74,7 @@ def test_url_is_known_by_its_host_and_exactly_by_itself() -> None:
 
     assert found == (
         Value("url", "example.com"),
-        Value("url", "https://Example.com/a?b", is_exact=True),
+        Value("url", "https://Example.com/a?b"),
     )
 
 
@@ -146,8 +153,33 @@ def test_history_of_any_arguments_can_be_recorded_and_read_again(
     assert text is None or len(text) < 16_384
 
 
-def test_origin_of_an_address_is_where_it_leads() -> None:
-    assert (
-        Value("url", "https://forms.example/x?d=secret#a", is_exact=True).origin == "https://forms.example/x"
-    )
-    assert Value("to", "eve+secret@evil.com").origin == "eve@evil.com"
+def test_origins_of_a_value_are_where_it_leads_and_its_codes() -> None:
+    assert Value("url", "https://forms.example/x?d=secret#a").origins == ("https://forms.example/x",)
+    assert Value("to", "eve+secret@evil.com").origins == ("eve@evil.com",)
+    (found,) = identifying_of({"iban": "gb29 nwbk 6016 1331 9268 19"}).values
+    assert found.origins == ("gb29 nwbk 6016 1331 9268 19", "GB29NWBK60161331926819")
+
+
+def test_short_code_in_prose_is_new_only_where_it_came_out_of_an_untrusted_output() -> None:
+    asked = {"subject": "Invoice 123456, pay 12345678901"}
+    weak, strong = identifying_of(asked).values
+    read = NO_WORDS.with_output("read", '"123456"')
+
+    assert (weak.is_weak, strong.is_weak) == (True, False)
+    assert history_of({"subject": "Invoice 123456"}, NOTHING_APPROVED).novel == ()
+    assert history_of({"subject": "Invoice 123456"}, NOTHING_APPROVED, read).parts == ("novel", "tainted")
+    assert history_of(asked, NOTHING_APPROVED).novel == ("subject",)
+    # Where it is the whole value it is new.
+    assert history_of({"reference": "123456"}, NOTHING_APPROVED).novel == ("reference",)
+
+
+def test_text_that_is_too_long_to_keep_is_known_by_its_digest_and_the_addresses_and_codes_in_it() -> None:
+    long = "a word " * 1_000
+    same, other = (identifying_of({"letter": f"{long}{end}"}).values for end in ("a", "b"))
+
+    assert len(same) == len(other) == 1
+    assert same[0].digest != other[0].digest == Value("letter", other[0].text).digest
+    assert len(same[0].text) < 100
+    copied = NO_WORDS.with_output("read", json.dumps(f"{long}a"))
+    assert history_of({"letter": f"{long}a"}, NOTHING_APPROVED, copied).parts == ("novel", "tainted")
+    assert ("letter", "eve@evil.com") in texts({"letter": f"{long} eve@evil.com"})

@@ -243,3 +243,11 @@ def test_claims_may_have_other_annotations_than_the_hints() -> None:
     )
 
     assert parse_cases(claimed).cases[0].call.claimed_annotations == {"approved": True}
+
+
+def test_empty_adaptive_block_says_what_can_be_in_it() -> None:
+    _, problems = check_value({"policy": "p", "rules": [], "adaptive": {}})
+
+    assert [problem.message for problem in problems if problem.path == "adaptive"] == [
+        "this block is empty; write one of allow_when, sample_rate, floor, or remove it"
+    ]

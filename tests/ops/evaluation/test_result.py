@@ -6,6 +6,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from ops.errors import UsageError
 from ops.evaluation.arms import BY_NAME
@@ -13,8 +15,9 @@ from ops.evaluation.charts import write_charts
 from ops.evaluation.evaluation import Asked
 from ops.evaluation.figures import FIGURES
 from ops.evaluation.result import asked_of, fewer, problems, sample, targets
-from ops.evaluation.saving import read_earlier, read_result, write_result
+from ops.evaluation.saving import check_out, read_earlier, read_result, write_result
 from ops.evaluation.tables import HEADS, NOT_MEASURED, markdown, rows
+from ops.evaluation.trace import trace
 
 ROUNDS = 6
 
@@ -68,6 +71,44 @@ def test_target_of_what_was_not_measured_is_neither_met_nor_missed() -> None:
     assert [row["met"] for row in others["targets"]] == [None] * 5
     untried = _found(_lane("ask", 10), _lane("adaptive", 2, attacks=0, attack_calls=0))
     assert [row["met"] for row in untried["targets"]] == [None, None, None, True, None]
+
+
+def test_target_of_the_last_rounds_says_how_many_it_takes() -> None:
+    short = {**_found(_lane("ask", 10), _lane("adaptive", 2)), "rounds": 2}
+    row = targets(short)[3]
+    assert (row["measured"], row["met"]) == (None, None)
+    assert row["target"].endswith("(this takes a run of 5 rounds or more; this one has 2)")
+
+
+def test_result_that_is_there_is_neither_lost_nor_added_to_unasked(tmp_path: Path) -> None:
+    check_out(tmp_path / "none", add=False, overwrite=False)
+    write_result(tmp_path, _found(_lane("ask", 10)))
+    with pytest.raises(UsageError, match=r"use another --out, --add .* or --overwrite"):
+        check_out(tmp_path, add=False, overwrite=False)
+    with pytest.raises(UsageError, match="one of --add"):
+        check_out(tmp_path, add=True, overwrite=True)
+    check_out(tmp_path, add=True, overwrite=False)
+    check_out(tmp_path, add=False, overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [((), "placet up"), (("--round", str(ROUNDS + 1)), f"The result has {ROUNDS} rounds, and no round 7.")],
+)
+def test_trace_of_a_round_or_stack_that_is_not_there_starts_nothing(
+    more: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    write_result(tmp_path / "out", _found(_lane("adaptive", 2)))
+    app = typer.Typer()
+    app.command()(trace)
+    places = ("--out", str(tmp_path / "out"), "--data-dir", str(tmp_path / "typo"))
+    chosen = ("benign_interruptions", "--arm", "adaptive", "--suite", "banking")
+
+    done = CliRunner().invoke(app, [*chosen, *places, *more])
+
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not (tmp_path / "typo").exists()
 
 
 def test_arm_that_was_not_measured_on_a_suite_is_told_in_the_table_and_left_out_of_the_chart(

@@ -10,12 +10,14 @@ from hypothesis import settings
 from projections.folds.shown import Run, view_of_row
 from projections.queries.history import ExecutionState, fold_all
 from schemas import commands as k
+from schemas.call_history import CallHistory
 from schemas.canonical import canonical
 from schemas.events.holds import DecisionRecorded, HoldOpened
 from tests.actions.handling import said
 from tests.domain.steps import TESSA, ask_two, consumed, decided, held, proposed, released, reported, started
 from tests.domain.test_machine import Machine
 from tests.domain.test_senders import asked, conversing
+from tests.domain.trusting import Known, facts, world_of
 from tests.domain.world import BOT, OLGA, RITA, World, names, published, the
 
 NO_RUN: Run = {"user_id": "", "request": ""}
@@ -54,6 +56,18 @@ def test_view_is_rebuilt_after_an_extension_an_escalation_and_the_end() -> None:
     assert check_views(world).holds[hold.hold_id]["roles"] != "[]"
 
 
+def test_view_is_rebuilt_with_why_trust_did_not_release_the_call() -> None:
+    known = CallHistory(numbers=(("amount", 0.0, 1.0),))
+    world = world_of(Known(facts(history=known)), {"sample_rate": 0, "floor": {"high": 0.99}})
+    hold = held(world, "pay")
+
+    text = view_of_row(check_views(world).holds[hold.hold_id], NO_RUN).text
+
+    assert "\nrisk: high 0.7291, of destructive, " in text
+    assert "\ntrust required: 0.9314\ntrust required with new values: 0.9383\n" in text
+    assert "\nnot released by trust: new values raise the risk from high 0.7291 to high 0.8104 (" in text
+
+
 @pytest.mark.parametrize(
     "hostile", ["Pay\u202e \x00 it.", "x" * 3000, "\n" * 80, "Pay it. ", "Pay 1\u03360."]
 )
@@ -62,7 +76,7 @@ def test_view_is_rebuilt_with_what_the_run_was_asked_for(hostile: str) -> None:
     world.ask(k.StartExecution(agent="bot", user="ann", request=hostile))
     hold = held(world)
     row = check_views(world).holds[hold.hold_id]
-    assert (row["view_version"], hold.view_version) == (7, 7)
+    assert (row["view_version"], hold.view_version) == (9, 9)
     assert row["must_read"]
     assert view_of_row(row, {"user_id": "ann", "request": "another"}).digest != hold.view_digest
 
@@ -93,7 +107,7 @@ def test_view_in_a_turn_is_rebuilt_with_its_message(message: str) -> None:
     rows = check_views(world).holds
     for hold in (first, question):
         row = rows[hold.hold_id]
-        assert (row["request"], row["view_version"]) == (message, 8)
+        assert (row["request"], row["view_version"]) == (message, 10)
         assert view_of_row(row, RUN).text.count("asked first in the conversation: hi\n") == 1
 
 

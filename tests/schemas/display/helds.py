@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from schemas.adaptive import AdaptiveOutcome, outcome_to_text
+from schemas.call_history import CallHistory, history_to_text
 from schemas.canonical import canonical
 from schemas.display.judged import Judged
 from schemas.display.view import Held
@@ -18,6 +20,15 @@ JUDGED = Judged(
     risk_parts=("money", "writes"),
     risk_required=0.9177,
     trust='{"lower_bound":0.71,"successes":12}',
+)
+ASKED = AdaptiveOutcome(
+    result="asked",
+    why="new values raise the risk from medium 0.6075 to high 0.7253: trust is at least 0.7100, and\n"
+    "0.9311 is needed",
+    lower_bound=0.71,
+    required=0.9311,
+    floor=0.5,
+    sample_rate=0.05,
 )
 SECRET = {"handle": "sec_" + "0a" * 16, "commitment": "5e" * 32}
 PLAIN = Held(
@@ -150,6 +161,14 @@ HELDS: dict[str, Held] = {
         arguments='{"amount":"1\u03380\u20d2","to":"GB29 e\u0323\u0302"}',
     ),
     "nested": replace(PLAIN, arguments=NESTED),
+    "weighed": replace(
+        PLAIN,
+        judged=replace(
+            JUDGED,
+            history=history_to_text(CallHistory(parts=("novel",), novel=("recipient",))),
+            adaptive=outcome_to_text(ASKED),
+        ),
+    ),
     "unknown_outcome": replace(PLAIN, cause="outcome_unknown", judged=None, roles=(), reviewers=(), quorum=1),
     "unknown_tool": replace(
         PLAIN, tool="wire", tool_version="", arguments="{}", judged=replace(JUDGED, trust=None)

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 
+from schemas.adaptive import AdaptiveOutcome, outcome_to_text
 from schemas.call_history import CallHistory, history_to_text
 from schemas.canonical import canonical, sha256_hex
 from schemas.display import values
@@ -14,7 +16,7 @@ from schemas.display.escape import Badges
 from schemas.display.judged import UNKNOWN, UNREAD
 from schemas.display.values import lines_of, scalar_text
 from schemas.display.view import Difference, Held, Redaction, view_of
-from tests.schemas.display.helds import HELDS, HOSTILE, JUDGED, PLAIN, SECRET, asks, nested
+from tests.schemas.display.helds import ASKED, HELDS, HOSTILE, JUDGED, PLAIN, SECRET, asks, nested
 
 NAMES = st.sampled_from(["a", "b", 'quote"', "pad" + " " * 40, "line\nbreak", "bidi\u202e", ""])
 VALUES: Any = st.recursive(
@@ -135,10 +137,38 @@ def test_view_says_which_values_are_new_or_came_out_of_an_untrusted_output(
     ] == told
 
 
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (
+            with_fields(ASKED, why="allow_when is not met"),
+            ["trust required with new values: 0.9311", "not released by trust: allow_when is not met"],
+        ),
+        (with_fields(ASKED, required=0.9177, why="why\u202e"), ["not released by trust: why\\u{202e}"]),
+        (
+            with_fields(ASKED, required=0.9177, why="a\nb"),
+            ["not released by trust: text of 2 lines", "  | a", "  | b"],
+        ),
+        (with_fields(ASKED, result="sampled", required=0.9177), []),
+    ],
+    ids=["raised", "not raised", "several lines", "sampled"],
+)
+def test_view_says_what_new_values_require_and_why_trust_did_not_release_the_call(
+    outcome: AdaptiveOutcome, told: list[str]
+) -> None:
+    held = replace(PLAIN, judged=replace(JUDGED, adaptive=outcome_to_text(outcome)))
+    before = view_of(PLAIN).text.splitlines()
+
+    assert [
+        line for line in view_of(held).text.splitlines() if line not in before and "badges" not in line
+    ] == told
+    assert view_of(held, 7).text == view_of(PLAIN, 7).text
+
+
 def test_view_begins_with_what_the_run_was_asked_for() -> None:
     lines = view_of(PLAIN).text.splitlines()
     assert lines[:3] == [
-        "placet-view 7",
+        "placet-view 9",
         "badges: none",
         "asked of the agent: Pay the March invoice of ACME.",
     ]
@@ -147,7 +177,7 @@ def test_view_begins_with_what_the_run_was_asked_for() -> None:
 def test_view_in_a_turn_begins_with_its_message_and_then_the_runs_request() -> None:
     view = view_of(replace(PLAIN, message="rm -rf /prod"))
     assert view.text.splitlines()[:5] == [
-        "placet-view 8",
+        "placet-view 10",
         "badges: none",
         "asked of the agent: rm -rf /prod",
         "asked first in the conversation: Pay the March invoice of ACME.",

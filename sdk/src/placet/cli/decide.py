@@ -13,11 +13,13 @@ from placet.cli import safe
 from placet.cli.answering import answer_to, check_open, gives_permission, send_answer
 from placet.cli.asking import ask_here, confirm_permission, show_permission, tell_meaning
 from placet.cli.chat_events import show_event
-from placet.cli.choices import SCOPES, IdArgument, call_ids, completing, execution_ids, one_of
+from placet.cli.choices import SCOPES, IdArgument, completing, one_of
 from placet.cli.decision_effects import what_follows
 from placet.cli.feed import Feed, until_closed
 from placet.cli.groups import approve_group
 from placet.cli.inputs import read_object, read_text
+from placet.cli.one_call import CallArgument, ExecutionOfCall, ids_of, on_call
+from placet.cli.past_values import tools_of_sources
 from placet.cli.remembering import WHERE, remember_of
 from placet.cli.session import (
     JsonFlag,
@@ -33,7 +35,7 @@ from placet.cli.telling import print_question
 from placet.cli.token_roles import as_person
 from placet.cli.viewing import fetch_view, print_view
 from placet.errors import DigestMismatch
-from placet.models import Hold, Recorded
+from placet.models import Hold, Recorded, ToolCall
 from placet.secrets import covered, plain_places, pointer
 
 if TYPE_CHECKING:
@@ -278,18 +280,23 @@ def _answered(
 
 def revoke(
     context: typer.Context,
-    execution: Annotated[str, typer.Argument(help="The execution's id.", autocompletion=execution_ids)],
-    call: Annotated[str, typer.Argument(help="The call's id.", autocompletion=call_ids)],
+    execution: ExecutionOfCall,
+    call: CallArgument = None,
     reason: Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Revoke a release that was not consumed yet."""
+    ids = ids_of(execution, call)
+
+    def act(execution_id: str, call_id: str) -> tuple[ToolCall, str]:
+        return placet.revoke(execution_id, call_id, reason=reason), f"{execution_id}/{call_id}"
+
     with connect(context) as placet:
-        revoked = placet.revoke(execution, call, reason=reason)
+        revoked, named = on_call(placet, ids, act)
     if as_json:
         print_json(revoked.raw)
     else:
-        console().print(safe.text(f"{revoked.status}: {revoked.tool} {execution}/{call}", lines=True))
+        console().print(safe.text(f"{revoked.status}: {revoked.tool} {named}", lines=True))
 
 
 def _is_read(text: str) -> bool:
@@ -302,7 +309,7 @@ def _shown(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:
     _check_length(seen, "--seen")
     view = fetch_view(placet, hold)
     if not seen:
-        print_view(hold, view, stderr=stderr)
+        print_view(hold, view, stderr=stderr, tools=tools_of_sources(placet, hold))
     elif not view.view_digest.startswith(seen):
         detail = f"the view is {view.view_digest or 'without a digest'}, not {safe.escaped(seen)}: look again"
         raise DigestMismatch("digest_mismatch", 0, detail)

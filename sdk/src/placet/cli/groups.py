@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from placet.cli import safe
+from placet.cli.past_values import in_short, is_familiar
 from placet.cli.session import by_prefix, confirm, console, every, hold_ids, print_json
 from placet.errors import PlacetError
 from placet.models import Hold, HoldGroup
@@ -27,15 +28,12 @@ def approve_group(placet: Placet, id_or_prefix: str, feedback: str, yes: bool, a
     """Approve every hold of the group that one of them belongs to.
 
     Raises:
-        NotInBulk: its risk is not low, or it must be read whole.
+        NotInBulk: its risk is not low, its values are new or tainted, or it must be read whole.
     """
     holds = every(lambda cursor: placet.holds.list(cursor=cursor))
     chosen = by_prefix(holds, id_or_prefix, hold_ids, "open hold")
     group = _group_of(placet, chosen)
-    if group.risk_level != "low" or group.must_read:
-        why = (
-            "must be read whole" if group.must_read else f"have risk {group.risk_level or 'unknown'}, not low"
-        )
+    if why := _apart(group):
         raise NotInBulk(f"these holds {why}: approve each by itself")
     known = {hold.hold_id: hold for hold in holds}
     alike = [(one, known[one.hold_id]) for one in group.holds if one.hold_id in known]
@@ -44,6 +42,8 @@ def approve_group(placet: Placet, id_or_prefix: str, feedback: str, yes: bool, a
         said = json.dumps(dict(hold.arguments or {}), ensure_ascii=False, sort_keys=True)
         screen.print(safe.text(f"{one.hold_id[:8]}  {said}"), soft_wrap=True)
     screen.print(safe.text(f"agent: {group.agent}\ntool: {group.tool or group.kind}", lines=True))
+    if values := in_short(group.history):
+        screen.print(safe.text(f"values: {values}"), soft_wrap=True)
     confirm(f"Approve all {len(alike)}?", yes)
     items = [
         {"hold_id": one.hold_id, "digest": one.digest, "decision": "approve", "feedback": feedback}
@@ -60,6 +60,15 @@ def approve_group(placet: Placet, id_or_prefix: str, feedback: str, yes: bool, a
         console().print(f"approved {len(answers) - len(refused)} of {len(answers)}")
     if refused:
         raise typer.Exit(REFUSED)
+
+
+def _apart(group: HoldGroup) -> str:
+    """Why the holds of a group are decided one by one; empty if they need not be."""
+    if group.must_read:
+        return "must be read whole"
+    if not is_familiar(group.history):
+        return f"have values that are not all known ({in_short(group.history)})"
+    return "" if group.risk_level == "low" else f"have risk {group.risk_level or 'unknown'}, not low"
 
 
 def _group_of(placet: Placet, hold: Hold) -> HoldGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from placet.cli.answering import asks_of
 from placet.cli.choices import KINDS, completing, hold_ids, one_of
 from placet.cli.describing import purpose
 from placet.cli.lines import begun, print_with_texts
+from placet.cli.past_values import in_full, in_short, tools_of_sources
 from placet.cli.session import (
     JsonFlag,
     clock,
@@ -30,13 +31,14 @@ from placet.cli.session import (
 )
 from placet.cli.viewing import (
     claimed,
+    class_of,
     decided,
     facts_grid,
     fetch_view,
     print_view,
     risk_of,
+    risk_told,
     until,
-    values_told,
     weighed,
 )
 from placet.models import Event, Hold, HoldGroup, ToolCall
@@ -111,7 +113,7 @@ def _print_groups(groups: Sequence[HoldGroup], as_json: bool, where: str) -> Non
         print_json([group.raw for group in groups])
         return
     print_table(
-        ("holds", "agent", "tool", "risk", zoned("oldest"), "first"),
+        ("holds", "agent", "tool", "risk", zoned("oldest"), "first", "values"),
         [
             (
                 f"{group.count} ×",
@@ -120,6 +122,7 @@ def _print_groups(groups: Sequence[HoldGroup], as_json: bool, where: str) -> Non
                 group.risk_level,
                 clock(group.oldest_at, datetime.now(timezone.utc)) if group.oldest_at else "",
                 group.holds[0].hold_id[:SHORT] if group.holds else "",
+                in_short(group.history),
             )
             for group in groups
         ],
@@ -164,15 +167,16 @@ def show(
     with connect(context) as placet:
         shown: Hold | ToolCall = find_hold(placet, id) if call is None else find_call(placet, *call)
         view = fetch_view(placet, shown) if isinstance(shown, Hold) and not as_json else None
+        tools = {} if as_json else tools_of_sources(placet, shown)
     if as_json:
         print_json(shown.raw)
     elif isinstance(shown, Hold) and view is not None:
-        print_view(shown, view)
+        print_view(shown, view, tools=tools)
     elif isinstance(shown, ToolCall):
-        _print_call(shown)
+        _print_call(shown, tools)
 
 
-def _print_call(call: ToolCall) -> None:
+def _print_call(call: ToolCall, tools: Mapping[str, str]) -> None:
     """A call for a person: what it is, its state, and the arguments that it ran or would run with."""
     raw = call.raw
     verdict = call.verdict
@@ -184,8 +188,10 @@ def _print_call(call: ToolCall) -> None:
         ("tool", call.tool),
         ("status", call.status),
         ("verdict", f"{verdict.effect} ({', '.join(verdict.rules)})" if verdict else ""),
+        ("risk", risk_told(verdict)),
         ("trust", weighed(verdict)),
-        ("values", values_told(verdict)),
+        ("class of calls", class_of(verdict)),
+        ("values", in_full(verdict.history if verdict else None, tools)),
         ("hold", call.hold_id),
         ("decided", decided(raw.get("decision"))),
         ("feedback", feedback),
@@ -218,6 +224,9 @@ def _asks(hold: Hold) -> Text:
     # A question that was asked on its own is itself what its agent was asked for.
     if hold.request and hold.request != hold.question:
         shown.append("\n").append(safe.text("asked: " + begun(hold.request), style="dim"))
+    if values := in_short(hold.verdict.history if hold.verdict else None):
+        # Its risk is that of the tool: what new values add to it is not in the column beside it.
+        shown.append("\n").append(safe.text(begun(values), style="bold"))
     if working := claimed(hold):
         shown.append("\n").append(safe.text(f"claimed {working}", style="dim"))
     return shown

@@ -40,6 +40,7 @@ OF_THE_SERVER: Mapping[str, str] = {
         "Trace a figure to its events: each call behind it, with the partition and offset of every event."
     ),
     "export": "Export the facts as Parquet or JSON lines, by tenant and day; each run adds what is new.",
+    "fork": "Re-run a recorded execution with another decision at one point, and compare the branches.",
     "keys list": "List the installation's signing keys: which one signs, and which are trusted.",
     "keys rotate": (
         "Replace one of the installation's signing keys; the public halves of old keys stay published."

@@ -64,7 +64,11 @@ def publish(
     role: Annotated[list[str] | None, typer.Option(help="A role; repeat for more.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="An agent that acts for the principal.")] = None,
     disabled: Annotated[
-        bool, typer.Option("--disabled", help="Disable the principal: all requests are refused.")
+        bool,
+        typer.Option(
+            "--disabled",
+            help="Disable the principal: its accounts lose all rights, and their approvals raise no trust any more.",
+        ),
     ] = False,
     file: Annotated[Path | None, typer.Option(help="The document as JSON, instead of the options.")] = None,
     as_json: JsonFlag = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,17 @@ from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
 from placet.ids import segment
+from placet.parsing import parse_time
 from placet.trust import AssessedCall
+
+# A decision counts so long; `schemas.trust_score` of the server has the number.
+WINDOW_DAYS = 180
+UNCOUNTED = {
+    "withdrawn_account": "withdrawn account",
+    "own_proposal": "own proposal",
+    "before_it_began_anew": "before it was begun anew",
+    "too_old": "too old",
+}
 
 app = new_group("trust", help="Trust in agents: what it is, what it comes from, and what it saves.")
 
@@ -36,18 +47,43 @@ def explain(
     as_json: JsonFlag = False,
 ) -> None:
     """Show how far an agent's calls are trusted, by classes of calls; with a tool, the facts behind each."""
+    _check_agent(agent)
     with connect(context) as placet:
         found = placet.fetch(f"/agents/{segment(agent)}/trust/classes", tool=tool, at=at)
+    if at is not None and _is_ahead(at):
+        note = f"{at} is in the future: as trust will be then, if nobody decides anything until then."
+        console(stderr=True).print(safe.text(note))
     if as_json:
         print_json(found)
         return
+    of = f"{tool} by {agent}" if tool else agent
+    nothing = f"No decision of people on calls of {of} counts {_when(at)}."
     if tool is None:
-        _print_classes(found)
+        _print_classes(found, nothing)
         return
     for one in found["classes"]:
         _print_facts(one)
     if not found["classes"]:
-        console().print(safe.text(f"People have decided on no call of {tool} by {agent}.", lines=True))
+        console().print(safe.text(nothing, lines=True))
+
+
+def _check_agent(agent: str) -> None:
+    if "/" in agent:
+        said = "an agent's name has no slash: give the agent, and after it the tool"
+        raise typer.BadParameter(said, param_hint="AGENT")
+
+
+def _is_ahead(at: str) -> bool:
+    return parse_time(at) > datetime.now(timezone.utc)
+
+
+def _when(at: str | None) -> str:
+    """When a decision would have to count, and why none does."""
+    if at is None:
+        return f"now: there is none, or each is older than {WINDOW_DAYS} days"
+    if _is_ahead(at):
+        return f"at {at}: each is older than {WINDOW_DAYS} days by then"
+    return f"at {at}: there was none yet, or each was older than {WINDOW_DAYS} days"
 
 
 @app.command()
@@ -62,6 +98,7 @@ def assess(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what the policies would make of a call, before anyone proposes it; nothing is decided by it."""
+    _check_agent(agent)
     given = read_object(arguments)
     with connect(context) as placet:
         found = placet.trust.assess(agent, [{"tool": tool, "arguments": given}])
@@ -107,7 +144,7 @@ def report(
         print_json(found)
         return
     print_rows(
-        ("agent", "held", "released by trust", "sampled", "asked", "interruptions saved"),
+        ("agent", "weighed", "released by trust", "sampled", "asked", "interruptions saved"),
         [
             (
                 one["agent"],
@@ -132,13 +169,14 @@ def report(
 
 
 def _print_share(said: str, share: Mapping[str, Any]) -> None:
-    """A sentence, and the upper bound of the share behind it; nothing if there was no case."""
+    """A sentence, and the interval of the share behind it; nothing if there was no case."""
     if share["share"] is not None:
-        bound = f"at most {share['upper']:.1%} with {share['confidence']:.0%} confidence"
+        lower, upper = share.get("lower", 0.0), share["upper"]
+        bound = f"{lower:.1%} to {upper:.1%} with {share['confidence']:.0%} confidence"
         console().print(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
 
 
-def _print_classes(found: Mapping[str, Any]) -> None:
+def _print_classes(found: Mapping[str, Any], nothing: str) -> None:
     print_rows(
         ("tool", "trust is at least", "raising", "lowering", "facts", "class of calls"),
         [
@@ -152,7 +190,7 @@ def _print_classes(found: Mapping[str, Any]) -> None:
             )
             for one in found["classes"]
         ],
-        "People have decided on no call of this agent.",
+        nothing,
     )
 
 
@@ -169,7 +207,7 @@ def _print_facts(one: Mapping[str, Any]) -> None:
                 column_time(fact["at"]),
                 fact["kind"],
                 ", ".join(fact["by"]),
-                _number(fact["raising"]),
+                _raises(fact),
                 _number(fact["lowering"]),
                 fact["execution_id"],
                 fact["call_id"],
@@ -179,6 +217,12 @@ def _print_facts(one: Mapping[str, Any]) -> None:
         ],
         "",
     )
+
+
+def _raises(fact: Mapping[str, Any]) -> str:
+    """What a fact adds, and why nothing if it could."""
+    why = fact.get("uncounted")
+    return f"{_number(fact['raising'])} ({UNCOUNTED.get(why, why)})" if why else _number(fact["raising"])
 
 
 def _number(value: float) -> str:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from placet.cli import safe
+from placet.cli.past_values import in_full
 from placet.cli.remembering import options_of
 from placet.cli.session import clock, console, local_time
 from placet.cli.telling import print_exactly
@@ -77,8 +78,17 @@ def check_view(hold: Hold, view: HoldView) -> None:
         )
 
 
-def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
-    """The complete basis of a decision, with the question and what would run at the end."""
+def print_view(
+    hold: Hold, view: HoldView, *, stderr: bool = False, tools: Mapping[str, str] | None = None
+) -> None:
+    """The complete basis of a decision, with the question and what would run at the end.
+
+    Args:
+        hold: the hold.
+        view: its view.
+        stderr: print it there.
+        tools: the tools of the calls whose outputs its tainted values were in (`past_values.tools_of_sources`).
+    """
     from rich.text import Text
 
     screen = console(stderr=stderr)
@@ -87,7 +97,7 @@ def print_view(hold: Hold, view: HoldView, *, stderr: bool = False) -> None:
         print_exactly(screen, Text(_inert(line), style="dim"))
     if view.view_digest:
         screen.print(Text(f"view digest: {view.view_digest}", style="dim"), soft_wrap=True)
-    for line in _lines(_facts(hold)):
+    for line in _lines(_facts(hold, tools or {})):
         print_exactly(screen, safe.text(line))
     for line in asked:
         style = "bold red" if line.startswith("badges: ") else ""
@@ -127,6 +137,20 @@ def risk_of(hold: Hold) -> str:
     return "" if risk is None else f"{risk.level} {risk.score:.2f}".strip()
 
 
+def risk_told(verdict: Verdict | None) -> str:
+    """The risk of a call by its tool alone, with its parts; what new values add is in what trust required."""
+    risk = None if verdict is None else verdict.risk
+    if risk is None:
+        return ""
+    return f"{risk.level} {risk.score:.4f} ({', '.join(map(str, risk.parts)) or 'no part'})"
+
+
+def class_of(verdict: Verdict | None) -> str:
+    """The class in which trust weighed a call."""
+    trust = None if verdict is None else verdict.trust
+    return str(trust.get("trust_class") or "") if isinstance(trust, Mapping) else ""
+
+
 def weighed(verdict: Verdict | None) -> str:
     """What trust made of a call that a rule holds, and by what numbers; empty if it was not weighed."""
     found = None if verdict is None else verdict.adaptive
@@ -138,24 +162,6 @@ def weighed(verdict: Verdict | None) -> str:
     if found.get("result") == "sampled":
         return f"would have released it, and people are asked as a sample: {numbers}"
     return f"released it: {numbers}"
-
-
-def values_told(verdict: Verdict | None) -> str:
-    """Which of a call's values are new to the agent and tool, or out of an untrusted output; empty if none is."""
-    found = None if verdict is None else verdict.history
-    if not isinstance(found, Mapping):
-        return ""
-    told = []
-    if not found.get("is_known", True):
-        told.append("trust is missing, so it is not known which are new")
-    if not found.get("is_whole", True):
-        told.append("too many, or not read alike by all programs")
-    if found.get("novel"):
-        told.append(f"new to this agent and tool: {', '.join(found['novel'])}")
-    if found.get("tainted"):
-        sources = f" (of {', '.join(found['sources'])})" if found.get("sources") else ""
-        told.append(f"out of an untrusted output of this run: {', '.join(found['tainted'])}{sources}")
-    return "; ".join(told)
 
 
 def decided(decision: Any) -> str:
@@ -212,7 +218,7 @@ def facts_grid(facts: Iterable[tuple[str, Any]]) -> Table:
     return grid
 
 
-def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
+def _facts(hold: Hold, tools: Mapping[str, str]) -> Sequence[tuple[str, Any]]:
     return (
         ("status", hold.status),
         ("decided", decided(hold.raw.get("decision"))),
@@ -220,7 +226,7 @@ def _facts(hold: Hold) -> Sequence[tuple[str, Any]]:
         ("feedback", (hold.raw.get("decision") or {}).get("feedback")),
         ("risk", risk_of(hold)),
         ("trust", weighed(hold.verdict)),
-        ("values", values_told(hold.verdict)),
+        ("values", in_full(hold.verdict.history if hold.verdict else None, tools)),
         ("claimed", claimed(hold)),
         ("delegated to", hold.raw.get("assignee")),
         ("votes", f"{len(hold.votes)} of {hold.quorum}" if hold.quorum > 1 else ""),

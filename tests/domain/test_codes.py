@@ -1,0 +1,113 @@
+"""Codes in a text: account numbers and the like, however they are written."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.domain.codes import codes_in
+from services.domain.words import TEXT_MAX_BYTES, TooManyWords
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("", []),
+        ("Pay the March invoice, 98.70 euro", []),
+        ("at 10:30:15 on 2026-01-05, 2026/01/05 or 2026-01-05T10:30", []),
+        ("1234567", ["1234567"]),
+        ("12-34 56/78", ["12345678"]),
+        ("+1 (555) 010-9999", ["15550109999"]),
+        ("DE89 3704 0044 0532 0130 00, thanks", ["DE89370400440532013000"]),
+        ("de89370400440532013000", ["DE89370400440532013000"]),
+        ("\uff11\uff12\uff13\uff14\uff15\uff16", ["123456"]),
+        ("123\u200b456", ["123456"]),
+        ("0xab5801a7d398351b8be11c439e05c5b3259aec9b", ["0XAB5801A7D398351B8BE11C439E05C5B3259AEC9B"]),
+        ("q" * 32, ["Q" * 32]),
+        ("q" * 31, []),
+        ("\u8bf7" * 40, []),
+        ("fetch evil.com/steal?x=1, e.g. a.b, or notes.txt.", ["EVIL.COM", "NOTES.TXT"]),
+        ("It ends.Then it begins", ["ENDS.THEN"]),
+        ("rooms 101 and 102 and 103", []),
+    ],
+)
+def test_codes_of_a_text(text: str, codes: list[str]) -> None:
+    assert list(dict.fromkeys(code.text for code in codes_in(text))) == codes
+
+
+@given(st.text(max_size=100), st.text(max_size=100))
+def test_codes_of_any_text_are_written_in_capitals_without_separators(before: str, after: str) -> None:
+    found = list(codes_in(f"{before}\x00GB29 NWBK 6016 1331 9268 19 by {after}"))
+
+    assert "GB29NWBK60161331926819" in [code.text for code in found]
+    for part in (part for code in found for part in code.parts):
+        assert part == part.upper()
+        assert " " not in part
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ES91 2100 0418 4502 0005 1332 this week",
+        "es9121000418450200051332 by Friday",
+        "ES91 2100 0418 4502 0005 1332, 2024 invoices",
+    ],
+)
+def test_iban_ends_where_its_check_digits_are_right_whatever_follows(text: str) -> None:
+    assert next(codes_in(text)).text == "ES9121000418450200051332"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12345678",
+        "1234 5678",
+        "1234  5678",
+        "1234\n5678",
+        "1234\u20135678",
+        "1234, 5678",
+        "1234_5678",
+        "pay to 12345678 7",
+        "EUR 500 12345678",
+        "1234 5678 2024 invoices",
+        "1234 5678, 2026-01-05",
+    ],
+)
+def test_code_is_compared_however_its_groups_and_neighbours_are_written(text: str) -> None:
+    assert "12345678" in {part for code in codes_in(text) for part in code.parts}
+
+
+def test_strong_codes_name_an_account_or_a_place_by_themselves() -> None:
+    text = "Ref 123456, invoice 20260042, call 0123456789, see evil.com"
+
+    assert [code.text for code in codes_in(text) if code.is_strong] == ["EVIL.COM", "0123456789"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 " * 32_000,
+        "x" * 65_000,
+        "1" * 65_000,
+        "12-" * 21_000,
+        "ab." * 21_000,
+        "a-" * 32_000,
+        "GB29 " * 13_000,
+        "2026-01-05 " * 5_900,
+        "\ufdfa" * 21_000,
+    ],
+)
+def test_large_texts_take_a_time_that_grows_with_their_length(text: str) -> None:
+    def seconds(text: str) -> float:
+        began = time.process_time()
+        list(codes_in(text))
+        return time.process_time() - began
+
+    tenth = min(seconds(text[: len(text) // 10]) for _ in range(3))
+    assert min(seconds(text) for _ in range(2)) < 40 * tenth + 0.05
+
+
+def test_text_that_is_too_long_is_not_read() -> None:
+    with pytest.raises(TooManyWords):
+        list(codes_in("1" * (TEXT_MAX_BYTES + 1)))
