@@ -23,6 +23,7 @@ from projections.queries import lists
 from projections.queries.approval import waiting_samples, weighed_holds
 from projections.queries.moment import Moment
 from projections.queries.trust import class_facts
+from schemas.ids import is_client_id
 from schemas.topics import DAY_MS
 from schemas.trust_score import discounting
 
@@ -93,7 +94,7 @@ async def explain_trust(context: Context, agent: str) -> Response:
 @router.post(
     "/agents/{agent}/assess",
     operation_id="assessCalls",
-    **operation({200: r.Assessment}, body=b.AssessCalls, parameters=(AFTER,)),
+    **operation({200: r.Assessment}, 404, body=b.AssessCalls, parameters=(AFTER,)),
 )
 async def assess(context: Context, agent: str) -> Response:
     """Assess calls before the agent proposes them: the verdict that each would get now, and the risk of the task.
@@ -102,6 +103,8 @@ async def assess(context: Context, agent: str) -> Response:
     tools returned in its run, and by decisions that are remembered.
     """
     check_reads(context.actor)
+    if not is_client_id(agent):
+        raise not_found("agent")
     actor, given = context.actor, await context.given()
     body = b.read_body(b.AssessCalls, given())
     await context.settle_views_after()

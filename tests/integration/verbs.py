@@ -61,6 +61,7 @@ VERBS = (
     Verb("GET", "/standing-rules/{rule}"),
     Verb("GET", "/agents/bot/trust"),
     Verb("GET", "/agents/bot/trust/classes"),
+    Verb("POST", "/agents/bot/assess", {"tools": ["local-tool"]}, other=200),
     *(Verb("GET", f"/audit/{of}") for of in ("{event}/proof", "impact?rule={rule}")),
     Verb("POST", RUN + "/tool-calls", PROPOSAL),
     Verb("POST", CALL + "/consume", lambda t: {"digest": t.call["digest"], "attempt_id": fresh("a")}),
