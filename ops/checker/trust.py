@@ -70,10 +70,10 @@ class TrustSeen:
         self._scratch = scratch
         self._ends: dict[int, int] = {}
 
-    def counts(self, place: tuple[str, ...], trust_class: str, fact: Fact, word: Word) -> None:
+    def counts(self, place: tuple[str, ...], word: Word) -> None:
         """Take a fact about the calls of a class; `place` is tenant, project, agent and tool."""
-        if trust_class:
-            row = (*_names(place, trust_class), fact.tp.partition, fact.offset, json.dumps(word[3:]))
+        if word.trust_class:
+            row = (*_names(place, word.trust_class), word.partition, word.offset, json.dumps(word[3:]))
             self._scratch.add("INSERT OR REPLACE INTO trust_facts VALUES (?, ?, ?, ?, ?)", [row])
 
     def released(
@@ -166,12 +166,8 @@ def is_sampled(adaptive: str | None) -> bool:
 def count(seen: TrustSeen, of: OfClass, words: CallWords, fact: Fact, kind: str, *by: str) -> None:
     """Take a fact about the calls of a class."""
     requester = "" if kind == "impact" else words.requester
-    seen.counts(
-        of.place,
-        of.trust_class,
-        fact,
-        Word(fact.tp.partition, fact.offset, of.trust_class, fact.at_ms, kind, by, requester),
-    )
+    word = Word(fact.tp.partition, fact.offset, of.trust_class, fact.at_ms, kind, by, requester)
+    seen.counts(of.place, word)
 
 
 def score(

@@ -104,12 +104,9 @@ def risk_of_task(
 
 
 def _risk_of_tool(definitions: Definitions, run: Execution, name: str) -> Risk:
-    tool = definitions.tool(run.tenant, name, run.project)
-    readable = None if tool is None or tool.unreadable else tool
-    views = tool_views(
-        name, readable.definition if readable else None, readable.version if readable else "", {}
-    )
-    return views[-1].risk
+    tool = definitions.readable_tool(run.tenant, name, run.project)
+    definition, version = (tool.definition, tool.version) if tool else (None, "")
+    return tool_views(name, definition, version, {})[-1].risk
 
 
 def _call(run: Execution, asked: AskedCall) -> Call:

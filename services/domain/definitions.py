@@ -81,6 +81,14 @@ class Definitions(Struct, frozen=True, kw_only=True):
         """A tool as a project sees it: the project's own, else the tenant's."""
         return self.tools.get((tenant, project, name)) or self.tools.get((tenant, TENANT_WIDE, name))
 
+    def readable_tool(self, tenant: str, name: str, project: str) -> Tool | None:
+        """A tool as a project sees it; one whose definition cannot be read is as if it was not published.
+
+        So its calls are at least held, with no hint or claim in their favour.
+        """
+        tool = self.tool(tenant, name, project)
+        return None if tool is None or tool.unreadable else tool
+
     def judge(
         self,
         execution: Execution,
@@ -155,10 +163,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
         self, execution: Execution, call: Call, history: CallHistory, trust_class: str | None = None
     ) -> CallFacts:
         """The facts of a call but for trust, with the history of its values, and with its class if that is known."""
-        tool = self.tool(execution.tenant, call.tool, execution.project)
-        # Of an unreadable tool: as if it was not published, so at least held, with no hint or claim in its favour.
-        readable = None if tool is not None and tool.unreadable else tool
-        facts = _facts(execution, call, readable)
+        facts = _facts(execution, call, self.readable_tool(execution.tenant, call.tool, execution.project))
         if trust_class is not None:
             return replace(facts, history=history, trust_class=trust_class)
         return _with_history(facts, history)
