@@ -16,6 +16,7 @@ from schemas.command_rules import form_of, limit_of
 from schemas.commands import Decision, RequestKind, Scope
 from schemas.events.calls import RiskLevel
 from schemas.limits import COUNT_MAX, DEADLINE_MAX_S, ITEMS_MAX, REQUEST_MAX_BYTES
+from schemas.probe import WRONG_MAX
 from schemas.standing_rule import Asked
 
 REQUEST_WORDS = (
@@ -110,6 +111,42 @@ class ProposeToolCall(Body):
     reason: Text = ""
     annotations: JsonObject = Field(default_factory=dict)
     attempt_id: ClientId | None = None
+
+
+class PlantProbe(Body):
+    """Plant a known-bad call of an agent, in a run of its own (docs/probes.md).
+
+    Ids that are left out are made. `requester` is the account that appears to propose it, by default the agent's
+    name.
+    """
+
+    agent: ChosenId
+    tool: ToolName
+    arguments: JsonObject = Field(default_factory=dict)
+    note: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=limit_of(k.PlantProbe, "note"),
+            description="What is bad about the call: told to those who have answered.",
+        ),
+    ]
+    wrong: Annotated[
+        list[str],
+        Field(
+            max_length=WRONG_MAX,
+            description="The places in the arguments (JSON Pointers) that an edit must change to make the call "
+            "right. Empty: no edit makes it right, so only a rejection catches it.",
+        ),
+    ] = Field(default_factory=list)
+    requester: Annotated[str, Field(max_length=limit_of(k.PlantProbe, "requester"))] = ""
+    execution_id: ChosenId | None = None
+    call_id: ChosenId | None = None
+    user: ScopeName = ""
+    workspace: ScopeName = ""
+    request: Any = Field(default=None, description=REQUEST_WORDS)
+    reason: Text = ""
+    context: JsonObject = Field(default_factory=dict)
 
 
 class AskedCall(Body):

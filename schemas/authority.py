@@ -11,6 +11,9 @@ from schemas.principals import TenantPeople
 from schemas.refusals import Refusal
 from schemas.requirement import roles_asked
 
+OWN_REQUEST = (
+    "it takes a person other than those who asked, who wrote to the agent before, or for whom it acts"
+)
 Requesters = Callable[[], frozenset[str]]
 
 
@@ -203,10 +206,7 @@ def _exclusion(
     if person in map(people.meant_by, asked.excluded):
         return Refusal.NOT_AUTHORISED, "the rule excludes you from deciding this"
     if asked.exclude_requester and person in requesters():
-        return (
-            Refusal.OWN_REQUEST,
-            "it takes a person other than those who asked, who wrote to the agent before, or for whom it acts",
-        )
+        return Refusal.OWN_REQUEST, OWN_REQUEST
     return None
 
 

@@ -30,6 +30,7 @@ from schemas.fields import (
     ToolName,
 )
 from schemas.message import Long, Message
+from schemas.probe_commands import PlantProbe as PlantProbe
 
 Decision = Literal["approve", "edit", "reject", "respond"]
 Scope = Literal["once", "execution", "rule"]
@@ -343,6 +344,7 @@ ExecutionCommand = (
     | CompleteExecution
     | FailExecution
     | ProposeToolCall
+    | PlantProbe
     | ConsumeGrant
     | ReportResult
     | RenewLease

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from schemas.events.calls import ToolCallProposed
+from schemas.events.calls import ProbeEnded, ToolCallProposed
 from schemas.events.executions import CommandAbandoned, CommandRefused
 from schemas.events.holds import DecisionRecorded, DecisionRefused, HoldOpened
 from schemas.events.rules import RuleAsked
@@ -41,6 +41,7 @@ class Outcome(NamedTuple):
         opened: the hold that the decision opened, as an edit does that needs another person.
         counted: the number of votes that this hold has from the start.
         asked_rule: the standing rule that the decision requests.
+        probe: the end of the planted call that the decision was about, if it ended it.
         last_offset: the offset of its last event.
         old: True if it was decided before the present request.
         at_ms: the time of the decision; 0 if it is not known.
@@ -56,6 +57,7 @@ class Outcome(NamedTuple):
     opened: HoldOpened | None = None
     counted: int = 0
     asked_rule: RuleAsked | None = None
+    probe: ProbeEnded | None = None
     last_offset: int = -1
     old: bool = False
     at_ms: int = 0
@@ -93,13 +95,14 @@ def _decided(
     outcome: Outcome, decisions: Sequence[DecisionRecorded], found: Mapping[type[Message], Message]
 ) -> Outcome:
     """Complete the outcome of a decision with the decision itself, the hold it opened and the edited arguments."""
-    opened, revised = found.get(HoldOpened), found.get(ToolCallProposed)
+    opened, revised, probe = found.get(HoldOpened), found.get(ToolCallProposed), found.get(ProbeEnded)
     return outcome._replace(
         decision_id=decisions[0].decision_id,
         resolves=decisions[0].resolves,
         edited_digest=revised.digest if isinstance(revised, ToolCallProposed) else "",
         opened=opened if isinstance(opened, HoldOpened) else None,
         counted=len(decisions) - 1 if opened else 0,
+        probe=probe if isinstance(probe, ProbeEnded) else None,
     )
 
 

@@ -344,6 +344,7 @@ _NOT_YET = (
     "denied_because",
     "feedback",
     "rollback",
+    "probe",
     "attempt_id",
     "run_deadline_at",
     "lease_until",

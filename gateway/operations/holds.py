@@ -26,6 +26,7 @@ from schemas import commands as k
 from schemas.actor import Actor
 from schemas.call_history import history_from_text
 from schemas.display.judged import in_short
+from schemas.events.calls import ProbeEnded
 from schemas.events.holds import HoldOpened
 from schemas.events.rules import RuleAsked
 from schemas.refusals import Refusal
@@ -209,6 +210,7 @@ def decision_reply(gate: Gate, row: HoldRow, outcome: Outcome) -> Reply:
         "edited_digest": outcome.edited_digest or None,
         "next_hold": None if opened is None else _next_hold_json(opened, outcome.counted),
         "rule": None if rule is None else _rule_json(rule),
+        "probe": None if outcome.probe is None else _probe_json(outcome.probe),
     }
     return gate.json(answer)
 
@@ -230,6 +232,10 @@ def _next_hold_json(opened: HoldOpened, counted: int) -> dict[str, Any]:
 
 def _rule_json(asked: RuleAsked) -> dict[str, Any]:
     return {"rule_id": asked.rule_id, "four_eyes": standing_rule_from_text(asked.document).four_eyes}
+
+
+def _probe_json(ended: ProbeEnded) -> dict[str, Any]:
+    return {"result": ended.result, "note": ended.note, "wrong": json_value(ended.wrong)}
 
 
 def problem_item(hold_id: str, problem: Problem) -> dict[str, Any]:

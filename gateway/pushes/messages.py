@@ -18,7 +18,7 @@ from projections.folds.calls import call_json
 from projections.folds.events.conversations import message_row
 from projections.folds.executions import execution_json
 from projections.folds.fold import subjects_of
-from projections.folds.holds import hold_json, without_view_digest
+from projections.folds.holds import hold_json, told_fields
 from projections.folds.turns import message_json, turn_json, turn_of
 from projections.tables.calls import CallRow
 from projections.tables.conversations import TurnRow
@@ -106,7 +106,7 @@ def event_json(event: Event) -> dict[str, Any]:
         "partition": event.partition,
         "offset": event.offset,
         "command_id": event.meta.command_id,
-        "data": without_view_digest(json.loads(event.body.model_dump_json())),
+        "data": told_fields(json.loads(event.body.model_dump_json())),
     }
 
 

@@ -31,6 +31,7 @@ from gateway.resources.definitions import (
 )
 from gateway.resources.holds import BulkAnswer, Hold, HoldStatus, HumanRequest, Recorded, Vote
 from gateway.resources.human_input import HumanInput, ToolStarted
+from gateway.resources.probes import Probe
 from gateway.resources.proofs import (
     AuditConsistency,
     AuditHead,
@@ -114,6 +115,7 @@ __all__ = [
     "PolicyDifference",
     "PolicyVersion",
     "Principal",
+    "Probe",
     "Problem",
     "Published",
     "Readiness",

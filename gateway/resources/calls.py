@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.resources.base import Resource
+from gateway.resources.probes import EndedProbe
 from gateway.resources.secrets import DeliveredSecret
 from schemas.commands import Decision as DecisionWord
 from schemas.events.calls import DenialCause, Effect, RiskLevel
@@ -159,8 +160,9 @@ class ToolCall(Resource):
     rejection, newest first; their status does not change. A consumed call that has no result by `run_deadline_at`
     waits for a person. `edits` are people's newest changes of its arguments, up to 64 KiB, oldest first. An attempt
     that runs the call must send a heartbeat (`POST …/heartbeat`) before `lease_until`; else the call's outcome
-    counts as unknown. `impact_reports` counts the people who have reported that the call did harm. A sensitive
-    argument is shown as `{handle, commitment}`; `secrets` has its value, only in the answer to a consumption.
+    counts as unknown. `impact_reports` counts the people who have reported that the call did harm. `probe` is set
+    once people have answered to a call that an operator planted; it never runs. A sensitive argument is shown as
+    `{handle, commitment}`; `secrets` has its value, only in the answer to a consumption.
     """
 
     tenant: str
@@ -193,6 +195,7 @@ class ToolCall(Resource):
     error: str | None
     duration_ms: int | None
     impact_reports: int
+    probe: EndedProbe | None
     proposed_at: datetime | None
     updated_at: datetime | None
     ended_at: datetime | None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from gateway.resources.base import Resource
 from gateway.resources.calls import Decision, Risk, Verdict
+from gateway.resources.probes import AnsweredProbe
 from schemas.commands import Decision as DecisionWord
 from schemas.commands import RequestKind, RiskOfRequest, Scope
 from schemas.display.characters import Badge
@@ -230,7 +231,7 @@ class Recorded(Resource):
 
     `edited_digest` is the digest of the arguments that an edit put in place of the hold's, as in the log, else null.
     `next_hold` is present if an edit is not released and waits for others, `rule` if the decision requests a standing
-    rule.
+    rule, `probe` if it ended a call that an operator had planted.
     """
 
     status: Literal["resolved", "recorded"]
@@ -239,6 +240,7 @@ class Recorded(Resource):
     edited_digest: str | None
     next_hold: NextHold | None
     rule: AskedRule | None
+    probe: AnsweredProbe | None
     cursor: str
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from gateway.resources.base import Resource
 from schemas.trust import FactKind
+
+CURSOR = "Give it as `after` to read a state that is no older."
 
 
 class Event(Resource):
@@ -85,7 +89,8 @@ class ToolTrust(Resource):
 class AgentTrust(Resource):
     """The statistics of docs/trust.md; `through` is, per partition of the log, the last offset that is counted.
 
-    `complete` is false while this gateway is still reading them: then the numbers may be too low.
+    `complete` is false while this gateway is still reading them, and while they do not reach where the log ended 15
+    seconds ago: then the numbers may be too low, and nothing is released by trust.
     """
 
     agent: str
@@ -102,17 +107,24 @@ class TrustFact(Resource):
     call, trust was begun anew since, or it is too old.
     """
 
-    kind: FactKind
-    at: datetime
-    by: list[str]
-    requester: str | None
-    execution_id: str
-    call_id: str
-    partition: int
-    offset: int
-    raising: float
-    lowering: float
-    uncounted: Literal["withdrawn_account", "own_proposal", "before_it_began_anew", "too_old"] | None = None
+    kind: Annotated[FactKind, Field(description="What it says of the call.")]
+    at: Annotated[datetime, Field(description="When it happened, by the log's time.")]
+    by: Annotated[
+        list[str], Field(description="The accounts whose word it is; empty for a failure or a withdrawal.")
+    ]
+    requester: Annotated[str | None, Field(description="The account that proposed the call.")]
+    execution_id: Annotated[str, Field(description="The run of the call.")]
+    call_id: Annotated[str, Field(description="The call in its run.")]
+    partition: Annotated[int, Field(description="Partition of the log.")]
+    offset: Annotated[int, Field(description="Offset in the partition.")]
+    raising: Annotated[
+        float, Field(description="What it adds to `raising` of the class, by its age; 0 if it adds nothing.")
+    ]
+    lowering: Annotated[float, Field(description="What it adds to `lowering` of the class, by its age.")]
+    uncounted: Annotated[
+        Literal["withdrawn_account", "own_proposal", "before_it_began_anew", "too_old"] | None,
+        Field(description="Why it does not raise trust although a fact of its kind can."),
+    ] = None
 
 
 class TrustClass(Resource):
@@ -121,13 +133,18 @@ class TrustClass(Resource):
     `facts` is the number of facts; `evidence` lists them if one tool was asked for.
     """
 
-    tool: str
-    trust_class: str
-    lower_bound: float
-    raising: float
-    lowering: float
-    facts: int
-    evidence: list[TrustFact]
+    tool: Annotated[str, Field(description="The tool's name.")]
+    trust_class: Annotated[str, Field(description="The class, as verdicts record it.")]
+    lower_bound: Annotated[
+        float, Field(description="The lower credible bound of trust, rounded down to six digits.")
+    ]
+    raising: Annotated[float, Field(description="The weights of the facts that raise it, together.")]
+    lowering: Annotated[float, Field(description="The weights of the facts that lower it, together.")]
+    facts: Annotated[int, Field(description="How many facts there are, also those that add nothing.")]
+    evidence: Annotated[
+        list[TrustFact],
+        Field(description="The facts in the order of time, if one tool was asked for; else empty."),
+    ]
 
 
 class ExplainedTrust(Resource):
@@ -136,63 +153,78 @@ class ExplainedTrust(Resource):
     `lower_bound` is that of all classes together, to compare agents by; no call is released by it.
     """
 
-    agent: str
-    at: datetime
-    lower_bound: float
-    classes: list[TrustClass]
-    cursor: str | None = None
+    agent: Annotated[str, Field(description="The agent's name.")]
+    at: Annotated[datetime, Field(description="The time for which trust is computed.")]
+    lower_bound: Annotated[float, Field(description="That of all classes together.")]
+    classes: Annotated[
+        list[TrustClass], Field(description="Every class that has facts with weight, or those of the tool.")
+    ]
+    cursor: Annotated[str | None, Field(description=CURSOR)] = None
 
 
 class HeldCalls(Resource):
     """Calls that a rule holds, by what became of the hold; `saved` is the share that nobody was asked about."""
 
-    held: int
-    released: int
-    sampled: int
-    asked: int
-    interruptions: int
-    saved: float | None
+    held: Annotated[int, Field(description="Calls for which trust was weighed: the sum of the next three.")]
+    released: Annotated[int, Field(description="Those that trust released without asking.")]
+    sampled: Annotated[
+        int,
+        Field(description="Those that it would have released, and that people were asked about as a sample."),
+    ]
+    asked: Annotated[int, Field(description="The others: people were asked about them.")]
+    interruptions: Annotated[int, Field(description="How often people were asked: `sampled` and `asked`.")]
+    saved: Annotated[
+        float | None,
+        Field(description="The share of `held` that nobody was asked about; null if there was none."),
+    ]
 
 
 class AgentHeldCalls(HeldCalls):
     """The same of one agent."""
 
-    agent: str
+    agent: Annotated[str, Field(description="The agent's name.")]
 
 
 class Share(Resource):
     """A share, None without cases, and the exact interval in which it is with this confidence."""
 
-    share: float | None
-    lower: float
-    upper: float
-    confidence: float
+    share: Annotated[float | None, Field(description="The share; null without cases.")]
+    lower: Annotated[float, Field(description="The lower end of the interval.")]
+    upper: Annotated[float, Field(description="The upper end of the interval.")]
+    confidence: Annotated[float, Field(description="The confidence of the interval, from 0 to 1.")]
 
 
 class SampledCalls(Share):
     """Of the sampled calls that people have decided: those that they did not approve unchanged."""
 
-    decided: int
-    contrary: int
+    decided: Annotated[int, Field(description="Sampled calls that people have decided.")]
+    contrary: Annotated[int, Field(description="Of these, those that they did not approve unchanged.")]
 
 
 class Regret(Share):
     """Of the calls that trust released: those that people took back or reported harm of."""
 
-    released: int
-    revoked: int
-    harmful: int
+    released: Annotated[int, Field(description="Calls that trust released.")]
+    revoked: Annotated[int, Field(description="Of the released, those that people took back.")]
+    harmful: Annotated[int, Field(description="Of the released, those that people reported harm of.")]
 
 
 class ApprovalMetrics(HeldCalls):
     """The effect of adaptive approval in a period."""
 
-    since: datetime
-    until: datetime
+    since: Annotated[datetime, Field(description="The beginning of the period.")]
+    until: Annotated[datetime, Field(description="The time now.")]
     sample: SampledCalls
     regret: Regret
     agents: list[AgentHeldCalls]
-    cursor: str | None = None
+    cursor: Annotated[str | None, Field(description=CURSOR)] = None
+
+
+class AnsweredProbes(Share):
+    """The planted calls that a person answered to: the share that was `missed`, with its interval."""
+
+    answered: int
+    missed: int
 
 
 class Reviewer(Resource):
@@ -200,6 +232,7 @@ class Reviewer(Resource):
 
     `average_wait_ms` is the time from the opening of a hold to the decision, `average_dwell_ms` the time that a hold
     was on the screen, as far as it was measured. Of `measured_approvals`, `quick_approvals` took less than 3 s.
+    `probes` is null if the person answered to no planted call.
     """
 
     reviewer: str
@@ -213,6 +246,7 @@ class Reviewer(Resource):
     measured_approvals: int
     quick_approvals: int
     quick_share: float | None
+    probes: AnsweredProbes | None
 
 
 class DeadLetter(Resource):

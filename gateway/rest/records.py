@@ -14,11 +14,12 @@ from gateway.rest.documented import operation
 from gateway.rest.history import read_time
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT, Choice, Parameter, Time
 from gateway.rest.request_context import RequestContext, answer, context_of, listed
+from projections.folds.approval import share_json
 from projections.folds.audit import audit_json
 from projections.folds.dead_letters import NOBODY, dead_letter_json
 from projections.folds.rows import moment
 from projections.queries import lists
-from projections.queries.reviewers import DECISIONS, ReviewerRow, reviewers
+from projections.queries.reviewers import DECISIONS, ProbeCounts, ReviewerRow, probe_counts, reviewers
 from projections.tables.agents import COUNTERS, AgentRow
 from projections.tables.log import DeadLetterRow
 from schemas.topics import DAY_MS
@@ -78,14 +79,17 @@ async def list_agents(context: Context) -> Response:
 async def list_reviewers(context: Context) -> Response:
     """List the reviewers: how many decisions of each kind, how fast, and how often after hardly a look.
 
-    Without `since`, of the last 30 days.
+    Also how many of the calls that operators had planted they missed. Without `since`, of the last 30 days.
     """
     check_reads(context.actor)
     actor, since_ms = context.actor, _since_ms(context)
     if since_ms is None:
         since_ms = context.gate.live.time.now_ms() - REVIEWERS_DAYS * DAY_MS
-    rows, _ = await context.ask_views(lambda now: reviewers(now, actor.tenant, actor.project, since_ms))
-    return answer(listed(context.gate, [_reviewer(row) for row in rows]))
+    place = (actor.tenant, actor.project, since_ms)
+    (rows, probes), _ = await context.ask_views(
+        lambda now: (reviewers(now, *place), probe_counts(now, *place))
+    )
+    return answer(listed(context.gate, [_reviewer(row, probes.get(row.reviewer)) for row in rows]))
 
 
 @router.get(
@@ -129,7 +133,7 @@ def _since_ms(context: RequestContext) -> int | None:
     return None if since is None else read_time(since, "since")
 
 
-def _reviewer(row: ReviewerRow) -> dict[str, Any]:
+def _reviewer(row: ReviewerRow, probes: ProbeCounts | None) -> dict[str, Any]:
     shown = {name: getattr(row, name) for name in ("reviewer", *DECISIONS)}
     return {
         **shown,
@@ -139,7 +143,12 @@ def _reviewer(row: ReviewerRow) -> dict[str, Any]:
         "measured_approvals": row.measured,
         "quick_approvals": row.quick,
         "quick_share": round(row.quick / row.measured, 6) if row.measured else None,
+        "probes": None if probes is None else _probes(probes),
     }
+
+
+def _probes(counts: ProbeCounts) -> dict[str, Any]:
+    return {**counts._asdict(), **share_json(counts.missed, counts.answered)}
 
 
 def _redacted(row: DeadLetterRow, tenant: str) -> dict[str, Any]:

@@ -15,8 +15,10 @@ import rfc8785
 from ops.checker.agreed import who_may_no_more
 from ops.checker.facts import Fact
 from ops.checker.hold_seen import HoldSeen
+from ops.checker.probes import Planted, planted
 from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
+from ops.checker.run_facts import RunFacts
 from ops.checker.scratch import Part, Scratch, Shelf, short
 from ops.checker.trust import CallWords, OfClass, TrustSeen, count, is_sampled, said
 from ops.checker.turn_seen import TurnSeen
@@ -37,6 +39,7 @@ PERMITTED: dict[str, frozenset[str]] = {
     "GrantRevoked": frozenset({"released"}),
     # Also of a call that is released again; that an attempt has had it is checked beside.
     "ImpactReported": STATES,
+    "ProbeEnded": frozenset({"held"}),
     "ToolCallSucceeded": frozenset({"consumed", "outcome_unknown"}),
     "ToolCallFailed": frozenset({"consumed", "outcome_unknown"}),
     "ToolCallOutcomeUnknown": frozenset({"consumed"}),
@@ -75,34 +78,7 @@ class CallSeen:
     reporters: list[str] = field(default_factory=list)
     # How many of those who write in the conversation had done so when it was proposed first.
     senders: int = 0
-
-
-@dataclass(slots=True)
-class RunFacts:
-    """What the log says of one execution itself so far; its calls and holds are kept beside."""
-
-    tenant: str
-    project: str
-    state: str = ""
-    started_by: str = ""
-    user: str = ""
-    agent: str = ""
-    # What the run remembers of its decisions, as JSON, and who made the rule that is asked for next.
-    memory: dict[str, str] = field(default_factory=dict)
-    makers: tuple[str, ...] = ()
-    # The decision of the command that is being read: (command id, decision, call id, resolves).
-    decision: tuple[str, str, str, bool] = ("", "", "", False)
-    decided_hold: str = ""
-    # After how long without anything open it ends by itself; None: never.
-    idle_ms: int | None = None
-    active_at_ms: int = 0
-    # The turns that have not ended, in the order of their messages.
-    open_turns: list[str] = field(default_factory=list)
-    # Who has sent a message, each once.
-    senders: list[str] = field(default_factory=list)
-    # The hold for which one of them waits, and the command that ended it: that command resumes the turn as well.
-    waits_for: str = ""
-    resumed_by: str = ""
+    planted: Planted | None = None
 
 
 class Runs:
@@ -160,6 +136,8 @@ class RunSeen:
         if (call := self.calls.get(fact.body.call_id)) is not None:
             in_doubt = call.state == "outcome_unknown"
             said(self.trust, self.of_class(call), call.words, fact, in_doubt=in_doubt)
+            if call.planted is not None:
+                call.planted.voted(fact.body)
         if fact.body.scope == "execution" and fact.body.resolves:
             self.facts.memory[OF_RUN + fact.body.decision_id] = fact.body.remember or "{}"
 
@@ -190,6 +168,7 @@ class RunSeen:
             self._say("I1", fact, "proposed with a tool version other than the one in force", body.tool)
         if not call.revision:
             call.senders = len(self.facts.senders)
+            call.planted = planted(body)
         call.state, call.revision, call.digest = "proposed", body.revision, body.digest
         call.arguments_sha, call.agent = short(body.arguments), body.agent
         call.tool, call.tool_version = body.tool, body.tool_version
@@ -206,14 +185,18 @@ class RunSeen:
         if slash and of_project != self.project:
             self._say("I9", fact, "judged by a policy of another project", fact.body.policy_version)
         call.allowed_by = fact.command_id if fact.body.effect == "allow" else ""
-        call.trust_class, call.words.is_decided = fact.body.trust_class, False
+        # What people say of a planted call counts for nothing.
+        call.trust_class = "" if call.planted else fact.body.trust_class
+        call.words.is_decided = False
         call.words.is_sampled = is_sampled(fact.body.adaptive)
         if fact.body.reason == "trusted":
             place = self.of_class(call).place
-            self.trust.released(place, fact, call.digest, self.adopted_through, self.report)
+            self.trust.released(place, fact, call.digest, self.published, self.adopted_through, self.report)
 
     def _released(self, call: CallSeen, fact: Fact) -> None:
         body = fact.body
+        if call.planted is not None:
+            self._say("I1", fact, "a planted call was released")
         released = (body.revision, body.digest, short(body.arguments))
         if released != (call.revision, call.digest, call.arguments_sha):
             self._say("I1", fact, "what is released is not what was proposed", call.digest, body.digest)
@@ -257,6 +240,8 @@ class RunSeen:
 
     def _consumed(self, call: CallSeen, fact: Fact) -> None:
         body = fact.body
+        if call.planted is not None:
+            self._say("I1", fact, "an attempt has a planted call")
         if (body.revision, body.digest) != (call.revision, call.digest):
             self._say(
                 "I1", fact, "consumed with another digest than the released one", call.digest, body.digest
@@ -374,6 +359,15 @@ def _impact(run: RunSeen, call: CallSeen, fact: Fact) -> None:
     run.count(call, fact, "impact", body.by)
 
 
+def _probe_ended(run: RunSeen, call: CallSeen, fact: Fact) -> None:
+    hold = run.holds.get(fact.body.hold_id)
+    if call.planted is None or hold is None:
+        run.say("I4", fact, "the end of a planted call that nobody has planted")
+        return
+    for what in call.planted.misfits(fact.body, hold.state):
+        run.say("I1", fact, what)
+
+
 _ENDS = {"ToolCallSucceeded": "succeeded", "ToolCallFailed": "failed"}
 _STEPS: dict[str, Callable[[RunSeen, CallSeen, Fact], None]] = {
     "ToolCallProposed": RunSeen._proposed,
@@ -385,6 +379,7 @@ _STEPS: dict[str, Callable[[RunSeen, CallSeen, Fact], None]] = {
     "LeaseRenewed": RunSeen._renewed,
     "GrantRevoked": _revoked,
     "ImpactReported": _impact,
+    "ProbeEnded": _probe_ended,
     "ToolCallSucceeded": RunSeen._ended,
     "ToolCallFailed": RunSeen._ended,
     "ToolCallOutcomeUnknown": _to("outcome_unknown"),

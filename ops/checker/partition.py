@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ops.checker.asked import Asked
-from ops.checker.calls import PERMITTED, RunFacts, Runs, RunSeen
+from ops.checker.calls import PERMITTED, Runs, RunSeen
 from ops.checker.facts import LOG_EVENTS, Fact
 from ops.checker.holds import HOLD_EVENTS, check_consumed, hold_event
 from ops.checker.published import Published
 from ops.checker.rules import is_uses_key
+from ops.checker.run_facts import RunFacts
 from ops.checker.scratch import Shelf
 from ops.checker.turns import PERMITTED_TURNS, check_resumption, turn_event, user_joined
 from ops.checker.violations import Violation

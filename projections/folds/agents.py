@@ -32,7 +32,7 @@ def counted(event: Event, *, execution: ExecutionRow | None, call: CallRow | Non
     effect = EFFECTS[type(event.body)]
     if effect.is_refusal:
         return None if execution is None else Counted(execution["agent"], NO_TOOL, _REFUSED)
-    if call is None or effect.counts is None:
+    if call is None or effect.counts is None or call["probe"] is not None:
         return None
     counters = effect.counts(event.body, call)
     return Counted(call["agent"], call["tool"], counters) if counters else None

@@ -25,6 +25,7 @@ from schemas.adaptive import is_sampled, outcome_from_text
 from schemas.canonical import canonical, parse_strict
 from schemas.events import calls as c
 from schemas.events import holds as h
+from schemas.json_pointer import value_at
 from schemas.record import Event
 from schemas.refusals import Refusal
 from schemas.trust import FactKind
@@ -112,7 +113,7 @@ def edits_of(body: h.DecisionRecorded, event: Event, call: CallRow | None) -> It
             "subject": body.by,
             "op": one["op"],
             "path": one["path"],
-            "before": None if one["op"] == "add" else canonical(_at(before, one["path"])),
+            "before": None if one["op"] == "add" else canonical(value_at(before, one["path"])),
             "after": None if one["op"] == "remove" else canonical(one["value"]),
             "feedback": body.feedback,
         }
@@ -128,7 +129,7 @@ class Fact(NamedTuple):
 
 def evidence_rows(event: Event, call: CallRow | None, kind: str, fact: Fact) -> Iterator[New]:
     """The row of evidence of how an agent uses a tool; none once the call has ended (docs/trust.md)."""
-    if call is not None and call["status"] not in TERMINAL:
+    if call is not None and call["status"] not in TERMINAL and call["probe"] is None:
         yield _evidence(event, call, kind, fact)
 
 
@@ -166,7 +167,7 @@ def word_on_call(body: h.DecisionRecorded, call: CallRow, hold: HoldRow | None) 
 
 def trust_verdict_rows(body: c.PolicyVerdictIssued, event: Event, call: CallRow | None) -> Iterator[New]:
     """The row of a verdict for which trust was weighed; none for any other."""
-    if body.adaptive is None or call is None:
+    if body.adaptive is None or call is None or call["probe"] is not None:
         return
     outcome = outcome_from_text(body.adaptive)
     row: TrustVerdictRow = {
@@ -191,11 +192,3 @@ def trust_verdict_rows(body: c.PolicyVerdictIssued, event: Event, call: CallRow 
 def is_about_running(body: h.DecisionRecorded, call: CallRow) -> bool:
     """Returns True if a vote decided whether a call runs: not one that waits for others, nor one on an outcome."""
     return body.resolves and call["status"] != "outcome_unknown"
-
-
-def _at(value: Any, pointer: str) -> Any:
-    """The value at a JSON Pointer (RFC 6901)."""
-    for step in pointer.split("/")[1:]:
-        name = step.replace("~1", "/").replace("~0", "~")
-        value = value[int(name)] if isinstance(value, list) else value[name]
-    return value

@@ -34,12 +34,12 @@ def approval_json(found: WeighedHolds) -> dict[str, Any]:
     contrary = decided - found.sampled.get("approve", 0)
     return {
         **_calls(total),
-        "sample": {"decided": decided, "contrary": contrary, **_share(contrary, decided)},
+        "sample": {"decided": decided, "contrary": contrary, **share_json(contrary, decided)},
         "regret": {
             "released": found.released,
             "revoked": found.revoked,
             "harmful": found.harmful,
-            **_share(found.revoked + found.harmful, found.released),
+            **share_json(found.revoked + found.harmful, found.released),
         },
         "agents": agents,
     }
@@ -52,7 +52,8 @@ def _calls(counts: dict[str, int]) -> dict[str, Any]:
     return {"held": held, **counts, "interruptions": held - counts["released"], "saved": saved}
 
 
-def _share(found: int, of: int) -> dict[str, Any]:
+def share_json(found: int, of: int) -> dict[str, Any]:
+    """A share, None without cases, with the exact interval in which it is."""
     lower, upper = share_interval(found, of)
     return {
         "share": round(found / of, 6) if of else None,

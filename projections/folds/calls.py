@@ -96,6 +96,37 @@ def decision_json(row: CallRow | HoldRow, at_ms: int | None) -> dict[str, Any] |
     }
 
 
+def planted_json(row: CallRow) -> dict[str, Any]:
+    """A planted call for those who may know of it before people have answered."""
+    return {
+        "execution_id": row["execution_id"],
+        "call_id": row["call_id"],
+        "hold_id": row["hold_id"],
+        "agent": row["agent"],
+        "tool": row["tool"],
+        "arguments": json_value(row["arguments"]),
+        **_probe_json(row),
+        "planted_at": moment(row["proposed_at_ms"]),
+        "ended_at": moment(row["ended_at_ms"]),
+    }
+
+
+def _probe_json(row: CallRow) -> dict[str, Any]:
+    planted = json_value(row["probe"])
+    return {
+        "planted_by": planted["by"],
+        "note": planted["note"],
+        "wrong": planted["wrong"],
+        "result": row["probe_result"],
+        "answers": json_value(row["probe_answers"]) or [],
+    }
+
+
+def _told_probe(row: CallRow) -> dict[str, Any] | None:
+    """The same for everybody: None while people are asked, and for any other call."""
+    return None if row["probe_result"] is None else _probe_json(row)
+
+
 def _lease_seconds(row: CallRow) -> float | None:
     return None if row["lease_ms"] is None else row["lease_ms"] / 1000
 
@@ -154,6 +185,7 @@ _RESOURCE = resource_of(
     "error",
     "duration_ms",
     "impact_reports",
+    ("probe", _told_probe),
     "proposed_at_ms",
     "updated_at_ms",
     "ended_at_ms",

@@ -72,12 +72,14 @@ def told_view_digest(row: HoldRow) -> str | None:
     return None if row["must_read"] else row["view_digest"] or None
 
 
-def without_view_digest(data: dict[str, Any]) -> dict[str, Any]:
+def told_fields(data: dict[str, Any]) -> dict[str, Any]:
     """An event's fields as the APIs return them: without the digest of a view (`told_view_digest`).
 
-    An event does not say whether the view of its hold must be read; so no event shows the digest.
+    An event does not say whether the view of its hold must be read; so no event shows the digest. Nor does one say
+    that its call was planted: people learn that by `ProbeEnded`, when they have answered.
     """
-    return {**data, "view_digest": ""} if data.get("view_digest") else data
+    told = {name: value for name, value in data.items() if name != "probe"}
+    return {**told, "view_digest": ""} if told.get("view_digest") else told
 
 
 def votes_of(row: HoldRow) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 from projections.folds.rows import json_value, moment
 from projections.tables.analytics import EvidenceRow
 from schemas.trust import ClassFact
-from schemas.trust_family import closing_classes
+from schemas.trust_family import closes
 from schemas.trust_score import (
     CONTRARY,
     KEPT_NAMES_MAX_BYTES,
@@ -74,8 +74,8 @@ def _kept_of(rows: list[EvidenceRow]) -> list[EvidenceRow]:
 
 def closing_rows(groups: Mapping[str, list[EvidenceRow]], name: str) -> list[EvidenceRow]:
     """The contrary facts of other classes that count for a class (`schemas.trust_family`)."""
-    _, *closing = closing_classes(name)
-    return [row for other in closing for row in groups.get(other, ()) if row["fact"] in CONTRARY]
+    closing = sorted(other for other in groups if other != name and closes(other, name))
+    return [row for other in closing for row in groups[other] if row["fact"] in CONTRARY]
 
 
 def agent_score(classes: Iterable[dict[str, Any]]) -> float:

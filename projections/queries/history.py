@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from projections.folds.fold import changed_rows
-from projections.folds.holds import without_view_digest
+from projections.folds.holds import told_fields
 from projections.folds.resources import resource_of
 from projections.folds.rows import json_value
 from projections.queries.moment import Moment, size_of, some_of, where
@@ -262,5 +262,5 @@ _RESOURCE = resource_of(
     ("offset", "log_offset"),
     "execution_id",
     "command_id",
-    ("data", lambda row: without_view_digest(json_value(row["body"]))),
+    ("data", lambda row: told_fields(json_value(row["body"]))),
 )

@@ -206,6 +206,18 @@ def _letters(
     return page_read(moment.each(DEAD_LETTERS, tail, _flat(values)), count, *_LETTERS_ORDER)
 
 
+def planted_calls(
+    moment: Moment, tenant: str, project: str, *, cursor: str | None = None, limit: int | None = None
+) -> PageOf[CallRow]:
+    """The calls that operators planted, newest first.
+
+    Raises:
+        BadCursor: the cursor is not one of this list.
+    """
+    order: tuple[str, str, Order] = ("proposed_at_ms", "call_id", "DESC")
+    return _page(moment, TOOL_CALLS, (tenant, project), [], order, cursor, limit, '"probe" IS NOT NULL')
+
+
 def _page(
     moment: Moment,
     table: TableOf[R],

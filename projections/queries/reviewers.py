@@ -5,10 +5,18 @@ from typing import Any, NamedTuple
 from projections.queries.moment import Moment
 from projections.tables.analytics import VOTES
 from projections.tables.holds import HOLDS
+from projections.tables.probes import PROBE_ANSWERS
 from projections.tables.star import QUICK_MS
 
 # The column of a list of reviewers → the decision that is counted there.
 DECISIONS = {"approved": "approve", "edited": "edit", "rejected": "reject", "answered": "respond"}
+
+
+class ProbeCounts(NamedTuple):
+    """How many planted calls a person answered to, and how many of them were not caught."""
+
+    answered: int
+    missed: int
 
 
 class ReviewerRow(NamedTuple):
@@ -48,6 +56,17 @@ def reviewers(moment: Moment, tenant: str, project: str, since_ms: int) -> list[
     )
     rows = moment.execute(text.replace("?", moment.dialect.placeholder), (tenant, project, since_ms))
     return [_row(*row) for row in rows]
+
+
+def probe_counts(moment: Moment, tenant: str, project: str, since_ms: int) -> dict[str, ProbeCounts]:
+    """The people who answered to planted calls that ended since a moment."""
+    text = (
+        "SELECT subject, COUNT(*), SUM(1 - caught) "  # noqa: S608 – names of tables.py
+        f"FROM {moment.dialect.prefix}{PROBE_ANSWERS.name} "
+        "WHERE tenant = ? AND project = ? AND at_ms >= ? GROUP BY subject"
+    )
+    rows = moment.execute(text.replace("?", moment.dialect.placeholder), (tenant, project, since_ms))
+    return {str(subject): ProbeCounts(int(answered), int(missed)) for subject, answered, missed in rows}
 
 
 def _row(*values: Any) -> ReviewerRow:

@@ -112,12 +112,19 @@ def _reviewers(p: str) -> str:
         "dwell_ms": _mean(f"CASE WHEN {counts} THEN v.dwell_ms END"),
         "measured": _number(measured),
         "quick": _number(f"{measured} AND v.dwell_ms < {QUICK_MS}"),
+        "probes": _of_probes(p, "COUNT(*)"),
+        "probes_missed": _of_probes(p, "COALESCE(SUM(1 - a.caught), 0)"),
     }
     shown = ", ".join(f"{made} AS {column}" for column, made in columns.items())
     return (
         f"SELECT v.tenant, v.project, v.subject, MAX(v.person) AS person, {shown} "
         f"FROM {p}votes v LEFT JOIN {p}holds h ON {_OF_VOTE} GROUP BY v.tenant, v.project, v.subject"
     )
+
+
+def _of_probes(p: str, counted: str) -> str:
+    same = " AND ".join(f"a.{name} = v.{name}" for name in ("tenant", "project", "subject"))
+    return f"(SELECT {counted} FROM {p}probe_answers a WHERE {same})"
 
 
 def _rules(p: str) -> str:

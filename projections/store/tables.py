@@ -15,6 +15,7 @@ from projections.tables import (
     executions,
     holds,
     log,
+    probes,
     requests,
     standing_rules,
     star,
@@ -38,6 +39,7 @@ _DECLARED = (
     conversations,
     log,
     star,
+    probes,
 )
 
 

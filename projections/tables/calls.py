@@ -57,6 +57,13 @@ class CallRow(TypedDict):
     claims: Annotated[Json, "JSON of the hints that the agent gave about its tool."]
     reason: Annotated[str, "The agent's reason for the call."]
     proposed_by: Annotated[str, "Who proposed this revision."]
+    probe: Annotated[
+        Json | None, "JSON of what an operator planted (docs/probes.md); null for a call of the agent's own."
+    ]
+    probe_result: Annotated[
+        str | None, "caught, missed, expired or cancelled; null while people are asked about a planted call."
+    ]
+    probe_answers: Annotated[Json | None, "JSON list of what each person answered to a planted call."]
     senders: SendersBefore | None
     message: Annotated[
         str | None, "The message that the agent was answering when it proposed the call; null if none."
@@ -97,7 +104,9 @@ class CallRow(TypedDict):
     grant_decision_id: Annotated[str | None, "Idempotency key for the tool."]
     grant_digest: Annotated[str | None, "The digest that the grant is for."]
     grant_expires_at_ms: Annotated[Moment | None, "When the grant expires."]
-    denied_because: Annotated[str | None, "policy, rejected, timeout or halted; null if it was not denied."]
+    denied_because: Annotated[
+        str | None, "policy, rejected, timeout, halted or probe; null if it was not denied."
+    ]
     rollback: Annotated[
         Json | None,
         "JSON list of the calls that the agent should undo after this call was rejected, newest first.",
@@ -122,6 +131,7 @@ TOOL_CALLS = TableOf(
     indices=(
         Index("calls_open", ("tenant", "project", "proposed_at_ms"), where="ended_at_ms IS NULL"),
         Index("calls_by_time", ("tenant", "project", "proposed_at_ms")),
+        Index("calls_planted", ("tenant", "project", "proposed_at_ms", "call_id"), where="probe IS NOT NULL"),
     ),
     time="proposed_at_ms",
 )

@@ -169,6 +169,8 @@ class ReviewerRow(TypedDict):
     dwell_ms: Annotated[float | None, "Mean of the measured viewing times; null if none was measured."]
     measured: Annotated[int, "Votes to approve that count and whose viewing time was measured."]
     quick: Annotated[int, f"Of the measured ones, those of less than {QUICK_MS} ms."]
+    probes: Annotated[int, "Planted calls that it has answered to and whose hold has ended."]
+    probes_missed: Annotated[int, "Of these, those that would have run as they were planted."]
 
 
 REVIEWERS = Offer("reviewers", ReviewerRow)

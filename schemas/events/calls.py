@@ -3,16 +3,18 @@
 from typing import Literal
 
 from schemas.message import Long, Message
+from schemas.probe import ProbeResult
 
 Effect = Literal["allow", "hold", "deny"]
 RiskLevel = Literal["low", "medium", "high"]
-DenialCause = Literal["policy", "rejected", "timeout", "halted"]
+DenialCause = Literal["policy", "rejected", "timeout", "halted", "probe"]
 
 
 class ToolCallProposed(Message):
     """A revision of a call, with exactly the arguments (RFC 8785 JSON) that it would run with.
 
-    Revision 1 is the agent's proposal; a higher one comes from an edit or a change of the tool.
+    Revision 1 is the agent's proposal; a higher one comes from an edit or a change of the tool. `probe` is JSON of
+    `schemas.probe.Probe` if an operator planted the call, which then never runs; else None.
     """
 
     call_id: str
@@ -26,6 +28,7 @@ class ToolCallProposed(Message):
     claims: str
     reason: str
     by: str
+    probe: str | None = None
 
 
 class PolicyVerdictIssued(Message):
@@ -142,6 +145,26 @@ class ImpactReported(Message):
     values: tuple[str, ...] = ()
 
 
+class ProbeEnded(Message):
+    """The hold of a planted call ended; the call never ran.
+
+    `result` is `caught` or `missed` by the decision that ended the hold; `expired` or `cancelled` without one.
+    `planted_by`, `note` and `wrong` (JSON list) are of `schemas.probe.Probe`. `answers` is JSON of `ProbeAnswer`s, of
+    all who voted, in their order.
+    """
+
+    call_id: str
+    hold_id: str
+    revision: Long
+    agent: str
+    tool: str
+    result: ProbeResult
+    planted_by: str
+    note: str
+    wrong: str
+    answers: str
+
+
 class ToolCallSucceeded(Message):
     """The call ran; `output` is JSON."""
 
@@ -180,6 +203,7 @@ CALL_EVENTS: tuple[type[Message], ...] = (
     LeaseRenewed,
     GrantRevoked,
     ImpactReported,
+    ProbeEnded,
     ToolCallSucceeded,
     ToolCallFailed,
     ToolCallOutcomeUnknown,

@@ -13,6 +13,7 @@ from schemas.authority import Delegation
 from schemas.commands import RequestKind, Scope
 from schemas.events.conversations import TurnEnding
 from schemas.events.holds import HoldCause, OnReject, OnTimeout
+from schemas.probe import Probe
 from schemas.requirement import Requirement
 from services.domain.untrusted import NO_WORDS, WordsOfRun
 
@@ -65,6 +66,7 @@ class Call(Struct, frozen=True, kw_only=True):
     decisions on the newest revision count for; `by_trust` is true if trust released it, `is_sampled` if trust would
     have released it and people were asked all the same. `is_untrusted` is true if others decide what its tool
     returns. `impact_by` are those who have reported that it did harm, `values` the digests of its identifying values.
+    `probe` says what an operator planted; such a call never runs.
     """
 
     call_id: str
@@ -107,6 +109,7 @@ class Call(Struct, frozen=True, kw_only=True):
     is_sampled: bool = False
     impact_by: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    probe: Probe | None = None
 
 
 class Vote(Struct, frozen=True):
@@ -223,7 +226,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     (`joining`), each once, in the order of their first ones. `asked_about` is
     the question that was asked, from the event that asks it to the one that opens its hold: one batch.
     `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never. `words` are
-    those of untrusted outputs, and of what people said.
+    those of untrusted outputs, and of what people said. `planted_call` is the call that an operator planted, empty in
+    any other run.
     """
 
     tenant: str
@@ -254,6 +258,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     asked_about: AskedQuestion | None = None
     idle_ms: int | None = None
     words: WordsOfRun = NO_WORDS
+    planted_call: str = ""
 
     @property
     def closed(self) -> bool:

@@ -123,7 +123,14 @@ class OpenCalls:
             self._calls[event.key, call_id] = _followed(event, call)
         return found
 
+    def follows(self, event: Event) -> bool:
+        """Returns True if an event is about an open call."""
+        return (event.key, getattr(event.body, "call_id", "")) in self._calls
+
     def _open(self, event: Event, body: ToolCallProposed) -> None:
+        if body.probe is not None:
+            # The agent did not propose it, so nothing that people say of it is evidence.
+            return
         key = event.key, body.call_id
         first = self._calls.get(key)
         offset, term = (first.offset, first.term) if first else (event.offset, event.meta.term)

@@ -42,6 +42,8 @@ def test_call_whose_attempt_is_silent_waits_for_a_person_when_its_lease_ends() -
     )
     question = the(said, "HoldOpened").question
     assert all(f"placet {command}" in question for command in ("approve", "reject", "answer"))
+    # Afterwards an approval is refused: execution_closed.
+    assert "To run it again, while its run goes on: placet approve." in question
 
 
 def test_sign_of_life_in_the_second_half_of_a_lease_renews_it() -> None:

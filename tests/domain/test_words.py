@@ -6,6 +6,7 @@ from typing import get_args
 
 from schemas.commands import ExecutionCommand, ReserveRuleUse
 from schemas.events import EVENTS
+from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
 from schemas.events.definitions import DEFINITION_EVENTS
@@ -20,6 +21,7 @@ from services.domain.execution import (
     impact,
     joining,
     opening,
+    probes,
     requests,
     reservations,
     results,
@@ -31,7 +33,7 @@ from services.domain.execution import (
 
 TABLES = [
     module.HANDLERS
-    for module in (steering, calls, results, impact, holds, requests, reservations, secrets, turns)
+    for module in (steering, calls, results, impact, holds, probes, requests, reservations, secrets, turns)
 ]
 FOLDS = [
     module.FOLDS
@@ -61,6 +63,7 @@ NO_FOLD = {
     h.HumanInputProvided,
     h.RollbackStarted,
     RuleAsked,
+    c.ProbeEnded,
 }
 OF_OTHERS = {*DEFINITION_EVENTS, *RULE_EVENTS, *RULE_USE_EVENTS, *LOG_EVENTS}
 

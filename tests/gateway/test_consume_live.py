@@ -63,8 +63,9 @@ def resyncs(doors: Doors) -> float:
 
 
 def said(event: LogEvent) -> tuple[Any, ...]:
-    """What both say of an event; a view's digest comes only with the view."""
-    data = {name: value for name, value in event.data.items() if name != "view_digest"}
+    """What both say of an event; a view's digest comes only with the view, and who plants calls only from Kafka."""
+    hidden = ("view_digest", "probe")
+    data = {name: value for name, value in event.data.items() if name not in hidden}
     where = event.partition, event.offset, event.term
     return event.id, event.type, event.at, event.execution_id, event.version, event.command_id, where, data
 

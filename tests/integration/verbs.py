@@ -41,6 +41,7 @@ READS = """
 /tools /policies /rules /executions /holds /holds?status=open /holds/groups /standing-rules /data-keys /principals
 /audit /agents /reviewers /dead-letters /components /audit/impact?reviewer=rita /audit/heads /audit/keys
 /audit/records?topic=executions&partition=0 /audit/records?topic=definitions /metrics/approval
+/probes
 """
 VERBS = (
     *(Verb("GET", path, other=200) for path in READS.split()),
@@ -69,6 +70,8 @@ VERBS = (
     Verb("POST", CALL + "/heartbeat", {"attempt_id": "a"}),
     *(Verb("POST", CALL + end, {}) for end in ("/revoke", "/secrets/erase")),
     Verb("POST", CALL + "/report-impact", {"reason": "harm"}),
+    # Nobody would be asked, in either project: it is refused for that.
+    Verb("POST", "/probes", {"agent": "bot", **PROPOSAL, "note": "bad"}, other=422),
     Verb("POST", HOLD + "/decision", lambda t: {"decision": "approve", "digest": t.call["digest"]}),
     *(Verb("POST", f"{HOLD}/{how}", least(verb.body, "otto")) for how, verb in HANDLING.items()),
     Verb("POST", "/requests/{request}/secrets", {"attempt_id": "a"}),

@@ -18,7 +18,7 @@ from schemas.record import Event, RawRecord
 from schemas.term import NO_CLAIM, TermRule
 from services.domain.authority import authority
 from services.domain.definitions import Definitions
-from services.domain.execution import calls, execution, expiry, holds, results, verdicts
+from services.domain.execution import calls, decisions, execution, expiry, holds, probes, results, verdicts
 from services.domain.execution.verdicts import release
 from services.domain.memory import coverage, memory, rule_uses, standing_rules
 from services.domain.memory.rule_uses import USED_UP, RuleUses
@@ -309,6 +309,12 @@ def let_makers_activate_their_rule(patch: Patch) -> None:
     patch.setattr(standing_rules, "_own", lambda *_: frozenset())
 
 
+def run_planted_calls(patch: Patch) -> None:
+    """Take an approval of a planted call for a real one's, and forget the last look at a decision's events."""
+    patch.setattr(decisions, "_on_probe", decisions._approved)
+    patch.setattr(probes, "with_probes", lambda _state, events, _now_ms: events)
+
+
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -348,6 +354,7 @@ BUGS = {
         PlantedBug(look_at_the_names_of_arguments_only, ("I1",)),
         PlantedBug(remember_what_the_last_voter_asks_for, ("I10",), 7),
         PlantedBug(let_makers_activate_their_rule, ("I10",), 1),
+        PlantedBug(run_planted_calls, ("I1",), 15),
         PlantedBug(planted_turns.leave_a_turn_suspended, ("I4", "I12"), 5),
         PlantedBug(planted_turns.wait_for_an_answer_that_has_come, ("I4", "I12"), 23),
         PlantedBug(planted_turns.take_a_resumed_turn_for_a_suspended_one, ("I12",), 2),

@@ -67,6 +67,7 @@ HAPPENS = (
     "turn_failed",
     "turn_cancelled",
     "turn_given_up",
+    "ProbeEnded",
 )
 
 # Three processes that die by chance at the same command look like poison; in twenty worlds that is rare.

@@ -34,6 +34,7 @@ from tests.simulation.gateway import Gateway
 from tests.simulation.history import History
 from tests.simulation.nemesis import Broker, Nemesis
 from tests.simulation.people import REVIEWERS, Operator, Reviewer
+from tests.simulation.planters import Planter
 from tests.simulation.poison import Poisoner, deadly, is_poison
 from tests.simulation.process import Process, ProcessLog
 from tests.simulation.replay import check_replay, is_under_way
@@ -119,6 +120,9 @@ class World:
         keys += [each.key for each in conversations]
         runs += [asyncio.create_task(task) for each in conversations for task in each.tasks(calm)]
         steering = [asyncio.create_task(operator.run(keys))]
+        planter = Planter(self.gateways[0], random.Random(f"planter {self.seed}"))
+        if self._has_planted_calls:
+            steering.append(asyncio.create_task(planter.run()))
         if self.is_poisoned:
             steering.append(asyncio.create_task(Poisoner(self.gateways[0], self.rng).run(keys)))
 
@@ -128,10 +132,10 @@ class World:
         if conversations:
             asyncio.get_running_loop().call_later(CALM_AFTER_S, calm.set)
         await _cancel(steering)
-        await operator.resume_all(keys)
+        await operator.resume_all([*keys, *planter.keys])
         await asyncio.sleep(SETTLE_S / 2)
         await _cancel([*runs, *people])
-        await operator.report_all(keys)
+        await operator.report_all([*keys, *planter.keys])
         await asyncio.sleep(SETTLE_S / 2)
 
         outcome = await self._look([each.key.decode() for each in conversations])
@@ -244,6 +248,11 @@ class World:
     def _takes_accounts(self) -> bool:
         """Whether rules and delegations name an account that is taken away: in some worlds, as above."""
         return self.seed % 8 in (2, 6)
+
+    @property
+    def _has_planted_calls(self) -> bool:
+        """Whether calls are planted here: in some worlds, as above."""
+        return self.seed % 12 == 3
 
     def _stewards(self) -> list[Steward]:
         people = REVIEWERS if self._has_stewards else ()

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from projections.folds.acts import TIMER, policy_of
 from projections.folds.analytics import Fact, evidence_rows, impact_row, trust_verdict_rows
 from projections.folds.effects import Act, Before, Effect, New
-from projections.folds.rows import json_text, owner_of
+from projections.folds.probes import probe_answer_rows
+from projections.folds.rows import json_text, json_value, owner_of
 from projections.folds.star import rule_verdict_rows
 from projections.folds.verdicts import NO_VERDICT
 from projections.tables.agents import Counter
@@ -74,6 +75,9 @@ def _propose_first(body: c.ToolCallProposed, event: Event, before: Before) -> Ca
         "claims": body.claims,
         "reason": body.reason,
         "proposed_by": body.by,
+        "probe": body.probe,
+        "probe_result": None,
+        "probe_answers": None,
         "senders": None if before.execution is None else before.execution["senders"],
         "message": None if before.turn is None else before.turn["text"],
         "status": "proposed",
@@ -227,7 +231,7 @@ def _deny(row: CallRow, body: c.ToolCallDenied, event: Event) -> None:
 
 
 def _told_denial(body: c.ToolCallDenied, before: Before) -> Act | None:
-    if body.cause in ("rejected", "timeout"):
+    if body.cause in ("rejected", "timeout", "probe"):
         return None
     subject = policy_of(before.call) if body.cause == "policy" else TIMER
     return Act(subject, "deny", before=_arguments(before), feedback=body.feedback)
@@ -267,6 +271,15 @@ def _report_impact(row: CallRow, body: c.ImpactReported, event: Event) -> None:
 
 def _told_impact(body: c.ImpactReported, before: Before) -> Act:
     return Act(body.by, "report_impact", before=_arguments(before), feedback=body.reason)
+
+
+def _end_probe(row: CallRow, body: c.ProbeEnded, event: Event) -> None:
+    row.update({"probe_result": body.result, "probe_answers": body.answers})
+
+
+def _told_probe(body: c.ProbeEnded, before: Before) -> Act:
+    after = json_text({"result": body.result, "answers": json_value(body.answers)})
+    return Act(body.planted_by, "plant", before=_arguments(before), after=after, feedback=body.note)
 
 
 def _succeed(row: CallRow, body: c.ToolCallSucceeded, event: Event) -> None:
@@ -349,6 +362,7 @@ EFFECTS = (
     Effect(c.LeaseRenewed, call=_renew),
     Effect(c.GrantRevoked, call=_revoke, audit=_told_revocation, rows=_revocation_rows),
     Effect(c.ImpactReported, call=_report_impact, audit=_told_impact, rows=_impact_rows),
+    Effect(c.ProbeEnded, call=_end_probe, audit=_told_probe, rows=probe_answer_rows),
     Effect(c.ToolCallSucceeded, call=_succeed, rows=_is_evidence("success"), counts=_counts("succeeded")),
     Effect(c.ToolCallFailed, call=_fail, rows=_is_evidence("failure", "failure"), counts=_counts("failed")),
     Effect(c.ToolCallOutcomeUnknown, call=_lose, rows=_is_evidence("unknown"), counts=_counts("unknown")),

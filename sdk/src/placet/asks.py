@@ -320,6 +320,13 @@ def assess(agent: str, body: Body, of_run: Body) -> Request:
     return Request("POST", f"/agents/{_id(agent, 'agent')}/assess", {**body, **_given(**of_run)})
 
 
+def plant_probe(body: Body, seems: Body) -> Request:
+    """Plant a known-bad call; ids that are left out are made here, so that a repeat is the same one."""
+    return Request(
+        "POST", "/probes", {"execution_id": new_id(), "call_id": new_id(), **body, **_given(**seems)}
+    )
+
+
 def put_principal(name: str, document: Body) -> Request:
     """Publish a person or service: {subjects, roles, agents, disabled}."""
     return Request("PUT", f"/principals/{segment(name)}", dict(document))

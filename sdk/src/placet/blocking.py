@@ -12,6 +12,7 @@ from placet.chat_models import ChatEvent
 from placet.client_finalizer import ClientFinalizer
 from placet.human_requests import AsyncRequests
 from placet.loopthread import LoopThread
+from placet.probes import AsyncProbes
 from placet.resources import (
     AsyncExecutions,
     AsyncHolds,
@@ -121,6 +122,13 @@ class Trust(Blocking):
 
     classes = blocking(AsyncTrust.classes)
     assess = blocking(AsyncTrust.assess)
+
+
+class Probes(Blocking):
+    """Planted calls."""
+
+    plant = blocking(AsyncProbes.plant)
+    list = blocking(AsyncProbes.list)
 
 
 class StandingRules(Blocking):

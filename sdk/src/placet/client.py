@@ -19,6 +19,7 @@ from placet.ids import attempt_id as new_attempt_id
 from placet.ids import new_id
 from placet.lease import consumed
 from placet.models import AuditRow, Component, Event, Object, Page, ToolCall
+from placet.probes import AsyncProbes
 from placet.proposing import proposed
 from placet.resources import (
     AsyncExecutions,
@@ -83,6 +84,7 @@ class AsyncPlacet:
         self.principals = AsyncPrincipals(self.channel)
         self.standing_rules = AsyncStandingRules(self.channel)
         self.trust = AsyncTrust(self.channel)
+        self.probes = AsyncProbes(self.channel)
         self.vault = AsyncVault(self.channel)
         self.conversations = AsyncConversations(self.channel, self.url, self._token, self._patience, agent)
 

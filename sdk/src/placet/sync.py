@@ -22,6 +22,7 @@ from placet.blocking import (
     Holds,
     Policies,
     Principals,
+    Probes,
     Requests,
     StandingRules,
     Tools,
@@ -238,6 +239,7 @@ class Placet(Blocking):
         self.principals = Principals(inner.principals, thread, finalizer)
         self.standing_rules = StandingRules(inner.standing_rules, thread, finalizer)
         self.trust = Trust(inner.trust, thread, finalizer)
+        self.probes = Probes(inner.probes, thread, finalizer)
         self.vault = Vault(inner.vault, thread, finalizer)
         self.conversations = Conversations(inner.conversations, thread, finalizer)
 

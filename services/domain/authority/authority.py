@@ -41,9 +41,18 @@ def refusal_to_decide(
 ) -> tuple[Refusal, str] | None:
     """The reason why the actor cannot decide this hold, or None; see `schemas.authority`."""
     people = ctx.people
-    return authority.refusal_to_decide(
+    refusal = authority.refusal_to_decide(
         asked_by(hold), lambda: requesters_of(state, hold, call, people), ctx.actor, people
     )
+    return refusal or _refusal_of_planter(call, ctx)
+
+
+def _refusal_of_planter(call: Call | None, ctx: Context) -> tuple[Refusal, str] | None:
+    name_of = ctx.people.name_of
+    if call is None or call.probe is None or name_of(call.probe.by) != name_of(ctx.actor.subject):
+        return None
+    # In the words of any other hold: the refusal is recorded where everybody reads it.
+    return Refusal.OWN_REQUEST, authority.OWN_REQUEST
 
 
 def requesters_of(state: Execution, hold: Hold, call: Call | None, people: TenantPeople) -> frozenset[str]:

@@ -7,6 +7,7 @@ from schemas.canonical import call_digest
 from schemas.events import calls as c
 from schemas.events.holds import HoldCancelled
 from schemas.message import Message
+from schemas.probe import probe_from_text
 from schemas.refusals import Refusal, first_in_precedence
 from schemas.sensitive import may_have_placeholder
 from services.domain.arguments import arguments_misfit, object_problem
@@ -71,9 +72,10 @@ def _consumed_at_once(call: Call, outcome: Message, attempt_id: str | None, ctx:
 
 def call_of(state: Execution, event: c.ToolCallProposed) -> Call:
     """The call of a first proposal, before it is recorded."""
-    fields = {name: value for name, value in event.__dict__.items() if name != "by"}
+    fields = {name: value for name, value in event.__dict__.items() if name not in ("by", "probe")}
     return Call(
         **fields,
+        probe=probe_from_text(event.probe),
         requesters=(event.by,),
         proposal_digest=proposal_digest(event),
         senders=len(state.senders),
@@ -213,7 +215,8 @@ def _consumption_problem(
         return Refusal.DIGEST_MISMATCH, "this is not the digest of the call as it is in force"
     if call.attempt_id and not _may_run_again(call, ctx):
         return Refusal.ALREADY_CONSUMED, "another attempt consumed it"
-    if call.status not in ("released", "outcome_unknown"):
+    # A planted call never runs, whatever its status.
+    if call.status not in ("released", "outcome_unknown") or call.probe is not None:
         return Refusal.NOT_RELEASED, f"the call is {call.status}"
     if command.attempt_id in call.spent:
         return Refusal.ALREADY_CONSUMED, SPENT
@@ -273,6 +276,8 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
     if state.lifecycle == "paused" and earlier is None:
         state = replace(state, parked=(*state.parked, event.call_id))
     requesters = (event.by,) if earlier is None else tuple(dict.fromkeys((*earlier.requesters, event.by)))
+    if event.probe is not None:
+        state = replace(state, planted_call=event.call_id)
     return with_call(
         going_on(state),
         Call(
@@ -296,6 +301,7 @@ def _proposed(state: Execution, event: c.ToolCallProposed, at_ms: int) -> Execut
             # An edit or a new tool version is not another request: who writes to the agent meanwhile can decide it.
             senders=len(state.senders) if earlier is None else earlier.senders,
             message=message_of(state) if earlier is None else earlier.message,
+            probe=probe_from_text(event.probe),
         ),
     )
 

@@ -22,7 +22,7 @@ from services.domain.execution.opening import call_hold
 from services.domain.execution.quota import editing_problem
 from services.domain.execution.requests import provided
 from services.domain.execution.turns import ended_turns
-from services.domain.execution.verdicts import denial, release, revised, verdict_event
+from services.domain.execution.verdicts import denial, denial_of_probe, release, revised, verdict_event
 from services.domain.memory.memory import contradictions, with_memory
 from services.domain.policy import HoldTerms, Verdict
 from services.domain.policy.hold_terms import ON_REJECT_STRICTNESS
@@ -49,6 +49,8 @@ def decision_events(
         return _on_request(hold, command, decision_id, ctx)
     if hold.cause == "outcome_unknown":
         return _on_unknown_outcome(state, hold, call, command, decision_id, ctx)
+    if call.probe is not None:
+        return _on_probe(state, hold, call, command, decision_id, ctx)
     match command.decision:
         case "approve":
             approved = _approved(state, hold, call, command, decision_id, ctx)
@@ -334,6 +336,22 @@ def _is_asked(asked: HoldTerms | Requirement, ctx: Context) -> bool:
     people, actor = ctx.people, ctx.actor
     by_role = bool(set(asked.roles) & set(actor.roles))
     return by_role or people.is_among(actor.subject, asked.reviewers)
+
+
+def _on_probe(
+    state: Execution, hold: Hold, call: Call, command: DecideHold, decision_id: str, ctx: Context
+) -> Events:
+    """The vote on a planted call, and with the last one its denial: no revision, no rollback, nothing remembered.
+
+    An edit that a real call would not take is refused here, too.
+    """
+    if command.decision == "edit":
+        edited = _edited(state, hold, call, command, decision_id, ctx)
+        if not isinstance(edited[0], h.DecisionRecorded):
+            return edited
+    resolves = command.decision != "approve" or completes(state, hold, call, ctx)
+    vote = recorded(hold, command, decision_id, ctx, resolves)
+    return [vote, denial_of_probe(call, decision_id)] if resolves else [vote]
 
 
 def _on_unknown_outcome(

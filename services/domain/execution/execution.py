@@ -7,9 +7,10 @@ that nothing is released late; then the command is judged against what is left.
 from schemas import command_rules as rules
 from schemas import commands as k
 from schemas.events import executions as x
-from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
+from schemas.ids import CHOSEN_ID_RULE, is_chosen_id, split_execution_key
 from schemas.limits import DEADLINE_MAX_S, DECISION_MAX_BYTES
 from schemas.message import Message
+from schemas.probe_commands import PlantProbe
 from schemas.refusals import PRECEDENCE, Refusal
 from services.domain.arguments import object_problem
 from services.domain.authority.authority import acts_for_agent
@@ -19,6 +20,7 @@ from services.domain.execution import (
     expiry,
     holds,
     impact,
+    probes,
     requests,
     reservations,
     results,
@@ -52,7 +54,8 @@ def decide(state: Execution | None, command: Message, ctx: Context) -> Events:
 
 def _unfit_id(state: Execution | None, command: Message, ctx: Context) -> tuple[Refusal, str] | None:
     """The reason why no execution with this id can start. One of an earlier version can still be stopped."""
-    if state is not None or not isinstance(command, k.StartExecution) or is_chosen_id(ctx.execution_id):
+    opens = isinstance(command, k.StartExecution | PlantProbe)
+    if state is not None or not opens or is_chosen_id(ctx.execution_id):
         return None
     return Refusal.INVALID, f"execution_id {CHOSEN_ID_RULE}"
 
@@ -74,7 +77,8 @@ def _refuse_unfit(events: Events, command: Message, ctx: Context, unfit: Refusal
 def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
     if state is None:
         return _decide_nothing(command, ctx)
-    expired = turns.with_resumed(state, with_views(state, expiry.expire(state, ctx), ctx))
+    due = with_views(state, probes.with_probes(state, expiry.expire(state, ctx), ctx.now_ms), ctx)
+    expired = turns.with_resumed(state, due)
     for event in expired:
         state = evolve(state, event, ctx.now_ms)
     if expiry.first_due(state, ctx.now_ms) is not None:
@@ -97,7 +101,8 @@ def _own(state: Execution, command: Message, ctx: Context) -> Events:
     if joined is not None:
         was_full = is_full(state, joined.user)
         state = evolve(state, joined, ctx.now_ms)
-    own = with_views(state, _HANDLERS[type(command)](state, command, ctx), ctx)
+    decided = probes.with_probes(state, _HANDLERS[type(command)](state, command, ctx), ctx.now_ms)
+    own = with_views(state, decided, ctx)
     own = turns.with_resumed(state, own)
     if joined is None or _is_refused(own):
         return own
@@ -139,6 +144,8 @@ def decide_put_off(command: Message, ctx: Context, detail: str) -> Events:
 def _decide_nothing(command: Message, ctx: Context) -> Events:
     if isinstance(command, k.ExpireDue):
         return []
+    if isinstance(command, PlantProbe):
+        return probes.plant(command, ctx, split_execution_key(ctx.key.encode()))
     if not isinstance(command, k.StartExecution):
         return _refuse_any(command, ctx, Refusal.NOT_FOUND, "no such execution: start it first")
     if not acts_for_agent(ctx.actor, command.agent):
@@ -175,6 +182,7 @@ _HANDLERS: Handlers = {
     **results.HANDLERS,
     **impact.HANDLERS,
     **holds.HANDLERS,
+    **probes.HANDLERS,
     **requests.HANDLERS,
     **reservations.HANDLERS,
     **secrets.HANDLERS,

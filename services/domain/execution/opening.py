@@ -19,8 +19,8 @@ from services.domain.policy import HoldTerms
 from services.domain.state import AskedQuestion, Call, Execution, Hold
 
 UNKNOWN_OUTCOME_QUESTION = (
-    "It is unknown whether {tool} had its effect. To run it again: placet approve. To count it as failed: "
-    "placet reject. If it had its effect: placet answer, with its output."
+    "It is unknown whether {tool} had its effect. To run it again, while its run goes on: placet approve. To count "
+    "it as failed: placet reject. If it had its effect: placet answer, with its output."
 )
 # A call that may have run cannot be edited (`services.domain.execution.decision_content`).
 UNKNOWN_OUTCOME_OPTIONS = '["approve","reject","respond"]'

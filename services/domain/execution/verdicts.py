@@ -10,6 +10,7 @@ from schemas.canonical import canonical
 from schemas.events import calls as c
 from schemas.events import rules as r
 from schemas.message import Message
+from schemas.probe import probe_to_text
 from schemas.requirement import asked_of_edit_from_text
 from schemas.standing_rule import StandingRuleDocument
 from services.domain.context import GRANT_TTL_MS, Context
@@ -23,6 +24,7 @@ from services.domain.state import Call, Execution, Reservation
 
 # Parts of the risk of tools whose outputs others decide, and of tools that are not known.
 _UNTRUSTED = frozenset({"open_world", "unknown_tool", "unreadable"})
+PLANTED = "the call was planted to see whether people notice what is wrong with it, and never runs"
 # A call waits this long for a use of a standing rule; then a person is asked.
 RESERVATION_MS = 10_000
 
@@ -117,6 +119,11 @@ def denial(call: Call, cause: Any, feedback: str, decision_id: str = "") -> c.To
     )
 
 
+def denial_of_probe(call: Call, decision_id: str) -> c.ToolCallDenied:
+    """The event that ends a planted call, whatever people decided."""
+    return denial(call, "probe", PLANTED, decision_id)
+
+
 def release(call: Call, decision_id: str, released_by: Any, ctx: Context) -> c.ToolCallReleased:
     """The grant of exactly this revision."""
     return c.ToolCallReleased(
@@ -186,6 +193,7 @@ def revised(call: Call, by: str, **changes: Any) -> tuple[c.ToolCallProposed, Ca
         claims=new.claims,
         reason=new.reason,
         by=by,
+        probe=probe_to_text(new.probe),
     )
     return event, new
 

@@ -11,10 +11,10 @@ from ops.checker.calls import digest_of
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
-from schemas.events.definitions import PrincipalPublished
+from schemas.events.definitions import PolicyPublished, PolicyRetired, PrincipalPublished
 from schemas.events.log import DefinitionsAdopted, WriterAlive, WriterClaimed
 from schemas.headers import event_record
-from schemas.ids import event_id
+from schemas.ids import TENANT_WIDE, event_id
 from schemas.message import Message
 from schemas.record import EventMeta, RawRecord
 
@@ -43,14 +43,32 @@ class Story:
 
     def publishes(self, name: str, *subjects: str, **document: Any) -> None:
         """A principal, adopted at once."""
+        text = json.dumps({"principal": name, "subjects": subjects, **document})
+        body = PrincipalPublished(name=name, version=len(self.definitions), document=text, by="root")
+        self._publish(body, f"acme/principal/{name}")
+
+    def publishes_policy(
+        self, name: str, version: int = 1, *, project: str = TENANT_WIDE, **document: Any
+    ) -> None:
+        """A version of a policy, adopted at once."""
+        text = json.dumps({"policy": name, **document})
+        body = PolicyPublished(name=name, version=version, document=text, by="root", project=project)
+        self._publish(
+            body, f"acme/policy/{name}" if project == TENANT_WIDE else f"acme/{project}/policy/{name}"
+        )
+
+    def retires_policy(self, name: str, version: int = 1) -> None:
+        """A policy that is in force no more, adopted at once."""
+        self._publish(PolicyRetired(name=name, version=version, reason="", by="root"), f"acme/policy/{name}")
+
+    def _publish(self, body: Message, key: str) -> None:
         if not self.definitions:
             claim = WriterClaimed(claim_id="d", after=-1, worker="w")
             self._define(claim, b"_log/0", EventMeta("claim-d", self.now_ms, -1, 0, "d", "", ""))
         offset = len(self.definitions)
-        text = json.dumps({"principal": name, "subjects": subjects, **document})
-        body = PrincipalPublished(name=name, version=offset, document=text, by="root")
-        meta = EventMeta(f"p-{offset}", self.now_ms, 0, offset, f"publish-{offset}", "", "acme")
-        self._define(body, f"acme/principal/{name}".encode(), meta)
+        version = 1 + sum(raw.key == key.encode() for raw in self.definitions)
+        meta = EventMeta(f"p-{offset}", self.now_ms, 0, version, f"publish-{offset}", "", "acme")
+        self._define(body, key.encode(), meta)
         self.adopts(offset, f"p-{offset}")
         self.through = offset
 

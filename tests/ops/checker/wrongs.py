@@ -9,6 +9,7 @@ from schemas.events import executions as x
 from schemas.events import holds as h
 from tests.ops.checker.builder import HOLD_MS, Story, asked_of
 from tests.ops.checker.wrongs_of_people import OF_PEOPLE, Wrong
+from tests.ops.checker.wrongs_of_probes import OF_PROBES
 from tests.ops.checker.wrongs_of_turns import OF_TURNS
 
 
@@ -254,6 +255,7 @@ def impact_reported_twice_by_one_person(story: Story) -> None:
 WRONGS: list[tuple[Wrong, str]] = [
     *((wrong, "I10") for wrong in OF_PEOPLE),
     *OF_TURNS,
+    *OF_PROBES,
     (reported_by_another_than_who_consumed, "I2"),
     (renewed_by_another_than_who_consumed, "I2"),
     (rolled_back_what_never_ran, "I4"),

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from projections.queries.reviewers import ReviewerRow, reviewers
+from projections.queries.reviewers import ProbeCounts, ReviewerRow, probe_counts, reviewers
 from projections.queries.views import Views, open_views
 from projections.tables.star import QUICK_MS
+from schemas.events.calls import ProbeEnded
+from schemas.probe import Probe, ProbeAnswer, answers_to_text, probe_to_text
 from tests.projections.filling import Filler
 from tests.projections.histories import START_MS, LogBuilder, decided, held, judged, key_of, proposed, started
 
 OURS = ("acme", "main")
+MARK = probe_to_text(Probe("olga", "bad"))
 
 
 @pytest.fixture
@@ -51,6 +54,51 @@ def test_reviewers_are_counted_by_decision_and_measured(views: Views) -> None:
     assert ann.wait_ms > 0
     assert (bob.reviewer, bob.approved, bob.rejected, bob.answered) == ("bob", 0, 1, 1)
     assert (bob.measured, bob.quick, bob.dwell_ms) == (0, 0, 1)
+
+
+def test_answers_to_planted_calls_are_counted_for_each_who_gave_one(
+    database_url: str, filler: Filler
+) -> None:
+    builder = LogBuilder(4).claim_all()
+    votes = (("ann", False), ("bob", True)), (("ann", True),), ()
+    for number, answers in enumerate(votes):
+        key = key_of(f"run-{number}")
+        call = proposed("c")
+        hold = held(key, call)
+        said = answers_to_text(tuple(ProbeAnswer(by, "", "approve", caught) for by, caught in answers))
+        builder.append(key, [started()])
+        builder.append(key, [call.model_copy(update={"probe": MARK}), judged(call), hold])
+        end = ProbeEnded(
+            call_id="c",
+            hold_id=hold.hold_id,
+            revision=1,
+            agent=call.agent,
+            tool=call.tool,
+            result="caught",
+            planted_by="olga",
+            note="bad",
+            wrong="[]",
+            answers=said,
+        )
+        votes_of = [decided(hold, "approve", by=by, resolves=False) for by, _ in answers]
+        builder.append(key, [*votes_of, decided(hold, "reject", by="eve"), end])
+    filler.fill(builder)
+    opened = open_views(database_url)
+    try:
+        found = opened.read_now(lambda now: probe_counts(now, *OURS, START_MS))[0]
+        later = opened.read_now(lambda now: probe_counts(now, *OURS, START_MS + 86_400_000))[0]
+        shown = opened.read_now(
+            lambda now: now.execute(
+                f"SELECT subject, probes, probes_missed FROM {now.dialect.prefix}reviewers ORDER BY subject",
+                (),
+            )
+        )[0]
+    finally:
+        opened.close()
+
+    assert found == {"ann": ProbeCounts(2, 1), "bob": ProbeCounts(1, 0)}
+    assert later == {}
+    assert [tuple(row) for row in shown] == [("ann", 2, 1), ("bob", 1, 0), ("eve", 0, 0)]
 
 
 def test_reviewers_since_later_are_none(views: Views) -> None:

@@ -21,7 +21,15 @@ def what_follows(recorded: Recorded) -> list[str]:
             else f"it is used from now on; to end it: placet rules revoke {rule_id}"
         )
         lines.append(f"standing rule {rule_id} is requested; {waits}")
+    if recorded.raw.get("probe"):
+        lines.append(_of_probe(recorded.raw["probe"]))
     return lines
+
+
+def _of_probe(probe: Mapping[str, Any]) -> str:
+    said = "you noticed" if probe["result"] == "caught" else "not noticed"
+    places = f" (at {', '.join(probe['wrong'])})" if probe["wrong"] else ""
+    return f"this call was planted, and never runs; {said}: {probe['note']}{places}"
 
 
 def _of_hold(hold: NextHold) -> str:

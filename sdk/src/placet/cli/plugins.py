@@ -134,6 +134,7 @@ OWN: Mapping[str, tuple[str, str]] = {
         "Show how people decide: how many, how fast, and how often they approve what they have hardly looked at.",
     ),
     "trust": ("trust:app", "Trust in agents: what it is, what it comes from, and what it saves."),
+    "probe": ("probe:app", "Known-bad calls that never run, planted to see whether people notice."),
     "rules": ("rules:app", "Standing rules: approvals that are remembered for other runs."),
     "vault": ("vault:app", "Erase sensitive values, and manage the keys that seal them."),
 }

@@ -34,6 +34,7 @@ def reviewers(
             "waited",
             "looked",
             "quick",
+            "probes missed",
             zoned("last"),
         ),
         [
@@ -48,12 +49,20 @@ def reviewers(
                 ""
                 if one["quick_share"] is None
                 else f"{one['quick_share']:.0%} of {one['measured_approvals']}",
+                _missed(one.get("probes")),
                 column_time(one["last_decided_at"]),
             )
             for one in found
         ],
         "Nobody has decided anything in this time.",
     )
+
+
+def _missed(probes: Any) -> str:
+    """How many of the planted calls a person approved, and the interval of that share."""
+    if probes is None:
+        return ""
+    return f"{probes['missed']} of {probes['answered']} ({probes['lower']:.0%} to {probes['upper']:.0%})"
 
 
 def _seconds(milliseconds: Any) -> str:

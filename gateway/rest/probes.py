@@ -1,0 +1,49 @@
+"""/v1/probes: known-bad calls that an operator plants, and what people answered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from gateway import bodies as b
+from gateway import resources as r
+from gateway.identity.authentication import check_role
+from gateway.operations.probes import ROUTE, plan_plant
+from gateway.rest.documented import operation
+from gateway.rest.parameters import AFTER, CURSOR, LIMIT
+from gateway.rest.request_context import RequestContext, context_of
+from projections.folds.calls import planted_json
+from projections.queries import lists
+
+router = APIRouter(prefix=ROUTE, tags=["records"])
+Context = Annotated[RequestContext, Depends(context_of)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    operation_id="plantProbe",
+    **operation({200: r.Probe, 201: r.Probe}, 409, body=b.PlantProbe, writes=True),
+)
+async def plant(context: Context) -> Response:
+    """Plant a known-bad call, in a run of its own: people are asked about it like about any other. It never runs.
+
+    Refused if nobody would be asked. The same request again answers 200 with the call as it is now.
+    """
+    given = await context.given()
+    return await context.perform(lambda: plan_plant(context.gate, context.claims, given, context.key))
+
+
+@router.get(
+    "", operation_id="listProbes", **operation({200: r.Page[r.Probe]}, parameters=(CURSOR, LIMIT, AFTER))
+)
+async def list_probes(context: Context) -> Response:
+    """List the planted calls, newest first, also those that wait for an answer."""
+    check_role(context.actor, "operator", "analyst")
+    actor, cursor, limit = context.actor, context.cursor(), context.limit()
+    return await context.paged(
+        lambda now: lists.planted_calls(now, actor.tenant, actor.project, cursor=cursor, limit=limit),
+        planted_json,
+    )

@@ -1,0 +1,127 @@
+"""`placet probe plant` and `list`: known-bad calls by which an operator sees whether people notice."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from placet.cli import safe
+from placet.cli.choices import agent_names
+from placet.cli.inputs import read_object
+from placet.cli.lines import print_with_texts
+from placet.cli.plugins import new_group
+from placet.cli.session import JsonFlag, column_time, connect, console, every, print_json, zoned
+from placet.probes import Probe
+
+app = new_group("probe", help="Known-bad calls that never run, planted to see whether people notice.")
+
+
+Wrong = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--wrong",
+        help="A place in the arguments, such as /to, that an edit must change to make the call right; may be "
+        "repeated. Without any, only a rejection catches it.",
+    ),
+]
+Execution = Annotated[
+    str | None,
+    typer.Option(
+        "--execution", help="The run's id, like the agent's own but never one of them; else a fresh one."
+    ),
+]
+
+
+@app.callback()
+def probe() -> None:
+    """Known-bad calls that never run, planted to see whether people notice."""
+
+
+@app.command()
+def plant(
+    context: typer.Context,
+    agent: Annotated[str, typer.Argument(help="Whose call it appears to be.", autocompletion=agent_names)],
+    tool: Annotated[str, typer.Argument(help="The tool that it appears to call.")],
+    note: Annotated[
+        str, typer.Option("--note", help="What is bad about it: told to those who have answered.")
+    ],
+    arguments: Annotated[
+        str,
+        typer.Option("--arguments", help="The arguments as JSON. @FILE reads a file, - the input."),
+    ] = "{}",
+    wrong: Wrong = None,
+    request: Annotated[
+        str | None, typer.Option("--request", help="What the run appears to be asked for.")
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="The agent's apparent reason for the call.")
+    ] = None,
+    requester: Annotated[
+        str | None,
+        typer.Option(
+            "--requester", help="The account that appears to propose it; by default the agent's name."
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", help="On whose behalf it appears to be.")] = None,
+    workspace: Annotated[
+        str | None, typer.Option("--workspace", help="The run's apparent workspace.")
+    ] = None,
+    execution: Execution = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Plant a call that people should not approve: they are asked about it, and it never runs."""
+    if not note.strip():
+        raise typer.BadParameter("say what is bad about it: people are told when they have answered")
+    given = read_object(arguments)
+    with connect(context) as placet:
+        planted = placet.probes.plant(
+            agent,
+            tool,
+            given,
+            note=note,
+            wrong=wrong or (),
+            requester=requester,
+            user=user,
+            workspace=workspace,
+            request=request,
+            reason=reason,
+            execution_id=execution,
+        )
+    if as_json:
+        print_json(planted.raw)
+        return
+    said = f"planted: {tool} of {agent}, hold {planted.hold_id}\nIt never runs. What people answer: placet probe list"
+    console().print(safe.text(said, lines=True))
+
+
+@app.command(name="list")
+def list_probes(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """List the planted calls, the newest first, and what people answered."""
+    with connect(context) as placet:
+        found = every(lambda cursor: placet.probes.list(cursor=cursor))
+    if as_json:
+        print_json([dict(one.raw) for one in found])
+        return
+    print_with_texts(
+        ("hold", "agent", "tool", "result", "answers", "by", zoned("planted")),
+        [
+            (
+                one.hold_id,
+                one.agent,
+                one.tool,
+                one.result or "waits",
+                _answers(one),
+                one.planted_by,
+                column_time(one.planted_at),
+            )
+            for one in found
+        ],
+        "note",
+        [safe.text(one.note) for one in found],
+        "Nothing was planted: nobody knows whether people would notice a bad call.",
+    )
+
+
+def _answers(one: Probe) -> str:
+    return ", ".join(f"{answer.by}: {answer.decision}" for answer in one.answers)

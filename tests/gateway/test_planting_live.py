@@ -1,0 +1,235 @@
+"""Planted calls at the gateway: who may plant and list, what is refused, and that nothing tells before the end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from placet import consume
+from tests.gateway import sealed
+from tests.gateway.conftest import Caller, Doors
+from tests.gateway.sockets import open_socket
+from tests.servers.stack import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.broker]
+
+# A name and a text that are in nothing else.
+PLANTER, NOTE = "olga-who-plants", "nobody pays this account"
+BAD = {"agent": "billing", "tool": "send_money", "arguments": {"amount": 7}, "note": NOTE, "requester": "bot"}
+
+
+@pytest.fixture
+def olga(doors: Doors) -> Caller:
+    return doors.caller(PLANTER, "operator")
+
+
+def planted(olga: Caller, **changes: Any) -> dict[str, Any]:
+    answer = olga.post("/v1/probes", {**BAD, **changes})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def path_of(call: dict[str, Any]) -> str:
+    return f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
+
+
+def decide(caller: Caller, call: dict[str, Any], decision: str = "approve", **more: Any) -> dict[str, Any]:
+    hold = caller.get(f"/v1/holds/{call['hold_id']}").json()
+    body = {"decision": decision, "digest": hold["digest"], **more}
+    answer = caller.post(f"/v1/holds/{call['hold_id']}/decision", body)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_operators_plant_and_operators_and_analysts_list(
+    doors: Doors, olga: Caller, bot: Caller, anna: Caller
+) -> None:
+    for caller in (anna, bot, doors.caller("ana", "analyst")):
+        assert caller.post("/v1/probes", BAD).status_code == 403
+    call = planted(olga)
+    assert call["result"] is None
+    assert (call["planted_by"], call["note"], call["answers"]) == (PLANTER, NOTE, [])
+    for caller in (anna, bot):
+        assert caller.get("/v1/probes").status_code == 403
+    for caller in (olga, doors.caller("ana", "analyst"), doors.caller("root", "admin")):
+        items = caller.get(f"/v1/probes?after={call['cursor']}").json()["items"]
+        assert call["call_id"] in [one["call_id"] for one in items]
+    stranger = doors.caller("olga", "operator", tenant="other")
+    assert stranger.get(f"/v1/probes?after={call['cursor']}").json()["items"] == []
+
+
+def test_same_key_is_the_same_planted_call_as_it_is_by_then(olga: Caller, anna: Caller) -> None:
+    key = uuid4().hex
+    first = olga.post("/v1/probes", BAD, key=key)
+    again = olga.post("/v1/probes", BAD, key=key)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json()["execution_id"] == first.json()["execution_id"]
+    decide(anna, first.json(), "reject")
+    assert olga.post("/v1/probes", BAD, key=key).json()["result"] == "caught"
+    assert olga.post("/v1/probes", {**BAD, "note": "another"}, key=key).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "said"),
+    [
+        ({"tool": "read_file", "arguments": {}}, 422, "nobody would be asked about this call"),
+        ({"note": ""}, 422, "note"),
+        ({"wrong": ["/iban"]}, 422, "wrong[0] names nothing in the arguments"),
+        ({"wrong": ["amount"]}, 422, "wrong[0] is no JSON Pointer"),
+        ({"arguments": {"amount": "a lot"}}, 422, "amount"),
+        ({"secret": 1}, 422, "secret"),
+    ],
+)
+def test_what_cannot_be_planted_is_refused(
+    olga: Caller, changes: dict[str, Any], status: int, said: str
+) -> None:
+    refused = olga.post("/v1/probes", {**BAD, **changes})
+    assert refused.status_code == status, refused.text
+    assert said in refused.text
+
+
+def reads(caller: Caller, call: dict[str, Any]) -> dict[str, Any]:
+    """All that a reader of the project is answered about a call, its hold and its run, by path."""
+    run, hold = f"/v1/executions/{call['execution_id']}", f"/v1/holds/{call['hold_id']}"
+    whole = (hold, f"{hold}/view", path_of(call), run, f"{run}?at=4", f"{run}/events", f"{run}/tool-calls")
+    lists = ("/v1/holds?limit=500", "/v1/holds/groups", "/v1/executions?limit=500")
+    found = {}
+    for path in (*whole, *lists):
+        after = f"{'&' if '?' in path else '?'}after={call['cursor']}"
+        answer = caller.get(path + after)
+        # 202: the call waits for people.
+        assert answer.status_code in (200, 202), (path, answer.text)
+        found[path] = answer.json()
+    assert [one["type"] for one in found[f"{run}/events"]["items"]] == [
+        "ExecutionStarted",
+        "ToolCallProposed",
+        "PolicyVerdictIssued",
+        "HoldOpened",
+    ]
+    return found
+
+
+def test_planted_call_has_no_sensitive_values(olga: Caller) -> None:
+    assert olga.call("PUT", f"/v1/tools/{sealed.TOOL}", sealed.DEFINITION).status_code == 200
+    refused = olga.post("/v1/probes", {**BAD, "tool": sealed.TOOL, "arguments": sealed.PLAIN})
+    assert refused.status_code == 422
+    assert "a planted call cannot have sensitive values" in refused.json()["detail"]
+    assert str(sealed.PLAIN["token"]) not in refused.text
+
+
+async def test_nothing_that_a_reviewer_reads_tells_before_the_end_that_it_was_planted(
+    doors: Doors, olga: Caller, anna: Caller, bot: Caller
+) -> None:
+    note = f"nobody pays account {uuid4().hex}"
+    async with open_socket(doors.url, anna.token) as socket:
+        await socket.subscribe("holds", "events")
+        call = planted(olga, note=note, wrong=["/amount"], request="pay the rent", reason="due")
+        run = call["execution_id"]
+        opened = await socket.next("event", execution_id=run, event_type="HoldOpened")
+        pending = await socket.next("tool_call_pending_review", execution_id=run)
+        snapshot = await socket.subscribe(f"executions:{run}", f"calls:{run}/{call['call_id']}")
+        messages = [opened, pending, *snapshot, *(one for one in socket.kept if run in json.dumps(one))]
+        proposed = [one for one in messages if one.get("event_type") == "ToolCallProposed"]
+        found = reads(anna, call)
+
+        assert [sorted({"probe", "call_id"} & set(one["data"])) for one in proposed] == [["call_id"]]
+        assert found[path_of(call)]["probe"] is None
+        for told in (*messages, *found.items(), bot.get(path_of(call)).json()):
+            assert note not in json.dumps(told)
+            assert '"planted' not in json.dumps(told)
+            assert PLANTER not in json.dumps(told)
+
+        answer = decide(anna, call, "approve")
+        assert answer["probe"] == {"result": "missed", "note": note, "wrong": ["/amount"]}
+        ended = await socket.next("event", execution_id=run, event_type="ProbeEnded")
+    assert (ended["data"]["planted_by"], ended["data"]["result"]) == (PLANTER, "missed")
+
+
+def test_after_the_end_everybody_is_told_and_nothing_can_run(olga: Caller, anna: Caller, bot: Caller) -> None:
+    call = planted(olga, wrong=["/amount"])
+    told = decide(anna, call, "edit", edited_arguments={"amount": 8})
+    assert (told["status"], told["probe"]["result"], told["next_hold"]) == ("resolved", "caught", None)
+    for caller in (anna, bot):
+        row = caller.get(path_of(call)).json()
+        assert (row["status"], row["denied_because"]) == ("denied", "probe")
+        assert row["probe"]["answers"] == [{"by": "anna", "caught": True, "decision": "edit", "person": ""}]
+    assert row["arguments"] == {"amount": 7}
+    used = bot.post(f"{path_of(call)}/consume", {"digest": row["digest"], "attempt_id": "a"})
+    assert used.status_code == 409
+    assert bot.propose(bot.execution())["status"] == "held"
+
+
+def test_answers_are_counted_for_those_who_gave_them(doors: Doors, olga: Caller) -> None:
+    rosa = doors.caller(f"rosa-{uuid4().hex[:8]}", "reviewer")
+    for decision in ("approve", "reject", "reject"):
+        decide(rosa, planted(olga), decision)
+
+    def of_rosa() -> list[Any]:
+        items = rosa.get("/v1/reviewers").json()["items"]
+        return [
+            one["probes"] for one in items if one["reviewer"].startswith("rosa-") and one["rejected"] == 2
+        ]
+
+    (found,) = wait_for(of_rosa, lambda found: len(found) == 1 and found[0]["answered"] == 3)
+    assert found == {
+        "answered": 3,
+        "missed": 1,
+        "share": 0.333333,
+        "lower": pytest.approx(0.0084, abs=0.0001),
+        "upper": pytest.approx(0.9057, abs=0.0001),
+        "confidence": 0.95,
+    }
+
+
+def test_planter_cannot_answer(olga: Caller) -> None:
+    call = planted(olga)
+    hold = olga.get(f"/v1/holds/{call['hold_id']}").json()
+    body = {"decision": "reject", "digest": hold["digest"]}
+    refused = olga.post(f"/v1/holds/{call['hold_id']}/decision", body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "own_request")
+
+
+def test_planted_calls_are_not_among_what_the_agent_did(doors: Doors) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    doors.publish(tenant)
+    olga = doors.caller("olga", "operator", tenant=tenant)
+    rita = doors.caller("rita", "reviewer", tenant=tenant)
+    decide(rita, planted(olga), "reject")
+    wait_for(
+        lambda: rita.get("/v1/reviewers").json()["items"], lambda items: bool(items and items[0]["probes"])
+    )
+    assert rita.get("/v1/agents").json()["items"] == []
+    assert rita.get("/v1/metrics/approval").json()["held"] == 0
+
+
+def test_end_of_a_planted_call_is_read_by_consumers(doors: Doors) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    doors.publish(tenant)
+    olga = doors.caller("olga", "operator", tenant=tenant)
+    decide(doors.caller("rita", "reviewer", tenant=tenant), planted(olga), "approve")
+    stream = consume(doors.url, token=doors.token("ana", "analyst", tenant=tenant), follow=False)
+    streamed = {one.type: one.data for one in stream}
+    assert streamed["ProbeEnded"]["result"] == "missed"
+    assert "probe" not in streamed["ToolCallProposed"]
+
+
+def test_kafka_itself_has_the_mark_from_the_start(doors: Doors) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    doors.publish(tenant)
+    call = planted(doors.caller("olga", "operator", tenant=tenant))
+    data_dir = doors.stack.data_dir
+    raw = consume(
+        doors.url,
+        bootstrap_servers=doors.stack.status()["bootstrap_servers"],
+        kafka_settings=data_dir / "kafka" / "clients" / "reader.json",
+        keys_dir=data_dir / "keys",
+        execution=call["execution_id"],
+        follow=False,
+    )
+    (marked,) = [one.data["probe"] for one in raw if one.type == "ToolCallProposed"]
+    assert json.loads(marked) == {"by": "olga", "note": NOTE, "wrong": []}

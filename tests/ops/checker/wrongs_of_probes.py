@@ -1,0 +1,112 @@
+"""Stories of planted calls: one that is right, and others in which one runs or is told as it was not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.events import calls as c
+from schemas.events.executions import ExecutionCompleted
+from schemas.probe import Probe, ProbeAnswer, answers_to_text, probe_to_text
+from tests.ops.checker.builder import Story
+from tests.ops.checker.wrongs_of_people import Wrong
+
+BAD = Probe("olga", "nobody owes this", ("/a",))
+MISSED = ProbeAnswer("rita", "", "approve", False)
+
+
+def planted(story: Story, **changes: Any) -> None:
+    """A run with a planted call that people are asked about."""
+    story.starts()
+    proposed = story.proposed().model_copy(update={"probe": probe_to_text(BAD)})
+    story.says(proposed, story.verdict("hold"), story.hold(**changes))
+
+
+def ended(*answers: ProbeAnswer, **changes: Any) -> c.ProbeEnded:
+    plain = c.ProbeEnded(
+        call_id="c",
+        hold_id="h",
+        revision=1,
+        agent="bot",
+        tool="pay",
+        result="missed",
+        planted_by="olga",
+        note=BAD.note,
+        wrong='["/a"]',
+        answers=answers_to_text(answers or (MISSED,)),
+    )
+    return plain.model_copy(update=changes)
+
+
+DENIED = c.ToolCallDenied(call_id="c", revision=1, cause="probe", feedback="planted", decision_id="d")
+
+
+def approved_and_told(story: Story) -> None:
+    """Nothing is wrong here."""
+    planted(story)
+    completed = ExecutionCompleted(result="null", by="placet:probe")
+    story.says(story.decision(), ended(), DENIED, completed)
+
+
+def edited_and_told(story: Story) -> None:
+    """Nothing is wrong here: the edit changes the place that is wrong."""
+    planted(story)
+    edit = story.decision("edit", edited_arguments='{"a":2}')
+    caught = ProbeAnswer("rita", "", "edit", True)
+    completed = ExecutionCompleted(result="null", by="placet:probe")
+    story.says(edit, ended(caught, result="caught"), DENIED, completed)
+
+
+def planted_call_released(story: Story) -> None:
+    planted(story)
+    story.says(story.decision(), story.release())
+
+
+def planted_call_that_an_attempt_has(story: Story) -> None:
+    planted(story)
+    story.says(story.decision(), ended(), story.release())
+    story.says(story.consumed())
+
+
+def told_as_caught_though_it_was_missed(story: Story) -> None:
+    planted(story)
+    story.says(story.decision(), ended(result="caught"), DENIED)
+
+
+def told_as_caught_by_an_edit_of_another_place(story: Story) -> None:
+    planted(story)
+    edit = story.decision("edit", edited_arguments='{"a":1,"b":2}')
+    caught = ProbeAnswer("rita", "", "edit", True)
+    story.says(edit, ended(caught, result="caught"), DENIED)
+
+
+def told_with_answers_that_nobody_gave(story: Story) -> None:
+    planted(story)
+    story.says(story.decision(), ended(MISSED, ProbeAnswer("tess", "", "approve", False)), DENIED)
+
+
+def answered_by_who_planted_it(story: Story) -> None:
+    planted(story)
+    own = ProbeAnswer("olga", "", "approve", False)
+    story.says(story.decision(by="olga", roles=("operator",)), ended(own), DENIED)
+
+
+def told_as_planted_by_another(story: Story) -> None:
+    planted(story)
+    story.says(story.decision(), ended(planted_by="otto"), DENIED)
+
+
+def end_of_a_call_that_nobody_planted(story: Story) -> None:
+    story.held()
+    story.says(story.decision(), ended(), DENIED)
+
+
+OF_PROBES: list[tuple[Wrong, str]] = [
+    (planted_call_released, "I1"),
+    (planted_call_that_an_attempt_has, "I1"),
+    (told_as_caught_though_it_was_missed, "I1"),
+    (told_as_caught_by_an_edit_of_another_place, "I1"),
+    (told_with_answers_that_nobody_gave, "I1"),
+    (answered_by_who_planted_it, "I1"),
+    (told_as_planted_by_another, "I1"),
+    (end_of_a_call_that_nobody_planted, "I4"),
+]

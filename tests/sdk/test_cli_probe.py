@@ -1,0 +1,150 @@
+"""`placet probe`, `client.probes`, and what people are told of a planted call, against a scripted gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse, Response
+
+from placet import AsyncPlacet, Placet
+from tests.sdk.scripted import Asked, Scripted, serving
+from tests.sdk.terminal import Terminal, gateway
+from tests.sdk.threaded import serving_thread
+
+PROBE: dict[str, Any] = {
+    "execution_id": "e1",
+    "call_id": "c1",
+    "hold_id": "h1",
+    "agent": "billing",
+    "tool": "send_money",
+    "arguments": {"amount": 987},
+    "planted_by": "olga",
+    "note": "ten times\x1b[31m too much",
+    "wrong": ["/amount"],
+    "result": None,
+    "answers": [],
+    "planted_at": "2026-11-20T10:00:00Z",
+    "ended_at": None,
+}
+ANSWER = {"by": "rita", "person": "r", "decision": "approve", "caught": False}
+ENDED = {**PROBE, "result": "missed", "answers": [ANSWER], "ended_at": "2026-11-20T10:01:00Z"}
+PLANT = ("probe", "plant", "billing", "send_money")
+
+
+def answering(terminal: Terminal, answer: Any, status: int = 200) -> list[Asked]:
+    asked: list[Asked] = []
+
+    async def on_http(request: Asked) -> Response:
+        asked.append(request)
+        return JSONResponse(answer, status)
+
+    terminal.script.on_http = on_http
+    return asked
+
+
+def test_plant_sends_what_was_said_and_tells_the_hold(terminal: Terminal) -> None:
+    asked = answering(terminal, PROBE, 201)
+    given = ("--arguments", '{"amount": 987}', "--wrong", "/amount", "--wrong", "/to", "--request", "pay")
+    assert terminal(*PLANT, "--note", "too much", *given, "--requester", "bot", "--execution", "march") == 0
+    (request,) = asked
+    body = request.json()
+    assert (request.method, request.path) == ("POST", "/v1/probes")
+    assert body.pop("execution_id") == "march"
+    assert body.pop("call_id")
+    assert body == {
+        "agent": "billing",
+        "tool": "send_money",
+        "arguments": {"amount": 987},
+        "note": "too much",
+        "wrong": ["/amount", "/to"],
+        "requester": "bot",
+        "request": "pay",
+    }
+    assert "planted: send_money of billing, hold h1" in terminal.out
+
+
+@pytest.mark.parametrize("wrong", [("--note", " "), ("--note", "x", "--arguments", "[]"), ()])
+def test_plant_without_a_note_or_arguments_is_wrong_usage(terminal: Terminal, wrong: tuple[str, ...]) -> None:
+    asked = answering(terminal, PROBE, 201)
+    assert terminal(*PLANT, *wrong) == 2
+    assert asked == []
+
+
+def test_list_tells_what_people_answered_and_what_waits(terminal: Terminal) -> None:
+    answering(terminal, {"items": [PROBE, ENDED], "next_cursor": None})
+    assert terminal("probe", "list") == 0
+    for said in ("waits", "missed", "rita: approve", "olga", "too much"):
+        assert said in terminal.out
+    assert "\x1b[31m" not in terminal.out
+
+
+def test_list_of_none_says_so(terminal: Terminal) -> None:
+    answering(terminal, {"items": [], "next_cursor": None})
+    assert terminal("probe", "list") == 0
+    assert "Nothing was planted" in terminal.err
+
+
+def test_reviewers_tells_how_many_planted_calls_were_missed(terminal: Terminal) -> None:
+    row = dict.fromkeys(("approved", "edited", "rejected", "answered", "measured_approvals"), 1)
+    times = {"last_decided_at": None, "average_wait_ms": None, "average_dwell_ms": None, "quick_share": None}
+    probes = {"answered": 5, "missed": 0, "share": 0.0, "lower": 0.0, "upper": 0.521824}
+    answering(
+        terminal,
+        {"items": [{"reviewer": "rita", **row, **times, "probes": probes}], "next_cursor": None},
+    )
+    assert terminal("reviewers") == 0
+    assert "0 of 5 (0% to 52%)" in terminal.out
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("missed", "this call was planted, and never runs; not noticed: too\\u{1b}[31m much (at /amount)"),
+        ("caught", "this call was planted, and never runs; you noticed: too\\u{1b}[31m much (at /amount)"),
+    ],
+)
+def test_decision_on_a_planted_call_says_what_it_was(
+    capsys: pytest.CaptureFixture[str], result: str, said: str
+) -> None:
+    probe = {"result": result, "note": "too\x1b[31m much", "wrong": ["/amount"]}
+
+    async def answers(asked: Asked) -> Response:
+        if asked.path.endswith("/decision"):
+            return JSONResponse({"status": "resolved", "decision_id": "d1", "probe": probe})
+        return await gateway(asked)
+
+    edit = ("--arguments", '{"amount": 1}', "--yes")
+    for decision in (("approve", "--yes"), ("reject", "--feedback", "no"), ("edit", *edit)):
+        with serving_thread(Scripted(on_http=answers)) as script:
+            terminal = Terminal(script, capsys)
+            assert terminal(decision[0], "c0ffee", *decision[1:]) == 0
+        assert said in " ".join(terminal.out.split())
+        assert "\x1b[31m" not in terminal.out
+
+
+def test_client_plants_and_lists() -> None:
+    async def answers(asked: Asked) -> Response:
+        if asked.method == "POST":
+            return JSONResponse(PROBE, 201)
+        return JSONResponse({"items": [ENDED], "next_cursor": None})
+
+    with serving_thread(Scripted(on_http=answers)) as script, Placet(script.url, token="t") as client:
+        planted = client.probes.plant("billing", "send_money", {"amount": 987}, note="x", context={"a": 1})
+        assert (planted.hold_id, planted.result, planted.answers) == ("h1", "", ())
+        assert script.asked[-1].json()["context"] == {"a": 1}
+        (ended,) = client.probes.list()
+    assert (ended.result, ended.wrong, ended.answers[0].by, ended.answers[0].caught) == (
+        "missed",
+        ("/amount",),
+        "rita",
+        False,
+    )
+
+
+async def test_async_client_plants() -> None:
+    async def answers(asked: Asked) -> Response:
+        return JSONResponse(PROBE, 201)
+
+    async with serving(Scripted(on_http=answers)) as script, AsyncPlacet(script.url, token="t") as client:
+        assert (await client.probes.plant("billing", "send_money", {}, note="x")).planted_by == "olga"
