@@ -16,7 +16,7 @@ import msgspec
 
 from schemas.events.definitions import PolicyPublished, PrincipalPublished, ToolPublished
 from schemas.trust import ClassPart, TrustPart, decode
-from schemas.trust_family import closing_classes
+from schemas.trust_family import closes
 from services.domain import publishing
 from services.domain.assessing import AskedCall, Assessed, assess, risk_of_task
 from services.domain.definitions import Definitions
@@ -45,21 +45,23 @@ class _Trust(NamedTuple):
         """As `TrustBook.known`."""
         if not self.is_complete:
             return None
-        own, *closing = closing_classes(trust_class)
         classes = tuple(part for part in self.classes if part.tool == tool)
         return KnownTrust(
             combine(part for part in self.tools if part.tool == tool),
-            tuple(part for part in classes if part.trust_class == own),
+            tuple(part for part in classes if part.trust_class == trust_class),
             self.through,
             classes,
-            tuple(part for part in classes if part.trust_class in closing),
+            tuple(
+                part
+                for part in classes
+                if part.trust_class != trust_class and closes(part.trust_class, trust_class)
+            ),
         )
 
     def waiting(self, tool: str, trust_class: str) -> Contrary | None:
         """The first sampled call that keeps trust from releasing a class."""
-        names = closing_classes(trust_class)
         for of_tool, of_class, partition, offset in self.samples:
-            if of_tool == tool and of_class in names:
+            if of_tool == tool and closes(of_class, trust_class):
                 return Contrary(partition, offset, is_open=True)
         return None
 

@@ -7,7 +7,8 @@ Three kinds of record, all compacted by key, on the partition of the same number
 * `ClassPart`, key `{tenant}/{project}/{agent}/{tool}/{class}/{partition}`: the newest facts in one partition of the
   log about the agent's calls of one class, which the score is made from (`schemas.trust_score`);
 * `TrustCheckpoint`, key `_log/{partition}`: written after the parts of its round, which it closes. The parts
-  of its partition are complete if none reaches beyond it and their evidence adds up to its own.
+  of its partition are complete if none reaches beyond it and their evidence adds up to its own: the six counts
+  of every `TrustPart` and the `counted` of every `ClassPart`.
 
 Values are canonical JSON (RFC 8785), because they are statistics that anyone can read, not facts of the log.
 Readers ignore unknown fields.
@@ -27,12 +28,21 @@ SOURCE = b"/placet/trust"
 # The form of the count: a checkpoint of another form is not continued, and everything is counted again.
 COUNT_FORM = 4
 
+# Stands for the class of contrary facts about calls in none: only what they say of values counts.
+UNCLASSED = "~"
+
 FactKind = Literal[
     "approval", "edit", "rejection", "correction", "withdrawal", "revocation", "failure", "impact"
 ]
 
 
 NumberRange = Annotated[tuple[str, float, float], Field(strict=False)]
+# What RFC 3339 can write: the years 1 to 9999, in ms since the epoch.
+EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+TimeMs = Annotated[int, Field(ge=EARLIEST_MS, le=LATEST_MS)]
+# More facts than any log has; sums over thousands of partitions are still numbers that JSON can carry.
+COUNT_MAX = 2**40
+Count = Annotated[int, Field(ge=0, le=COUNT_MAX)]
 
 
 class _Statistics(BaseModel):
@@ -61,13 +71,13 @@ class TrustPart(_Statistics):
     tool: str
     project: str = ""
     partition: int
-    successes: int = 0
-    failures: int = 0
-    unknowns: int = 0
-    approvals: int = 0
-    edits: int = 0
-    rejections: int = 0
-    last_evidence_at_ms: int
+    successes: Count = 0
+    failures: Count = 0
+    unknowns: Count = 0
+    approvals: Count = 0
+    edits: Count = 0
+    rejections: Count = 0
+    last_evidence_at_ms: TimeMs
     through_offset: int
     record_id: str
     term: int
@@ -101,7 +111,7 @@ class ClassFact(_Statistics):
     """
 
     offset: int
-    at_ms: int
+    at_ms: TimeMs
     kind: FactKind
     by: Annotated[tuple[str, ...], Field(strict=False)] = ()
     requester: str = ""
@@ -114,9 +124,10 @@ class ClassPart(_Statistics):
 
     Attributes:
         trust_class: The class, as verdicts record it (`trust_class`).
-        facts: In the order of their offsets; of many, the newest of each group (`schemas.trust_score.kept`).
-        begins_at: Offset of the first fact, a person's word; no failure before it counts.
-        counted: All facts that it was given, of which `facts` may be the newest only.
+        facts: At least one, in the order of their offsets; of many, the newest of each group
+            (`schemas.trust_score.kept`).
+        begins_at: Offset of its first fact, which is no failure; no failure before it counts for the class.
+        counted: How many facts it was given so far, of which `facts` may be the newest only.
 
     The other fields are those of `TrustPart`.
     """
@@ -128,9 +139,9 @@ class ClassPart(_Statistics):
     tool: str
     trust_class: str
     partition: int
-    facts: Annotated[tuple[ClassFact, ...], Field(strict=False)]
+    facts: Annotated[tuple[ClassFact, ...], Field(strict=False, min_length=1)]
     begins_at: int
-    counted: int
+    counted: Count
     through_offset: int
     record_id: str
     term: int
@@ -161,7 +172,9 @@ class TrustCheckpoint(_Statistics):
         term: The claim in force after it.
         topic_id: See `TrustPart`.
         at_ms: The log's time of the newest record that counted, of the types that trust follows.
-        evidence: Facts counted up to there, over all parts of the partition.
+        evidence: What was counted up to there: the sum, over all parts of the partition, of the six counts of each
+            `TrustPart` and of `counted` of each `ClassPart`. A fact that counts for the tool and for its class is
+            in it twice.
         unreadable: Records that could not be read, up to there.
         resume_offset: Where reading must resume so that it covers every call still open: the proposal of the
             oldest one, or the offset after `through_offset`.
@@ -175,9 +188,9 @@ class TrustCheckpoint(_Statistics):
     record_id: str
     term: int
     topic_id: str
-    at_ms: int
-    evidence: int
-    unreadable: int
+    at_ms: TimeMs
+    evidence: Count
+    unreadable: Count
     resume_offset: int
     resume_term: int
     form: int = 1

@@ -1,22 +1,60 @@
-"""Classes of calls that differ only in what the history of the values says: `…risk=writes` and `…risk=novel,writes`.
+"""Classes of calls with the same arguments' terms, of which a contrary fact about one counts for riskier ones.
 
-A contrary fact about calls with known values is one about such calls with new or tainted values, too: they are the
-riskier ones. Otherwise a rejected call could come back in the class that its value, new again, gives it.
+A class ends in `risk=` and the parts of the call's risk; those of its history name the arguments that they are about:
+`to=text&risk=novel:to,writes` and `to=text&risk=novel:to,tainted:to,writes`. A contrary fact about calls with known
+values is one about such calls with new or tainted values, too: otherwise a rejected call could come back in the class
+that its value, new again, gives it. The other parts of the risk do not matter: what an agent claims changes them.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import combinations
+from typing import NamedTuple
 
-HISTORY_PARTS = ("novel", "tainted")
-_RISK = "risk="
+from schemas.canonical import sha256_hex
+
+RISK = "risk="
+# Parts of the risk that the history of the values adds, each with the paths of the arguments that it is about.
+_HISTORY_PARTS = ("novel", "tainted")
+OF_PATHS, BETWEEN_PATHS = ":", "+"
+EARLIER = "*"
+# The paths in one part take no more than this in a class; more are a digest, which is at a place of its own.
+PATHS_MAX_CHARS = 160
+
+
+class Family(NamedTuple):
+    """What is read of a class: the terms of the arguments, and the paths of new and of tainted values.
+
+    Classes of earlier versions name no paths: they are at a place of their own, `EARLIER`.
+    """
+
+    terms: str
+    novel: frozenset[str]
+    tainted: frozenset[str]
+
+
+def history_part(name: str, paths: Iterable[str]) -> str:
+    """A part of the risk in the name of a class, with the paths that it is about."""
+    text = BETWEEN_PATHS.join(sorted(paths))
+    return f"{name}{OF_PATHS}{text if len(text) <= PATHS_MAX_CHARS else f'~{sha256_hex(text)[:32]}'}"
 
 
 @lru_cache(maxsize=16_384)
-def closing_classes(trust_class: str) -> tuple[str, ...]:
-    """The classes whose contrary facts count for a class: the class itself, and those with fewer parts of history."""
-    head, _, risk = trust_class.rpartition(_RISK)
-    parts = risk.split(",")
-    history = [part for part in HISTORY_PARTS if part in parts]
-    others = [part for part in parts if part not in HISTORY_PARTS and part]
-    fewer = (chosen for count in range(len(history)) for chosen in combinations(history, count))
-    return (trust_class, *(f"{head}{_RISK}{','.join(sorted((*others, *chosen)))}" for chosen in fewer))
+def family_of(trust_class: str) -> Family:
+    """The family of a class, and its place in it."""
+    terms, mark, risk = trust_class.rpartition(RISK)
+    if not mark:
+        return Family(trust_class, frozenset(), frozenset())
+    paths = dict.fromkeys(_HISTORY_PARTS, frozenset[str]())
+    for part in risk.split(","):
+        name, mark, named = part.partition(OF_PATHS)
+        if name in paths:
+            paths[name] = frozenset(named.split(BETWEEN_PATHS) if mark else (EARLIER,))
+    return Family(terms, paths["novel"], paths["tainted"])
+
+
+def closes(other: str, trust_class: str) -> bool:
+    """True if contrary facts about a class count for another one: the class itself, and riskier ones."""
+    if other == trust_class:
+        return True
+    first, second = family_of(other), family_of(trust_class)
+    return first.terms == second.terms and first.novel <= second.novel and first.tainted <= second.tainted

@@ -11,25 +11,29 @@ themselves: an IBAN, ten digits or more, a word of twenty characters or more, a 
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
-from services.domain.words import plain
+from services.domain.words import TooManyWords, plain
 
 _DATE = re.compile(
     r"(?<!\d)(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:T(?=\d\d:))?(?!\d)|(?<!\d)\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)"
 )
 _SPACES = re.compile(r"\s+")
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
-_IBAN_BEGINS = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d\d(?= ?[A-Z0-9])")
-# The last label is no number, and none is a single character, as in `e.g.`
-_DOTTED = re.compile(r"(?<![\w.@-])[\w-]{2,}(?:\.[\w-]{2,})*\.[^\W\d_]{2,}(?![\w@])")
+_IBAN_BEGINS = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d\d(?=[ .-]?[A-Z0-9])")
+# The last label is no number, and no single letter, as in `e.g.`
+_DOTTED = re.compile(r"(?<![\w-])[\w-]+(?:\\?\.[\w-]+)*\\?\.(?:XN--[\w-]+|[^\W\d_]{2,}\d?)(?![^\W_])")
+_IP = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)")
+_HEX = r"[0-9A-F]{1,4}(?::[0-9A-F]{1,4})*"
+_IPV6 = re.compile(rf"(?<![\w:])(?:{_HEX}::(?:{_HEX})?|(?:[0-9A-F]{{1,4}}:){{7}}[0-9A-F]{{1,4}})(?![\w:])")
 _WORD = re.compile(r"[^\W_]+")
 _DIGIT = re.compile(r"\d")
 _MAY_BE = re.compile(r"[\d.]")
 # What stands between the groups of one code; and, where values are only compared, between those that may be one.
 _TIGHT = frozenset(("", " ", ".", "-", "/", "(", ")", ") ", " (", "-(", ")-"))
 _WIDE = _TIGHT | frozenset(
-    (",", ", ", "_", ":", ": ", " - ", "#", "+", " +", "\u00b7", "*", "|", " | ", "\\")
+    (",", ", ", "_", ":", ": ", " - ", "#", "+", " +", "\u00b7", "*", "|", " | ", "\\", ";", "; ", "=", " = ")
 )
 DIGITS_MIN, MIXED_MIN, LETTERS_MIN = 6, 16, 32
 STRONG_DIGITS_MIN, STRONG_MIN = 10, 20
@@ -37,8 +41,12 @@ STRONG_DIGITS_MIN, STRONG_MIN = 10, 20
 IBAN_MIN, IBAN_MAX = 15, 34
 # So many places of a text are looked at that could begin one; the digits after them are found in any case.
 IBANS_MAX = 500
-# So many neighbouring groups are compared as one code, and so many are looked at together.
-RUN_MAX, GROUP_MAX = 6, 32
+# So many neighbouring groups are compared as one code, and so many are looked at together; the words with digits that
+# are looked at in one text: each is compared in several runs.
+RUN_MAX, GROUP_MAX, WORDS_MAX = 6, 32, 4_096
+# Other full stops between the labels of a name.
+_STOPS = {ord(stop): "." for stop in "\u3002\uff61\uff0e"}
+_LARGE = str.maketrans(ascii_lowercase, ascii_uppercase)
 # Between texts that have nothing to do with each other.
 APART = "\x00"
 
@@ -62,22 +70,25 @@ def codes_in(text: str) -> Iterator[Code]:
     """The codes in a text; some of them more than once.
 
     Raises:
-        TooManyWords: the text is too long.
+        TooManyWords: the text is too long, or has too many words with digits.
     """
     if len(text) < LETTERS_MIN and text.isascii() and not _MAY_BE.search(text):
         # Most values are such texts, and each verdict looks at all of a call.
         return
-    written = _DASHES.sub("-", _SPACES.sub(" ", plain(text))).upper()
+    # Capitals of ASCII alone: those of other letters can be those of another name.
+    written = _DASHES.sub("-", _SPACES.sub(" ", plain(text).translate(_STOPS))).translate(_LARGE)
     rest, at = [], 0
     for begin in islice(_IBAN_BEGINS.finditer(written), IBANS_MAX):
         if begin.start() >= at and (end := _iban_end(written, begin.start())):
-            iban = written[begin.start() : end].replace(" ", "")
+            iban = "".join(filter(str.isalnum, written[begin.start() : end]))
             yield Code(iban, True, (iban,))
             rest.append(written[at : begin.start()])
             at = end
     written = APART.join([*rest, written[at:]])
-    for name in _DOTTED.finditer(written):
-        yield Code(name.group(), True, (name.group(),))
+    for pattern in (_DOTTED, _IP, _IPV6):
+        for found in pattern.finditer(written):
+            name = found.group().replace("\\", "")
+            yield Code(name, True, (name,))
     yield from _numbers(written)
 
 
@@ -85,6 +96,7 @@ def _numbers(written: str) -> Iterator[Code]:
     dates = _DATE.finditer(written)
     date = next(dates, None)
     group: list[_Word] = []
+    left = WORDS_MAX
     for found in _WORD.finditer(written):
         while date is not None and date.end() <= found.start():
             date = next(dates, None)
@@ -93,6 +105,9 @@ def _numbers(written: str) -> Iterator[Code]:
             if len(word.text) >= LETTERS_MIN and word.text.isascii():
                 yield Code(word.text, True, (word.text,))
             continue
+        left -= 1
+        if left < 0:
+            raise TooManyWords
         if group and (len(group) >= GROUP_MAX or written[group[-1].end : word.start] not in _WIDE):
             yield from _of_group(written, group)
             group = []
@@ -104,10 +119,13 @@ def _of_group(written: str, group: Sequence[_Word]) -> Iterator[Code]:
     """The codes of neighbouring words with digits."""
     if all(word.in_date for word in group):
         return
-    parts = tuple(dict.fromkeys(_runs([word.text for word in group])))
+    whole = "".join(word.text for word in group)
+    parts = tuple(
+        dict.fromkeys((*_runs([word.text for word in group]), *((whole,) if _is_code(whole) else ())))
+    )
     found = [text for text in _tight(written, group) if _is_code(text)]
     if not found and parts:
-        yield Code("".join(word.text for word in group), False, parts)
+        yield Code(whole, False, parts)
     for text in found:
         is_strong = len(text) >= STRONG_MIN or _digits(text) >= STRONG_DIGITS_MIN
         yield Code(text, is_strong, parts)
@@ -144,7 +162,7 @@ def _iban_end(written: str, start: int) -> int:
     ends = 0
     while at < len(written) and len(compact) < IBAN_MAX:
         character = written[at]
-        if character == " ":
+        if character in " -.":
             at += 1
             continue
         if not (character.isascii() and character.isalnum()):

@@ -97,19 +97,33 @@ class Definitions(Struct, frozen=True, kw_only=True):
         *,
         rests: Callable[[StandingRule], bool] = never,
         contrary: Callable[[str], Contrary | None] = no_contrary,
+        against: Callable[[str], Contrary | None] = no_contrary,
         trust: TrustOfClass = no_trust,
     ) -> Verdict:
         """The verdict of the policies in force on a revision of a call.
 
         `trust` returns what is recorded of the agent with this tool and a class of its calls; None while incomplete.
         It is asked for no class first, to learn the values that people have approved: a new one changes the class.
-        `contrary` returns the newest contrary fact about a class in this partition. A rule for which `rests` is true
+        `contrary` returns the newest contrary fact about a class in this partition, `against` that about calls with a
+        value, by its digest. A rule for which `rests` is true
         counts as suspended.
         """
         people = self.people.of(execution.tenant, execution.project)
         of_tool = trust(NO_CLASS)
         approved = None if of_tool is None else approved_by(of_tool, now_ms, people)
-        history = history_of(parsed(call.arguments), approved, execution.words, execution.request)
+
+        def is_against(digest: str) -> bool:
+            found = against(digest)
+            return found is not None and of_tool is not None and found.holds_beside(of_tool.through)
+
+        history = history_of(
+            parsed(call.arguments),
+            approved,
+            execution.words,
+            execution.request,
+            runs_code=self._runs_code(execution, call),
+            is_against=is_against,
+        )
 
         def cited(trust_class: str) -> Mapping[str, Any] | None:
             known = trust(trust_class)
@@ -118,6 +132,12 @@ class Definitions(Struct, frozen=True, kw_only=True):
             return trust_value(known, trust_class, now_ms, people, contrary(trust_class))
 
         return self.judge_citing(execution, call, now_ms, cited, history, rests=rests)
+
+    def _runs_code(self, execution: Execution, call: Call) -> bool:
+        """True if the names of a tool and its parameters say that it runs code."""
+        tool = self.readable_tool(execution.tenant, call.tool, execution.project)
+        definition, version = (tool.definition, tool.version) if tool else (None, "")
+        return "runs_code" in tool_views(call.tool, definition, version, {})[-1].risk.parts
 
     def judge_citing(
         self,
@@ -179,8 +199,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
 def _with_history(facts: CallFacts, history: CallHistory) -> CallFacts:
     """The facts with the history of the call's values, and the class that it gives the call."""
     views = tool_views(facts.tool, facts.tool_definition, facts.tool_version, facts.claimed_annotations)
-    parts = (*views[-1].risk.parts, *history.parts)
-    trust_class = class_of(facts.arguments, facts.tool_definition, parts)
+    trust_class = class_of(facts.arguments, facts.tool_definition, views[-1].risk.parts, history)
     return replace(facts, history=history, trust_class=trust_class)
 
 

@@ -5,6 +5,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable
 from hashlib import blake2b
+from string import ascii_lowercase, ascii_uppercase
 
 WORDS_MAX = 4_096
 # Of a text beyond this, in UTF-8, no word is looked at: normal forms can be eighteen times as long.
@@ -12,6 +13,7 @@ TEXT_MAX_BYTES = 65_536
 _SIZE = 8
 # Chinese and Japanese are written without spaces: each of their characters is a word.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]+")
 
 
@@ -36,6 +38,11 @@ def plain(text: str) -> str:
     if len(text) > TEXT_MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > TEXT_MAX_BYTES:
         raise TooManyWords
     return text if text.isascii() else _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
+
+
+def lowered(text: str) -> str:
+    """A text in small letters, of ASCII alone: others turn into those of another name, such as the Kelvin sign."""
+    return text.translate(_SMALL)
 
 
 def words_of(text: str) -> frozenset[bytes]:

@@ -12,6 +12,7 @@ record counted, whichever comes first:
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from log.errors import LogChanged
 from schemas.adaptive import outcome_from_text
@@ -27,6 +28,7 @@ from schemas.record import Event, RawRecord, UnreadableRecord
 from schemas.term import NO_CLAIM, TermRule
 from schemas.trust import (
     COUNT_FORM,
+    UNCLASSED,
     AnyPart,
     ClassPart,
     TrustCheckpoint,
@@ -35,6 +37,7 @@ from schemas.trust import (
     class_key,
     part_key,
 )
+from schemas.trust_score import CONTRARY
 from services.domain.trust.counting import Evidence, count, count_in_class
 from services.processors.attribution import FOLLOWED, Attributed, OpenCalls
 from services.processors.errors import PartsNotWhole, PositionLost
@@ -181,11 +184,12 @@ class PartitionFold:
         if event.offset <= self._known.through_offset:
             return
         self._at_ms = event.meta.at_ms
-        if isinstance(event.body, PolicyVerdictIssued) and event.body.adaptive is not None:
-            self._weighed.verdicts[outcome_from_text(event.body.adaptive).result] += 1
+        body = event.body
+        if isinstance(body, PolicyVerdictIssued) and body.adaptive is not None and self._calls.follows(event):
+            self._weighed.verdicts[outcome_from_text(body.adaptive).result] += 1
         if found is None:
             return
-        if found.call.is_sampled and found.fact is not None:
+        if found.call.is_sampled and found.fact not in (None, "failure"):
             self._weighed.samples[found.fact] += 1
         evidence = self._evidence_of(event, found)
         if found.kind is not None:
@@ -194,6 +198,8 @@ class PartitionFold:
             self._count_for_tool(evidence)
         if found.fact is not None and evidence.trust_class:
             self._count_for_class(evidence)
+        elif found.fact in CONTRARY and evidence.history.values:
+            self._count_for_class(replace(evidence, trust_class=UNCLASSED))
 
     def _evidence_of(self, event: Event, found: Attributed) -> Evidence:
         return Evidence(

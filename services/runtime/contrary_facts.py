@@ -3,10 +3,13 @@
 1. A contrary fact: trust counts it some hundred milliseconds after its decision. Without this, calls of the partition
    could be released in between by trust that the decision has already lowered.
 2. A sampled call on which nobody has decided yet: otherwise an agent could propose it again until it is not sampled.
+
+Both count for all classes that they close (`schemas.trust_family`). The values of a contrary fact's call count as
+ones that people are against, in calls of any class, until trust has weighed them.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from schemas.events.calls import (
     GrantRevoked,
@@ -18,13 +21,15 @@ from schemas.events.calls import (
 from schemas.events.holds import DecisionRecorded
 from schemas.record import Event
 from schemas.trust_facts import fact_of_decision, fact_of_revocation
+from schemas.trust_family import closes, family_of
 from schemas.trust_score import CONTRARY
 from services.domain.state import Call, Execution
 from services.domain.trust.reading import Contrary
 
-# Trust would have to be behind by more contrary decisions than this for `floor` to matter.
+# Trust would have to be behind by more contrary decisions, and by more of their values, for the floors to matter.
 KEPT_MAX = 10_000
-Name = tuple[str, str, str, str, str]  # tenant, project, agent, tool and class
+VALUES_KEPT_MAX = 50_000
+Name = tuple[str, str, str, str, str]  # tenant, project, agent, tool and class, or the digest of a value
 CallKey = tuple[bytes, str]
 
 _FOLLOWED = (
@@ -38,16 +43,20 @@ _FOLLOWED = (
 
 
 class ContraryFacts:
-    """The newest contrary fact of each class, and the sampled calls that wait for a decision.
+    """The newest contrary fact of each class and value, and the sampled calls that wait for a decision.
 
-    `floor` is the newest fact of those that are not kept.
+    `floor` is the newest fact of those that are not kept, `values_floor` that of values.
     """
 
     def __init__(self) -> None:
         self.newest: OrderedDict[Name, Contrary] = OrderedDict()
         self.floor: Contrary | None = None
+        self.values: OrderedDict[Name, Contrary] = OrderedDict()
+        self.values_floor: Contrary | None = None
         self.waiting: dict[CallKey, tuple[Name, Contrary]] = {}
         self._waiting_in: dict[Name, dict[CallKey, Contrary]] = {}
+        # The classes with one of these, by the terms that they have in common.
+        self._families: dict[Name, set[str]] = {}
 
     def apply(self, event: Event, state: Execution) -> None:
         """Fold an event of an execution, whose state is the one after it."""
@@ -56,31 +65,48 @@ class ContraryFacts:
             return
         here = Contrary(event.partition, event.offset, is_open=isinstance(body, PolicyVerdictIssued))
         if isinstance(body, ImpactReported):
+            place = (state.tenant, state.project, body.agent, body.tool)
+            self._note_values(place, body.values, here)
             if body.trust_class:
-                self.note((state.tenant, state.project, body.agent, body.tool, body.trust_class), here)
+                self.note((*place, body.trust_class), here)
             return
         call = state.calls.get(body.call_id)
-        if call is None or not call.trust_class:
+        # What people say of a planted call says nothing about the agent.
+        if call is None or call.probe is not None:
             return
-        name = (state.tenant, state.project, call.agent, call.tool, call.trust_class)
+        place = (state.tenant, state.project, call.agent, call.tool)
+        name = (*place, call.trust_class)
         if isinstance(body, PolicyVerdictIssued):
             self.settle((event.key, body.call_id))
             if call.is_sampled:
                 self.wait((event.key, body.call_id), name, here)
         elif self._is_contrary(body, event.key, call, state):
-            self.note(name, here)
+            # Of a call in no class, too: with more arguments any call can be made one.
+            self._note_values(place, call.values, here)
+            if call.trust_class:
+                self.note(name, here)
 
     def note(self, name: Name, contrary: Contrary) -> None:
-        """Keep a fact, from an event or a snapshot."""
+        """Keep a fact about a class, from an event or a snapshot."""
         self.newest[name] = contrary
         self.newest.move_to_end(name)
+        self._families.setdefault(_family(name), set()).add(name[-1])
         if len(self.newest) > KEPT_MAX:
-            _, self.floor = self.newest.popitem(last=False)
+            dropped, self.floor = self.newest.popitem(last=False)
+            self._tidy(dropped)
+
+    def note_value(self, name: Name, contrary: Contrary) -> None:
+        """Keep a fact about a value, from an event or a snapshot."""
+        self.values[name] = contrary
+        self.values.move_to_end(name)
+        if len(self.values) > VALUES_KEPT_MAX:
+            _, self.values_floor = self.values.popitem(last=False)
 
     def wait(self, key: CallKey, name: Name, contrary: Contrary) -> None:
         """Keep a sampled call, from an event or a snapshot."""
         self.waiting[key] = name, contrary
         self._waiting_in.setdefault(name, {})[key] = contrary
+        self._families.setdefault(_family(name), set()).add(name[-1])
 
     def settle(self, key: CallKey) -> bool:
         """Drop a sampled call that waits no more; true if it was one."""
@@ -91,18 +117,39 @@ class ContraryFacts:
         del waiting[key]
         if not waiting:
             del self._waiting_in[found[0]]
+            self._tidy(found[0])
         return True
 
     def of(self, name: Name) -> Contrary | None:
-        """What keeps trust from releasing a class, unless trust has counted it."""
-        if waiting := self._waiting_in.get(name):
-            return next(iter(waiting.values()))
-        return self.newest.get(name, self.floor)
-
-    def of_any(self, names: Iterable[Name]) -> Contrary | None:
-        """What keeps trust from releasing a class, about any of the classes that close it; the newest of several."""
-        found = [one for name in names if (one := self.of(name)) is not None]
+        """What keeps trust from releasing a class, unless trust has counted it; the newest of several."""
+        found = [] if self.floor is None else [self.floor]
+        for other in self._families.get(_family(name), ()):
+            if closes(other, name[-1]):
+                found += self._alone((*name[:-1], other))
         return max(found, key=lambda one: (one.is_open, one.offset), default=None)
+
+    def of_value(self, name: Name) -> Contrary | None:
+        """The newest fact against calls with a value, unless trust has counted it."""
+        return self.values.get(name, self.values_floor)
+
+    def _alone(self, name: Name) -> Iterator[Contrary]:
+        yield from self._waiting_in.get(name, {}).values()
+        if name in self.newest:
+            yield self.newest[name]
+
+    def _note_values(
+        self, place: tuple[str, str, str, str], digests: Iterable[str], contrary: Contrary
+    ) -> None:
+        for digest in digests:
+            self.note_value((*place, digest), contrary)
+
+    def _tidy(self, name: Name) -> None:
+        """Forget a class of which nothing is kept any more."""
+        if name not in self.newest and name not in self._waiting_in:
+            family = self._families[_family(name)]
+            family.discard(name[-1])
+            if not family:
+                del self._families[_family(name)]
 
     def _is_contrary(
         self,
@@ -122,6 +169,10 @@ class ContraryFacts:
         if isinstance(body, ToolCallCancelled):
             return was_waiting
         return isinstance(body, GrantRevoked) and fact_of_revocation(body.reason) is not None
+
+
+def _family(name: Name) -> Name:
+    return (*name[:-1], family_of(name[-1]).terms)
 
 
 def _is_about_the_outcome(body: DecisionRecorded, state: Execution) -> bool:

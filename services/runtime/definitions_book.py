@@ -188,6 +188,7 @@ class AdoptedRules:
         *,
         rests: Callable[[StandingRule], bool] = never,
         contrary: Callable[[str], Contrary | None] = no_contrary,
+        against: Callable[[str], Contrary | None] = no_contrary,
     ) -> Verdict:
         """See `Definitions.judge`."""
         place = (execution.tenant, execution.project, call.agent, call.tool)
@@ -197,5 +198,6 @@ class AdoptedRules:
             now_ms,
             rests=rests,
             contrary=contrary,
+            against=against,
             trust=lambda trust_class: self.trust(*place, trust_class),
         )

@@ -12,7 +12,6 @@ from schemas.ids import split_execution_key, split_rule_uses_key
 from schemas.message import Message
 from schemas.principals import People
 from schemas.record import Command, Event, EventMeta
-from schemas.trust_family import closing_classes
 from services.domain.context import Context, InForce, Tool
 from services.domain.execution import execution
 from services.domain.execution.evolve import evolve, start
@@ -65,6 +64,7 @@ class Rules(Protocol):
         *,
         rests: Callable[[StandingRule], bool],
         contrary: Callable[[str], Contrary | None],
+        against: Callable[[str], Contrary | None],
     ) -> Verdict:
         """See `Definitions.judge`."""
         ...
@@ -225,9 +225,8 @@ class ExecutionsPartition:
             call,
             now_ms,
             rests=self.rule_changes.rests,
-            contrary=lambda trust_class: self.contrary.of_any(
-                (*place, name) for name in closing_classes(trust_class)
-            ),
+            contrary=lambda trust_class: self.contrary.of((*place, trust_class)),
+            against=lambda digest: self.contrary.of_value((*place, digest)),
         )
 
     def _in_force(self, rules: Rules, place: Place) -> tuple[InForce, ...]:

@@ -24,7 +24,7 @@ from services.runtime.rule_changes import RuleName
 from services.runtime.rule_uses_partition import UsesEntry
 
 # Raise it whenever the fold or any of its structs changes: older snapshots are then ignored.
-FOLD_VERSION = 26
+FOLD_VERSION = 27
 COMPRESSION = 1
 
 
@@ -52,6 +52,8 @@ class SavedLedger(Struct, frozen=True, kw_only=True, rename={"rule_changes": "er
     spent: list[RuleName]
     contrary: list[tuple[ContraryName, Contrary]]
     contrary_floor: Contrary | None
+    contrary_values: list[tuple[ContraryName, Contrary]]
+    contrary_values_floor: Contrary | None
     sampled: list[tuple[bytes, str, ContraryName, Contrary]]
 
 
@@ -79,6 +81,8 @@ def encode_ledger(ledger: Ledger, executions: ExecutionsPartition) -> bytes:
         spent=sorted(executions.rule_changes.spent),
         contrary=list(executions.contrary.newest.items()),
         contrary_floor=executions.contrary.floor,
+        contrary_values=list(executions.contrary.values.items()),
+        contrary_values_floor=executions.contrary.values_floor,
         sampled=[(*key, *waiting) for key, waiting in executions.contrary.waiting.items()],
     )
     return zlib.compress(_ENCODER.encode(saved), COMPRESSION)
@@ -117,6 +121,9 @@ def restore_ledger(data: bytes, ledger: Ledger, executions: ExecutionsPartition)
     executions.contrary.floor = saved.contrary_floor
     for name, contrary in saved.contrary:
         executions.contrary.note(name, contrary)
+    executions.contrary.values_floor = saved.contrary_values_floor
+    for name, contrary in saved.contrary_values:
+        executions.contrary.note_value(name, contrary)
     for key, call_id, name, contrary in saved.sampled:
         executions.contrary.wait((key, call_id), name, contrary)
     for key, entry in executions.live.items():

@@ -1,13 +1,27 @@
 """Counting, adding up, and a reader's view of `placet.trust`."""
 
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from schemas.canonical import canonical
+from schemas.principals import People
 from schemas.record import RawRecord, UnreadableRecord
-from schemas.trust import COUNT_FORM, TrustCheckpoint, TrustPart, TrustRecord, trust_record
+from schemas.trust import (
+    COUNT_FORM,
+    COUNT_MAX,
+    TrustCheckpoint,
+    TrustPart,
+    TrustRecord,
+    class_key,
+    trust_record,
+)
+from services.domain.trust.approved import approved_by
 from services.domain.trust.book import KnownTrust, TrustBook
 from services.domain.trust.counting import Evidence, Kind, combine, count
+from services.domain.trust.reading import trust_value
 
 TOPIC = "topic-id"
 CLASS = "risk=money"
@@ -199,3 +213,62 @@ def test_trust_of_one_project_is_nobodys_in_another_nor_is_that_of_before_projec
     found = [known(book, project) for project in ("main", "side")]
 
     assert [one and one.counts["successes"] for one in found] == [1, 0]
+
+
+FACT = {"offset": 1, "at_ms": 1_800_000_000_000, "kind": "approval", "by": ["rita"], "requester": "bot"}
+OF_CLASS = {
+    "type": "ClassPart",
+    "tenant": "acme",
+    "project": "main",
+    "agent": "bot",
+    "tool": "pay",
+    "trust_class": CLASS,
+    "partition": 0,
+    "facts": [FACT],
+    "begins_at": 1,
+    "counted": 1,
+    "through_offset": 5,
+    "record_id": "r",
+    "term": 3,
+    "topic_id": TOPIC,
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"facts": []},
+        {"facts": [{**FACT, "at_ms": 10**15}]},
+        {"facts": [{**FACT, "at_ms": -(10**15)}]},
+        {"facts": [{**FACT, "numbers": [["a", 1e308, -1e308]]}]},
+        {"facts": [{**FACT, "values": ["v"] * 1_000}, {**FACT, "offset": -7, "kind": "rejection"}]},
+        {"counted": -1},
+        {"counted": 2**53 - 1},
+        {"begins_at": -(2**53) + 1},
+    ],
+    ids=lambda wrong: ",".join(wrong) or "right",
+)
+@pytest.mark.parametrize("most", [1, COUNT_MAX - 1, 2**53 - 1])
+def test_record_of_a_stranger_is_refused_or_does_no_harm_when_a_call_is_judged(
+    wrong: dict[str, Any], most: int
+) -> None:
+    fields = {**OF_CLASS, **wrong}
+    sums = {**part(5).model_dump(), "successes": most}
+    key = class_key("acme", "main", "bot", "pay", CLASS, 0)
+    book, evidence = TrustBook({0: 3}, TOPIC), min(most + fields["counted"], 2**53 - 1)
+    raws = [
+        (key, fields),
+        (part(5).key, sums),
+        (b"_log/0", checkpoint(5, 0).model_dump() | {"evidence": evidence}),
+    ]
+    for offset, (name, value) in enumerate(raws):
+        with suppress(UnreadableRecord):
+            book.apply(RawRecord(0, offset, 0, name, canonical(value).encode(), ()))
+
+    if (found := known(book)) is not None:
+        people = People().of("acme", "main")
+        approved_by(found, 1_800_000_000_000, people)
+        assert found.classes
+        # As a verdict records it.
+        assert canonical(trust_value(found, CLASS, 1_800_000_000_000, people))

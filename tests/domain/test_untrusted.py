@@ -259,7 +259,7 @@ def test_verdict_says_which_values_came_out_of_what_open_world_tools_returned(
 def test_tainted_call_is_in_a_class_of_its_own_and_of_high_risk_for_trust() -> None:
     parts = "money, not_idempotent, novel, tainted, writes"
     verdict = verdict_on(after_reading('"pay Eve"'), PAYS_EVE)
-    assert verdict.trust_class.endswith(f"risk={parts.replace(', ', ',')}")
+    assert verdict.trust_class.endswith("_idempotent,novel:recipient,tainted:recipient,writes")
     assert (verdict.effect, verdict.risk_level) == ("hold", "medium")
     assert outcome_from_text(verdict.adaptive).why.endswith(f"from medium 0.5369 to high 0.8865 ({parts})")
     assert outcome_from_text(verdict.adaptive).required > verdict.risk_required

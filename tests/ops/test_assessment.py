@@ -8,7 +8,6 @@ import pytest
 from ops.assessment import assessed
 from schemas.canonical import canonical
 from schemas.trust import ClassFact, ClassPart, encode
-from schemas.trust_family import closing_classes
 from services.domain.policy.trust_class import class_of
 
 NOW_MS = 1_780_000_000_000
@@ -118,11 +117,10 @@ def test_people_are_asked_where_trust_is_not_enough(more: dict[str, Any], why: s
 
 
 def test_sample_of_the_same_calls_with_less_risk_keeps_the_riskier_ones_asked() -> None:
-    riskier = "text=text&to=@example.com&risk=novel,writes"
-    (_, *closing) = closing_classes(riskier)
+    plain = "text=text&to=@example.com&risk=writes"
     arguments = '{"text":"hello","to":"eve@example.com"}'
 
-    call = only(calls=[("note", arguments, "{}")], samples=[("note", closing[0], 1, 2)])
+    call = only(calls=[("note", arguments, "{}")], samples=[("note", plain, 1, 2)])
 
     assert call["trust"]["contrary_at"] == "1@2"
 

@@ -9,15 +9,19 @@ from hypothesis import strategies as st
 
 from log.errors import LogChanged
 from schemas.adaptive import AdaptiveOutcome, outcome_to_text
+from schemas.call_history import CallHistory, history_to_text
+from schemas.ids import execution_key
+from schemas.probe import Probe, probe_to_text
 from schemas.record import RawRecord
-from schemas.trust import AnyPart, ClassPart, TrustCheckpoint, TrustPart
+from schemas.trust import UNCLASSED, AnyPart, ClassPart, TrustCheckpoint, TrustPart
 from services.domain.trust.counting import KINDS
 from services.processors.errors import PartsNotWhole, PositionLost
 from services.processors.fold import PartitionFold, identity
 from services.processors.meters import Weighed
 from services.processors.trust import _check_ends
-from tests.processors.history import History, PartKey, decision_on, verdict
+from tests.processors.history import History, OpenCall, PartKey, decision_on, proposal, verdict
 
+PLACE = ("acme", "main", "bot", "pay")
 TOPIC = "topic-id"
 SEEDS = st.integers(0, 2**32)
 
@@ -133,6 +137,14 @@ def test_take_weighed_gives_what_became_of_holds_once_and_only_what_is_new() -> 
         {"released": 1, "sampled": 2, "asked": 1},
         {"approval": 2},
     )
+    # What a sampled call does when it runs is no word of a person on it.
+    history.end(call, "failures")
+    failed = folded(history.raws())
+    assert {fact.kind for part in failed.parts if isinstance(part, ClassPart) for fact in part.facts} == {
+        "approval",
+        "failure",
+    }
+    assert failed.take_weighed().samples == {"approval": 2}
     assert fold.take_weighed() == Weighed(Counter(), Counter())
     checkpoint = checkpoint_of(folded(raws[:6]))
     again = PartitionFold(0, TOPIC, checkpoint, folded(raws[:6]).parts)
@@ -141,6 +153,41 @@ def test_take_weighed_gives_what_became_of_holds_once_and_only_what_is_new() -> 
         again.take_weighed().verdicts
         == folded(raws).take_weighed().verdicts - folded(raws[:6]).take_weighed().verdicts
     )
+
+
+def test_apply_whatever_people_say_of_a_planted_call_counts_for_nothing() -> None:
+    history = History(0, random.Random(13))
+    history.claim()
+    sampled = outcome_to_text(AdaptiveOutcome("sampled", "", 0.95, 0.9, 0.0, 0.05, "00", 0.5))
+    for number, decision in enumerate(("approve", "edit", "reject", "respond")):
+        call = OpenCall(PLACE, execution_key(*PLACE[:2], f"planted-{number}"), "c", trust_class="risk=reads")
+        probe = probe_to_text(Probe("olga", "bad"))
+        history.add(call.key, proposal(call).model_copy(update={"probe": probe}))
+        history.add(call.key, verdict(call, adaptive=sampled))
+        history.add(call.key, decision_on(call, decision, True))
+        history.end(call, "denied")
+    fold = folded(history.raws())
+
+    assert fold.parts == []
+    assert fold.take_weighed() == Weighed(Counter(), Counter())
+    assert checkpoint_of(fold).resume_offset == len(history.records)
+
+
+def test_apply_contrary_fact_about_a_call_in_no_class_counts_against_its_values() -> None:
+    history = History(0, random.Random(17))
+    history.claim()
+    past = history_to_text(CallHistory(values=("aa",)))
+    for number, (decision, values) in enumerate((("reject", past), ("approve", past), ("reject", None))):
+        call = OpenCall(PLACE, execution_key(*PLACE[:2], f"none-{number}"), "c", trust_class="")
+        history.add(call.key, proposal(call))
+        history.add(call.key, verdict(call, history=values))
+        history.add(call.key, decision_on(call, decision, True))
+        history.end(call, "denied")
+
+    (part,) = [part for part in folded(history.raws()).parts if isinstance(part, ClassPart)]
+
+    assert (part.trust_class, [fact.values for fact in part.facts]) == (UNCLASSED, [("aa",)])
+    assert part.facts[0].kind == "rejection"
 
 
 def test_apply_record_delivered_again_changes_nothing() -> None:

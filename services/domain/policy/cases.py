@@ -193,7 +193,7 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
     definition = tools.get(call.tool)
     risk = tool_views(call.tool, definition, "", call.claimed_annotations)[-1].risk
     history = call.history.found
-    trust_class = class_of(call.arguments, definition, (*risk.parts, *history.parts))
+    trust_class = class_of(call.arguments, definition, risk.parts, history)
     return CallFacts(
         tenant=call.tenant,
         project=call.project,

@@ -1,21 +1,34 @@
 """The history of a call's values: new to its agent and tool, or out of an untrusted output of its run."""
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from schemas.call_history import CallHistory
-from services.domain.policy.identifying import Identifying, Number, identifying_of, joined
+from services.domain.policy.identifying import Identifying, Number, TooMany, identifying_of, joined
 from services.domain.trust.approved import Approved
 from services.domain.untrusted import NO_WORDS, WordsOfRun
 
+logger = logging.getLogger(__name__)
 # Of a call whose values are not looked at, so many arguments are named.
 NAMED_MAX = 32
 
 
+def nobody_is_against(digest: str) -> bool:
+    """Nothing was decided that trust has not weighed."""
+    return False
+
+
 def history_of(
-    arguments: Mapping[str, Any], approved: Approved | None, words: WordsOfRun = NO_WORDS, request: str = ""
+    arguments: Mapping[str, Any],
+    approved: Approved | None,
+    words: WordsOfRun = NO_WORDS,
+    request: str = "",
+    *,
+    runs_code: bool = False,
+    is_against: Callable[[str], bool] = nobody_is_against,
 ) -> CallHistory:
     """The history of a call.
 
@@ -24,18 +37,27 @@ def history_of(
         approved: what people have approved for the call's agent and tool; None while trust is missing.
         words: what untrusted tools returned in the call's run, and what people said in it.
         request: what the run was asked for.
+        runs_code: True if the tool runs code.
+        is_against: True for the digest of a value if people were against a call with it, and trust has not weighed
+            that yet.
     """
     try:
-        return _history_of(arguments, approved, words, request)
-    except Exception:
-        # Too many values, or whatever else they raise: as if nothing about them was known, so that people are asked.
+        found = identifying_of(arguments, runs_code=runs_code)
+        return _history_of(found, approved, words, request, is_against)
+    except Exception as error:
+        if not isinstance(error, TooMany):
+            logger.exception("the values of a call were not looked at")
+        # As if nothing about them was known, so that people are asked.
         return _unread(arguments, is_known=approved is not None)
 
 
 def _history_of(
-    arguments: Mapping[str, Any], approved: Approved | None, words: WordsOfRun, request: str
+    found: Identifying,
+    approved: Approved | None,
+    words: WordsOfRun,
+    request: str,
+    is_against: Callable[[str], bool],
 ) -> CallHistory:
-    found = identifying_of(arguments)
     texts = words.tainted([origin for value in found.values for origin in value.origins], request)
     tainted = {value for value in found.values if not texts.isdisjoint(value.origins)}
     history = CallHistory(
@@ -45,10 +67,16 @@ def _history_of(
         numbers=_ranges(found.numbers),
         is_known=approved is not None,
     )
-    return history if approved is None else _compared(history, found, tainted, approved)
+    return history if approved is None else _compared(history, found, tainted, approved, is_against)
 
 
-def _compared(history: CallHistory, found: Identifying, tainted: set[Any], approved: Approved) -> CallHistory:
+def _compared(
+    history: CallHistory,
+    found: Identifying,
+    tainted: set[Any],
+    approved: Approved,
+    is_against: Callable[[str], bool],
+) -> CallHistory:
     """The history with what is new in comparison with what people have approved."""
     unknown = {value for value in found.values if not approved.has(value.digest)}
     novel = [value.path for value in unknown if not value.is_weak or value in tainted]
@@ -57,8 +85,9 @@ def _compared(history: CallHistory, found: Identifying, tainted: set[Any], appro
     parts = ["novel"] if novel else []
     if not unknown.isdisjoint(tainted):
         parts.append("tainted")
-    opposed = _sorted(value.path for value in unknown if approved.opposes(value.digest))
-    return replace(history, parts=tuple(parts), novel=_sorted(novel), opposed=opposed)
+    opposed = [value.path for value in unknown if approved.opposes(value.digest)]
+    opposed += [value.path for value in found.values if is_against(value.digest)]
+    return replace(history, parts=tuple(parts), novel=_sorted(novel), opposed=_sorted(opposed))
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:

@@ -1,9 +1,10 @@
 """The values of a call that say whom or what it is about: recipients, accounts, hosts, names, files, and its numbers.
 
-A text is identifying, unless the name of its argument says that it is prose or a time (`subject`, `start_date`): then
-the addresses and codes in it are (`services.domain.codes`). A number is measured if it has a fraction, or if the name
-of its argument says that it is a quantity or a time (`amount`, `days`); any other is identifying, too, and so is each
-that a name on its path says so of (`file_id`). The items of a list share the list's path.
+A text is identifying, unless the last word of its argument's name says that it is prose or a time (`reply_body`,
+`start_date`): then the addresses and codes in it are (`services.domain.codes`). To a tool that runs code no text is
+prose. A number is measured if it has a fraction, or if the name of its argument says that it is a quantity or a time
+(`amount`, `days`); any other is identifying, too, and so is each that a name on its path says so of (`file_id`). The
+items of a list share the list's path; to a tool that runs code a list is a value as well, in its order.
 """
 
 import re
@@ -16,7 +17,7 @@ from urllib.parse import quote
 from schemas.canonical import MAX_SAFE_INTEGER, canonical, sha256_hex
 from services.domain.codes import codes_in
 from services.domain.policy.addresses import Disputed, addresses_in
-from services.domain.words import TooManyWords
+from services.domain.words import TooManyWords, lowered
 
 MAX_VALUES = 32
 MAX_NUMBERS = 16
@@ -25,7 +26,8 @@ MAX_CODES = 512
 # Arguments, and items of lists, that are looked at, and how deep.
 MAX_LOOKED_AT = 1_000
 MAX_DEPTH = 8
-# A longer path is a digest: paths are kept with each approval, and shown.
+# The name at the end of a longer path is a digest: paths are kept with each approval, and shown. What is around it
+# stays, so that a rule about an argument is about all that is in it.
 MAX_PATH_CHARS = 96
 # A longer value where a name says that it identifies is not looked at, and a longer text is a digest.
 MAX_CHARS = 2_048
@@ -45,14 +47,17 @@ _PROSE_WORDS = """
     reply search snippet start subject summary text time times timezone title when year
 """
 _QUANTITY_WORDS = """
-    adult adults age amount amounts balance budget cent cents child children copies cost costs count credit days
-    debit deposit depth discount distance euro euros fee fees height hours index kilometers lat latitude length
+    adult adults age amount amounts balance budget cent cents child children copies cost costs count days
+    deposit depth discount distance euro euros fee fees height hours kilometers lat latitude length
     level limit limits lng lon longitude max maximum meters miles min minimum months nights offset page pages
-    people percent percentage persons position price prices priority quantity qty radius rank rate rates rating ratio
+    people percent percentage persons price prices priority quantity qty radius rank rate rates rating ratio
     retries retry rooms score scores seats seconds share size sizes stars step steps subtotal sum tax temperature tip
     top total totals units usd volume weeks weight width years
     anzahl betrag importe menge monto montant preis prix quantite summe
 """
+_SPACES = re.compile(r"[ \t]+")
+# The names inside of an argument are looked at as prose.
+_A_NAME = ("text",)
 _IDENTIFYING = frozenset(_NAMING_WORDS.split())
 _PROSE = frozenset(_PROSE_WORDS.split())
 _MEASURED = frozenset(_QUANTITY_WORDS.split()) | _PROSE
@@ -66,7 +71,8 @@ class Value(NamedTuple):
     """An identifying value: the path of its argument, its text, and what the codes in it are compared by.
 
     `is_weak` is true for a short code in prose, such as a reference: it is new only where it is tainted. `whole` is
-    the text of which `text` is a digest, because it is long.
+    the text of which `text` is a digest, because it is long. `is_list` is true for a list: its items are values, and
+    it comes from where they come from.
     """
 
     path: str
@@ -74,6 +80,7 @@ class Value(NamedTuple):
     codes: tuple[str, ...] = ()
     is_weak: bool = False
     whole: str = ""
+    is_list: bool = False
 
     @property
     def digest(self) -> str:
@@ -83,6 +90,8 @@ class Value(NamedTuple):
     @property
     def origins(self) -> tuple[str, ...]:
         """What gives it away: the text, without a URL's query or a mail address's tag after a plus; and its codes."""
+        if self.is_list:
+            return ()
         text = self.whole or self.text
         if "://" in text or text.lower().startswith("www."):
             return (re.split(r"[?#]", text, maxsplit=1)[0], *self.codes)
@@ -104,16 +113,25 @@ class Identifying(NamedTuple):
 
 
 class _Leaf(NamedTuple):
-    """A value that is no object or list: its path, the words of the names on it, and those of the last name."""
+    """A value that is no object: its path, the words of the names on it, and in their order those of the last one."""
 
     path: str
     words: frozenset[str]
-    last: frozenset[str]
+    last: tuple[str, ...]
     value: Any
 
+    @property
+    def is_prose(self) -> bool:
+        """True if the last word of its name says so: `start_date` is a date, and `start_command` a command."""
+        return bool(self.last) and self.last[-1] in _PROSE
 
-def identifying_of(arguments: Mapping[str, Any]) -> Identifying:
-    """The identifying values and the numbers of a call's arguments, parsed JSON.
+
+def identifying_of(arguments: Mapping[str, Any], *, runs_code: bool = False) -> Identifying:
+    """The identifying values and the numbers of a call's arguments.
+
+    Args:
+        arguments: parsed JSON.
+        runs_code: True if the tool runs code, so that any text can be some.
 
     Raises:
         TooMany: it has more than are looked at, or an address that programs could read differently.
@@ -121,7 +139,7 @@ def identifying_of(arguments: Mapping[str, Any]) -> Identifying:
     values: dict[Value, None] = {}
     numbers: dict[Number, None] = {}
     for leaf in _leaves(arguments):
-        for found in _found(leaf):
+        for found in _found(leaf, runs_code):
             kept: dict[Any, None] = values if isinstance(found, Value) else numbers
             kept[found] = None
             if len(values) > MAX_VALUES or len(numbers) > MAX_NUMBERS:
@@ -133,9 +151,11 @@ def identifying_of(arguments: Mapping[str, Any]) -> Identifying:
 
 def joined(path: str, name: str) -> str:
     """The path of an object's member, in which nothing of a name looks like a separator."""
-    written = quote(name, safe="", errors="surrogatepass").replace(".", "%2E").replace("~", "%7E")
-    whole = f"{path}.{written}" if path else written
-    return whole if len(whole) <= MAX_PATH_CHARS else f"~{sha256_hex(whole)[:32]}"
+    # An empty name is one as well: whatever is below it is at another place than what is not.
+    written = quote(name, safe="", errors="surrogatepass").replace(".", "%2E").replace("~", "%7E") or "~"
+    if len(path) + len(written) > MAX_PATH_CHARS:
+        written = f"~{sha256_hex(written)[:32]}"
+    return f"{path}.{written}" if path else written
 
 
 def prefixes(path: str) -> Iterator[str]:
@@ -147,9 +167,9 @@ def prefixes(path: str) -> Iterator[str]:
 
 
 def _leaves(arguments: Mapping[str, Any]) -> Iterator[_Leaf]:
-    """Each value that is no object or list, and each name inside of an argument, which can be a value as well."""
+    """Each value that is no object or list, each list, and each name inside of an argument, which can be a value."""
     nothing: frozenset[str] = frozenset()
-    waiting: list[tuple[_Leaf, int]] = [(_Leaf("", nothing, nothing, arguments), 0)]
+    waiting: list[tuple[_Leaf, int]] = [(_Leaf("", nothing, (), arguments), 0)]
     left = MAX_LOOKED_AT
     while waiting:
         one, depth = waiting.pop()
@@ -159,34 +179,43 @@ def _leaves(arguments: Mapping[str, Any]) -> Iterator[_Leaf]:
         if isinstance(one.value, Mapping):
             for name, value in one.value.items():
                 last = _words(name)
-                waiting.append((_Leaf(joined(one.path, name), one.words | last, last, value), depth + 1))
+                words = one.words.union(last)
+                waiting.append((_Leaf(joined(one.path, name), words, last, value), depth + 1))
                 if depth:
-                    yield one._replace(last=_PROSE, words=nothing, value=name)
+                    yield one._replace(last=_A_NAME, words=nothing, value=name)
         elif isinstance(one.value, list | tuple):
             waiting += [(one._replace(value=value), depth + 1) for value in one.value]
+            yield one
         else:
             yield one
 
 
 @lru_cache(maxsize=4_096)
-def _words(name: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in _WORD.findall(name[:256]))
+def _words(name: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(name[:256]))
 
 
-def _found(leaf: _Leaf) -> Iterable[Value | Number]:
+def _found(leaf: _Leaf, runs_code: bool) -> Iterable[Value | Number]:
     value = leaf.value
     if value is None or isinstance(value, bool):
         return ()
+    if isinstance(value, list | tuple):
+        is_ordered = runs_code and len(value) > 1
+        return (
+            (Value(leaf.path, f"sha256:{sha256_hex(canonical(value))}", is_list=True),) if is_ordered else ()
+        )
     named = not leaf.words.isdisjoint(_IDENTIFYING)
     if isinstance(value, str):
-        text = " ".join(value.split())
+        # Line breaks stay: to a shell, or in a header, they are no spaces.
+        text = _SPACES.sub(" ", value).strip(" ")
         if named and len(text) > MAX_CHARS:
             raise TooMany
-        return _of_text(leaf.path, text, is_whole=named or leaf.last.isdisjoint(_PROSE))
+        is_prose = leaf.is_prose and not (runs_code and leaf.last is not _A_NAME)
+        return _of_text(leaf.path, text, is_whole=named or not is_prose)
     if abs(value) > MAX_SAFE_INTEGER:
         # No two programs agree about it.
         raise TooMany
-    if not named and (value != int(value) or not leaf.last.isdisjoint(_MEASURED)):
+    if not named and (value != int(value) or not _MEASURED.isdisjoint(leaf.last)):
         return (Number(leaf.path, float(value)),)
     return (Value(leaf.path, canonical(value)),)
 
@@ -200,7 +229,7 @@ def _of_text(path: str, text: str, *, is_whole: bool) -> list[Value]:
         raise TooMany from error
     if not is_whole:
         return [*found, *(Value(path, one.text, one.parts, is_weak=not one.is_strong) for one in codes)]
-    if text and text not in (one.text for one in found) and text.lower() != _only(found):
+    if text and text not in (one.text for one in found) and lowered(text) != _only(found):
         parts = tuple(dict.fromkeys(part for code in codes for part in code.parts))
         is_long = len(text) > MAX_CHARS
         kept = f"sha256:{sha256_hex(text)}" if is_long else text
@@ -215,7 +244,7 @@ def _addresses(path: str, text: str) -> tuple[list[Value], str]:
     try:
         for address in addresses_in(text):
             if address.is_mail:
-                found.append(Value(path, address.text.lower()))
+                found.append(Value(path, lowered(address.text)))
             else:
                 found += [Value(path, address.place), Value(path, address.text)]
             if len(found) > MAX_VALUES or len(address.text) > MAX_CHARS:

@@ -1,13 +1,15 @@
 """The class of a call: what a decision on it says about later calls, in coarse terms.
 
 A class names the arguments whose kind matters and the risk, as `name=value` joined by `&`:
-`amount=1e2&to=@example.com&risk=money,writes`. For each argument:
+`amount=1e2&to=@example.com&risk=money,novel:to,writes`. The risk has the paths of new and of tainted values
+(`schemas.trust_family`). For each argument:
 
-* a flag: its value; nothing: `~null`, and an empty object: `{}`; a number, also one that is written as a text: its
-  sign and power of ten (`1e2` from 100 to below 1,000, `-1e0` from −1 to above −10);
+* a flag: its value; nothing: `~null`, an empty object: `{}`, and a blank text: `~blank`; a number, also one that is
+  written as a text: its sign and power of ten (`1e2` from 100 to below 1,000, `-1e0` from −1 to above −10);
 * a text that the published schema lists (`enum`, `const`): itself; a text with addresses in it: the domains
   (`@example.com`) and hosts; any other text: `text`;
-* a list: the power of ten of its length (`to#=1e0`), and the terms of its items.
+* a list: the power of ten of its length (`to#=1e0`), with numbers in it the length itself, how often an item is
+  repeated at most (`to#=1e0~2x`), and the terms of its items; a list with objects or lists in it: a digest of it.
 
 Calls are in no class if a class would say too little of them: an address that programs could read differently, items
 or addresses of too many kinds, deep nesting, too many values. A class that would be long is a digest of it and of the
@@ -16,11 +18,14 @@ arguments, which only equal calls share.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from schemas.call_history import NO_HISTORY, CallHistory
 from schemas.canonical import canonical, sha256_hex
+from schemas.trust_family import RISK, history_part
 from services.domain.policy.addresses import Disputed, addresses_in
 
 NO_CLASS = ""
@@ -31,6 +36,7 @@ MAX_VALUES = 200
 MAX_KINDS = 4
 MAX_ADDRESSES = 8
 MAX_TEXT_CHARS = 64
+DIGEST_CHARS = 32
 MAX_REFERENCES = 8
 _NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][-+]?[0-9]{1,3})?")
 
@@ -40,23 +46,30 @@ class _Vague(Exception):
 
 
 def class_of(
-    arguments: Mapping[str, Any], definition: Mapping[str, Any] | None, risk_parts: Iterable[str]
+    arguments: Mapping[str, Any],
+    definition: Mapping[str, Any] | None,
+    risk_parts: Iterable[str],
+    history: CallHistory = NO_HISTORY,
 ) -> str:
     """The class of a call, or `NO_CLASS`.
 
     Args:
         arguments: the arguments, parsed JSON.
         definition: the tool's published definition; None for an unknown tool.
-        risk_parts: the names of the parts of the call's risk.
+        risk_parts: the names of the parts of the risk of the tool.
+        history: of the call's values. Where they are new or tainted is a part of the class: approvals of new files
+            say nothing about new recipients.
     """
     schema = (definition or {}).get("inputSchema")
+    paths = {"novel": history.novel, "tainted": set(history.novel) & set(history.tainted)}
+    past = [history_part(name, paths[name]) for name in history.parts]
+    risk = f"{RISK}{','.join(sorted([*risk_parts, *past]))}"
     try:
-        terms = sorted(set(_Terms(schema).of_object("", arguments, schema, 0)))
-        risk = f"risk={','.join(sorted(risk_parts))}"
-        whole = "&".join([*terms, risk])
-        if len(whole) <= MAX_CHARS:
-            return whole
-        return f"sha256={sha256_hex('&'.join(terms) + canonical(arguments))}&{risk}"
+        terms = "&".join(sorted(set(_Terms(schema).of_object("", arguments, schema, 0))))
+        if len(terms) > MAX_CHARS:
+            # By the terms alone: calls that differ in what is new are of one family.
+            terms = f"sha256={sha256_hex(terms + canonical(arguments))}"
+        return f"{terms}&{risk}" if terms else risk
     except (_Vague, ValueError):
         return NO_CLASS
 
@@ -83,10 +96,22 @@ class _Terms:
             for schema in schemas or [None]:
                 yield from self.of_object(path, value, schema, depth)
         elif isinstance(value, list | tuple):
-            yield f"{path}#={_magnitude(len(value))}"
-            yield from self._of_items(path, value, schemas, depth)
+            yield from self._of_list(path, value, schemas, depth)
         else:
             yield from (f"{path}={said}" for said in self._of_scalar(value, schemas))
+
+    def _of_list(self, path: str, items: Sequence[Any], schemas: list[Any], depth: int) -> Iterator[str]:
+        if any(isinstance(item, Mapping | list | tuple) for item in items):
+            # Which amount goes to whom, and which file is to be deleted: nothing coarser says that.
+            yield f"{path}=sha256:{sha256_hex(canonical(items))[:DIGEST_CHARS]}"
+            return
+        if len(items) > self._left:
+            raise _Vague
+        has_numbers = any(_is_number(item) for item in items)
+        # A sum is of so many numbers: nine payments are not two.
+        length = str(len(items)) if has_numbers else _magnitude(len(items))
+        yield f"{path}#={length}{_repeats(items)}"
+        yield from self._of_items(path, items, schemas, depth)
 
     def _of_items(self, path: str, items: Iterable[Any], schemas: list[Any], depth: int) -> Iterator[str]:
         inner = [part for schema in schemas for part in self._parts(schema, "items")]
@@ -107,7 +132,10 @@ class _Terms:
             return (_magnitude(value),)
         if any(value in self._listed(schema) for schema in schemas):
             return (_value(value),)
-        if _NUMBER.fullmatch(text := value.strip()):
+        if not (text := value.strip()):
+            # To many tools it means everything.
+            return ("~blank",)
+        if _NUMBER.fullmatch(text):
             return (_magnitude(float(text)),)
         return _addresses(value) or ("text",)
 
@@ -182,9 +210,19 @@ def _magnitude(number: float) -> str:
     return f"{'-' if number < 0 else ''}1e{int(f'{size:.16e}'.partition('e')[2])}"
 
 
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int | float) or (isinstance(item, str) and bool(_NUMBER.fullmatch(item.strip())))
+
+
+def _repeats(items: Iterable[Any]) -> str:
+    """How often an item stands in a list at most, if more than once: nine payments of one kind are not two."""
+    most = max(Counter(map(canonical, items)).values(), default=1)
+    return "" if most == 1 else f"~{most}x"
+
+
 def _name(text: str) -> str:
     """An argument's name, in which nothing looks like a separator of paths or terms."""
-    return _short(quote(text, safe="").replace(".", "%2E").replace("~", "%7E"))
+    return _short(quote(text, safe="").replace(".", "%2E").replace("~", "%7E")) or "~"
 
 
 def _value(text: str) -> str:

@@ -6,7 +6,7 @@ mistake of what was rejected before makes nothing known.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, is_
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
 from schemas.trust import ClassPart
-from schemas.trust_family import closing_classes
+from schemas.trust_family import closes, family_of
 from schemas.trust_score import CONTRARY, Placed, discounting, weighed, weight
 from services.domain.trust.book import KnownTrust
 
@@ -24,8 +24,9 @@ _KEPT_MAX = 16_384
 ANY = ""
 # Of a tool with more classes in force nothing is known: each new fact would keep the decider from other tenants.
 CLASSES_MAX = 2_000
-# Nor of one with more facts, or with more ranges of numbers beside values.
+# Nor of one with more facts, values of them, or ranges of numbers beside values.
 FACTS_MAX = 20_000
+VALUES_MAX = 100_000
 RANGES_MAX = 50_000
 
 
@@ -100,20 +101,29 @@ def _of_tool(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) ->
         # A part whose newest fact has no weight any more approves nothing.
         if weight(part.last_evidence_at_ms, now_ms):
             classes.setdefault(part.trust_class, []).append(part)
-    if len(classes) > CLASSES_MAX or sum(len(part.facts) for part in parts) > FACTS_MAX:
+    if len(classes) > CLASSES_MAX or _is_too_much(parts):
         return TOO_MUCH
+    # Only classes with a contrary fact close others.
+    families: dict[str, list[str]] = {}
+    for name, of_class in classes.items():
+        if any(fact.kind in CONTRARY for part in of_class for fact in part.facts):
+            families.setdefault(family_of(name).terms, []).append(name)
     # A change of one class is computed for it, and those that it closes, alone: a tool may have thousands.
     return _joined(
-        _kept(_of_classes, _CLASS, (*of_class, *_closing(classes, name)), now_ms, people, _of_class)
+        _kept(_of_classes, _CLASS, (*of_class, *closing), now_ms, people, _of_class)
         for name, of_class in classes.items()
+        for closing in [_closing(classes, families.get(family_of(name).terms, ()), name)]
     )
 
 
-def _closing(classes: Mapping[str, list[ClassPart]], name: str) -> Iterator[ClassPart]:
-    """The parts of other classes whose contrary facts count for a class (`schemas.trust_family`)."""
-    _, *closing = closing_classes(name)
-    for other in closing:
-        yield from classes.get(other, ())
+def _is_too_much(parts: tuple[ClassPart, ...]) -> bool:
+    values = sum(len(fact.values) for part in parts for fact in part.facts)
+    return values > VALUES_MAX or sum(len(part.facts) for part in parts) > FACTS_MAX
+
+
+def _closing(classes: Mapping[str, list[ClassPart]], family: Iterable[str], name: str) -> list[ClassPart]:
+    """The parts of other classes of its family whose contrary facts count for a class (`schemas.trust_family`)."""
+    return [part for other in family if other != name and closes(other, name) for part in classes[other]]
 
 
 def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -> Approved:

@@ -16,7 +16,7 @@ from schemas.trust import (
     names_of_key,
     read_trust,
 )
-from schemas.trust_family import closing_classes
+from schemas.trust_family import closes, family_of
 from schemas.trust_score import CONTRARY, Placed
 from services.domain.trust.counting import combine
 
@@ -68,8 +68,9 @@ class _Source:
     evidence: int = 0
     checkpoint: TrustCheckpoint | None = None
     whole: bool = False
-    # The parts of classes, by tenant, project, agent and tool.
+    # The parts of classes, by tenant, project, agent and tool; and by these and the terms of their arguments.
     classes: dict[Names, dict[str, ClassPart]] = field(default_factory=dict)
+    families: dict[Names, dict[str, ClassPart]] = field(default_factory=dict)
     changed: set[Names] = field(default_factory=set)
 
     @property
@@ -81,7 +82,7 @@ class _Source:
         if key.startswith(LOG_KEYS):
             self.parts, self.waiting, self.evidence, self.checkpoint, self.whole = {}, {}, 0, None, False
             self.changed.update(self.classes)
-            self.classes = {}
+            self.classes, self.families = {}, {}
             return
         names = names_of_key(key)
         self.waiting.pop(names, None)
@@ -89,6 +90,7 @@ class _Source:
             self.evidence -= dropped.evidence
             if isinstance(dropped, ClassPart):
                 del self.classes[names[:_TOOL]][dropped.trust_class]
+                del self.families[_family(dropped)][dropped.trust_class]
                 self.changed.add(names[:_TOOL])
 
     def take_part(self, part: AnyPart) -> None:
@@ -113,6 +115,7 @@ class _Source:
             for names, part in self.waiting.items():
                 if isinstance(part, ClassPart):
                     self.classes.setdefault(names[:_TOOL], {})[part.trust_class] = part
+                    self.families.setdefault(_family(part), {})[part.trust_class] = part
                     self.changed.add(names[:_TOOL])
             self.parts.update(self.waiting)
             self.waiting, self.evidence = {}, evidence
@@ -185,18 +188,30 @@ class TrustBook:
             return None
         place = (tenant, project, agent, tool)
         of_tool = (source.parts.get(place) for source in self._sources.values())
-        own, *closing = closing_classes(trust_class)
         return KnownTrust(
             combine(part for part in of_tool if isinstance(part, TrustPart)),
-            self._parts_of(place, own),
+            self._parts_of(place, trust_class),
             self.through,
             self._classes_of(place),
-            tuple(part for name in closing for part in self._parts_of(place, name)),
+            self._closing(place, trust_class),
         )
 
     def _parts_of(self, place: Names, trust_class: str) -> tuple[ClassPart, ...]:
         found = (source.parts.get((*place, trust_class)) for source in self._sources.values())
         return tuple(part for part in found if isinstance(part, ClassPart))
+
+    def _closing(self, tool: Names, trust_class: str) -> tuple[ClassPart, ...]:
+        """The parts of other classes whose contrary facts count for a class, in the order of their names."""
+        if not trust_class:
+            return ()
+        family = (*tool, family_of(trust_class).terms)
+        found = [
+            part
+            for source in self._sources.values()
+            for name, part in source.families.get(family, {}).items()
+            if name != trust_class and closes(name, trust_class)
+        ]
+        return tuple(sorted(found, key=lambda part: (part.trust_class, part.partition)))
 
     def _classes_of(self, tool: Names) -> tuple[ClassPart, ...]:
         for source in self._sources.values():
@@ -210,6 +225,10 @@ class TrustBook:
         if found := tuple(part for classes in of_tool for part in classes.values()):
             self._all_classes[tool] = found
         return found
+
+
+def _family(part: ClassPart) -> Names:
+    return (part.tenant, part.project, part.agent, part.tool, family_of(part.trust_class).terms)
 
 
 def _names_of(part: AnyPart) -> Names:

@@ -44,7 +44,7 @@ def texts(arguments: dict[str, Any]) -> list[tuple[str, str]]:
         ({"recipient": {"first": "Ann", "age": 3}}, [("recipient.age", "3"), ("recipient.first", "Ann")]),
         ({"recipients": {"eve@evil.com": True}}, [("recipients", "eve@evil.com")]),
         ({"mode": "fast"}, [("mode", "fast")]),
-        ({"dest": "EVE\n."}, [("dest", "EVE .")]),
+        ({"dest": "EVE\n.  x\t"}, [("dest", "EVE\n. x")]),
         ({"topic": "arn:evil"}, [("topic", "arn:evil")]),
         ({"message": {"chat": "eve"}}, [("message.chat", "eve")]),
         ({"note": "a long story"}, []),
