@@ -63,6 +63,8 @@ async def check_log(
     reading = Reading(log.topics, histories, signatures=signatures)
     try:
         await _read(log, reading.begin, reading.take, reading.end, told)
+        for tp, (_, end) in (await _bounds(log)).items():
+            reading.ends_at(tp, end)
         found = reading.violations()
         for text in reading.notes:
             note(text)

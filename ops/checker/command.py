@@ -35,6 +35,8 @@ from ops.stack_log import reached, read_signatures
 from schemas.event_signatures import LogSignatures
 from schemas.topics import Topics
 
+# As others are told while it holds the directory of a stopped stack.
+NAME = "placet audit-log"
 EXIT_BROKEN = 1
 
 
@@ -54,7 +56,7 @@ def audit_log(
         lines = [line for path in history or () for line in read_history(path)]
         directory = DataDir(data_dir.expanduser().absolute())
         notes: list[str] = []
-        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line, NAME) as config:
             settings = config.settings_for("audit-log", READER)
             topics = Topics(settings["topic_prefix"])
             signatures = read_signatures(settings)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ops.checker.facts import Fact
 from ops.checker.people import TENANTS, PeopleSeen
+from ops.checker.policies import PoliciesSeen
 from ops.checker.rules import RulesSeen
 
 
@@ -24,11 +25,12 @@ UNKNOWN = Tool(-1, "", False)
 
 @dataclass(slots=True)
 class Published:
-    """All versions of all tools and principals, and the ids of the definitions' counting records by offset."""
+    """All versions of all tools, policies and principals, and the ids of the definitions' records by offset."""
 
     record_ids: dict[int, str] = field(default_factory=dict)
     people: PeopleSeen = field(default_factory=PeopleSeen)
     rules: RulesSeen = field(default_factory=RulesSeen)
+    policies: PoliciesSeen = field(default_factory=PoliciesSeen)
     _tools: dict[tuple[str, str, str], list[Tool]] = field(default_factory=dict)
 
     def tool(self, tenant: str, project: str, name: str, through_offset: int) -> Tool:
@@ -50,3 +52,5 @@ class Published:
             self._tools.setdefault((fact.tenant, fact.body.project, fact.body.name), []).append(tool)
         elif fact.type == "PrincipalPublished":
             self.people.read(fact)
+        elif fact.type in ("PolicyPublished", "PolicyRetired"):
+            self.policies.read(fact)

@@ -81,6 +81,11 @@ class Reading:
         if tp.topic in self._topics.facts and first != 0:
             self._late[tp] = first
 
+    def ends_at(self, tp: TopicPartition, offset: int) -> None:
+        """Say where a partition ended once all had been read: a log that moves is longer by then."""
+        if tp.topic == self._topics.executions:
+            self._runs.trust.ends_at(tp.partition, offset)
+
     def end(self, tp: TopicPartition) -> None:
         """Say that a partition was read to its end."""
         events, self._events = self._events, None
@@ -109,7 +114,7 @@ class Reading:
             )
             check_rest(runs, self._at_rest_ms, self._found.append)
         self._published.rules.end(self._found.append)
-        self._runs.trust.end(self._published.people, self._found.append)
+        self.notes += self._runs.trust.end(self._published.people, self._found.append)
         self._heard.check(self._found.append)
         return self._found
 
@@ -133,8 +138,8 @@ class Reading:
             if events.asked is not None and not fact.is_about_log:
                 events.asked.check(fact, self._found.append)
             self._heard.read(fact)
-        if raws and tp.topic == self._topics.executions:
-            self._runs.trust.read_through(tp.partition, raws[-1].offset)
+        if tp.topic == self._topics.executions:
+            self._runs.trust.read_through(tp.partition, raws[-1].offset if raws else -1)
 
     def _begin(self, tp: TopicPartition) -> _Events:
         names = self._topics

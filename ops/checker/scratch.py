@@ -27,8 +27,8 @@ CREATE TABLE letters (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE doubts (part TEXT, place INTEGER, value BLOB);
 CREATE TABLE uses (call BLOB, reservation_id TEXT, value BLOB);
 CREATE INDEX uses_by_call ON uses (call);
-CREATE TABLE trust_facts (place TEXT, class TEXT, part INTEGER, place_in INTEGER, value TEXT,
-    PRIMARY KEY (place, class, part, place_in)) WITHOUT ROWID;
+CREATE TABLE trust_facts (place TEXT, terms TEXT, class TEXT, part INTEGER, place_in INTEGER, value TEXT,
+    PRIMARY KEY (place, terms, class, part, place_in)) WITHOUT ROWID;
 CREATE TABLE trust_releases (place TEXT, class TEXT, value TEXT);
 """
 

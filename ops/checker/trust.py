@@ -11,22 +11,20 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt, PeopleSeen
+from ops.checker.published import Published
 from ops.checker.scratch import Scratch
+from ops.checker.trusted import Unreadable, contradictions, family_of, read
 from ops.checker.violations import Violation
-from schemas.adaptive import draw_of
 
 DAY_MS = 86_400_000
 HALF_LIFE_DAYS, WINDOW_DAYS, QUANTILE = 30, 180, 0.05
 NEWEST, NAMES_BYTES = 128, 60_000
 RAISES = {"approval": 1.0, "edit": 0.5}
 CONTRARY = frozenset({"rejection", "correction", "withdrawal", "revocation", "impact"})
-# What of the cited trust is computed again.
-CITED = ("through", "raising", "lowering", "lower_bound")
 # Both sides round to six digits.
 TOLERANCE = 2e-6
 
@@ -63,78 +61,133 @@ class CallWords:
     votes: list[tuple[str, str]] = field(default_factory=list)
 
 
+class Release(NamedTuple):
+    """A release by trust that is looked at once all has been read; `told` is raising, lowering and the bound."""
+
+    where: str
+    key: str
+    partition: int
+    offset: int
+    at_ms: int
+    adopted_through: int
+    through: dict[int, int]
+    told: tuple[float, float, float]
+
+
 class TrustSeen:
     """The facts of all classes, and the releases by trust, until the whole log was read."""
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
-        self._ends: dict[int, int] = {}
+        # Partition → the last offset that was read; and the last one that there was afterwards, where that is known.
+        self._read: dict[int, int] = {}
+        self._lasts: dict[int, int] = {}
 
     def counts(self, place: tuple[str, ...], word: Word) -> None:
         """Take a fact about the calls of a class; `place` is tenant, project, agent and tool."""
         if word.trust_class:
-            row = (*_names(place, word.trust_class), word.partition, word.offset, json.dumps(word[3:]))
-            self._scratch.add("INSERT OR REPLACE INTO trust_facts VALUES (?, ?, ?, ?, ?)", [row])
+            terms = family_of(word.trust_class).terms
+            row = (
+                json.dumps(place),
+                terms,
+                word.trust_class,
+                word.partition,
+                word.offset,
+                json.dumps(word[3:]),
+            )
+            self._scratch.add("INSERT OR REPLACE INTO trust_facts VALUES (?, ?, ?, ?, ?, ?)", [row])
 
     def released(
         self,
         place: tuple[str, ...],
         fact: Fact,
         digest: str,
+        published: Published,
         adopted_through: int,
         report: Callable[[Violation], None],
     ) -> None:
         """Take a verdict by which trust released a call: what it says of itself is checked now, its score later."""
         body = fact.body
         try:
-            outcome, trust = json.loads(body.adaptive or "{}"), json.loads(body.trust or "{}")
-            found = [*_contradictions(body, outcome, trust, digest)]
-            cited = {name: trust[name] for name in CITED} if trust else None
-        except (ValueError, KeyError, TypeError, AttributeError):
-            found, cited = ["by an outcome or trust that cannot be read"], None
-        for what in found:
-            report(Violation("I1", fact.where, f"released by trust {what}", (fact.key, body.call_id)))
-        if cited is None:
+            outcome, trust, history = read(body)
+        except Unreadable as error:
+            what = "released by trust by an outcome, trust or history that cannot be read"
+            report(Violation("I1", fact.where, what, (fact.key, body.call_id, str(error))))
             return
-        value = json.dumps([fact.where, fact.key, fact.at_ms, adopted_through, cited])
+        policy = published.policies.adaptive(place[0], body.policy_version, adopted_through)
+        for found in contradictions(body, outcome, trust, history, policy, digest):
+            report(Violation("I1", fact.where, f"released by trust {found}", (fact.key, body.call_id)))
+        told = (trust.raising, trust.lowering, trust.lower_bound)
+        at = (fact.where, fact.key, fact.tp.partition, fact.offset, fact.at_ms, adopted_through)
+        value = json.dumps([*at, list(trust.through.items()), told])
         self._scratch.add(
-            "INSERT INTO trust_releases VALUES (?, ?, ?)", [(*_names(place, body.trust_class), value)]
+            "INSERT INTO trust_releases VALUES (?, ?, ?)", [(json.dumps(place), body.trust_class, value)]
         )
 
     def read_through(self, partition: int, offset: int) -> None:
-        """Say how far a partition was read: a log that moves may cite what stands behind that."""
-        self._ends[partition] = max(offset, self._ends.get(partition, -1))
+        """Say how far a partition was read, −1 for nothing in it; all partitions of the topic are named so."""
+        self._read[partition] = max(offset, self._read.get(partition, -1))
 
-    def end(self, people: PeopleSeen, report: Callable[[Violation], None]) -> None:
-        """Compute the score of each release again, from the facts up to the offsets that it cites."""
+    def ends_at(self, partition: int, offset: int) -> None:
+        """Say where a partition ended after all had been read."""
+        self._lasts[partition] = offset - 1
+
+    def end(self, people: PeopleSeen, report: Callable[[Violation], None]) -> list[str]:
+        """Compute the score of each release again, from the facts up to the offsets that it cites.
+
+        Returns:
+            A sentence on releases whose score was not computed, if there are any.
+        """
         at = lru_cache(maxsize=256)(people.at)
         known: dict[tuple[str, str], list[Word]] = {}
+        unknown = 0
         for place, trust_class, value in self._scratch.rows("SELECT * FROM trust_releases ORDER BY 1, 2"):
-            where, key, at_ms, adopted, cited = json.loads(value)
-            through = {int(partition): int(offset) for partition, offset in cited["through"].items()}
-            if any(offset > self._ends.get(partition, -1) for partition, offset in through.items()):
-                continue
+            one = _release(value)
             if (place, trust_class) not in known:
                 known = {(place, trust_class): self._words(place, trust_class)}
+            words = known[place, trust_class]
+            wrong = self._misquotes(one, words)
+            for what in wrong:
+                report(Violation("I1", one.where, f"released by trust {what}", (one.key, trust_class)))
+            if wrong:
+                continue
+            if any(offset > self._read[partition] for partition, offset in one.through.items()):
+                unknown += 1
+                continue
             tenant, project = json.loads(place)[:2]
             found = score(
-                known[place, trust_class], trust_class, through, at_ms, at(tenant, project, adopted)
+                words, trust_class, one.through, one.at_ms, at(tenant, project, one.adopted_through)
             )
-            told = (cited["raising"], cited["lowering"], cited["lower_bound"])
-            if any(abs(mine - other) > TOLERANCE for mine, other in zip(found, told, strict=True)):
+            if not all(abs(mine - other) <= TOLERANCE for mine, other in zip(found, one.told, strict=True)):
                 what = "released by trust that the log does not give"
-                report(Violation("I1", where, what, (key, trust_class, str(told), str(found))))
+                report(Violation("I1", one.where, what, (one.key, trust_class, str(one.told), str(found))))
+        return [_not_computed(unknown)] if unknown else []
+
+    def _misquotes(self, one: Release, words: Iterable[Word]) -> list[str]:
+        """What a release says of the log that is not so: how far it is counted, and that nobody was against it."""
+        if one.through.keys() != self._read.keys():
+            return ["by facts of other partitions than the log has"]
+        beyond = one.through[one.partition] >= one.offset
+        if beyond or any(offset > self._lasts.get(n, offset) for n, offset in one.through.items()):
+            return ["by facts that the log does not have"]
+        # Of its own partition a decider knows all that stands before, also what trust has not counted yet.
+        known = range(one.through[one.partition] + 1, one.offset)
+        if any(
+            word.kind in CONTRARY and word.partition == one.partition and word.offset in known
+            for word in words
+        ):
+            return ["against what people had said in its partition"]
+        return []
 
     def _words(self, place: str, trust_class: str) -> list[Word]:
         """The facts of a class, and those of the classes that close it, in the order of their partitions."""
-        found = []
-        for name in _with_closing(trust_class):
-            rows = self._scratch.rows(
-                "SELECT part, place_in, class, value FROM trust_facts WHERE place = ? AND class = ?",
-                (place, name),
-            )
-            found += [_word(*row) for row in rows]
-        return found
+        own = family_of(trust_class)
+        statement = (
+            "SELECT part, place_in, class, value FROM trust_facts WHERE place = ? AND terms = ? "
+            "ORDER BY class != ?, class, part, place_in"
+        )
+        rows = self._scratch.rows(statement, (place, own.terms, trust_class))
+        return [_word(*row) for row in rows if row[2] == trust_class or family_of(row[2]).closes(own)]
 
 
 def said(seen: TrustSeen, of: OfClass, words: CallWords, fact: Fact, *, in_doubt: bool) -> None:
@@ -159,7 +212,7 @@ def is_sampled(adaptive: str | None) -> bool:
     """Whether a verdict says that trust would have released the call, and people were asked all the same."""
     try:
         return bool(adaptive) and json.loads(adaptive or "")["result"] == "sampled"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False
 
 
@@ -247,40 +300,17 @@ def _fitting(group: list[Word]) -> list[Word]:
     return kept
 
 
-def _contradictions(
-    body: Any, outcome: Mapping[str, Any], trust: Mapping[str, Any], digest: str
-) -> Iterable[str]:
-    """What a verdict that trusts says against itself, by docs/trust.md."""
-    if outcome.get("result") != "released" or not trust:
-        yield "without an outcome or trust that say so"
-        return
-    if trust["trust_class"] != body.trust_class or not body.trust_class:
-        yield "in another class of calls"
-    if trust["contrary_at"]:
-        yield "against what people had said"
-    if trust["lower_bound"] != outcome["lower_bound"]:
-        yield "by another bound than that of its trust"
-    if outcome["floor"] is None or outcome["lower_bound"] < max(outcome["required"], outcome["floor"]):
-        yield "that is not enough"
-    if outcome["required"] < body.risk_required:
-        yield "that must outweigh less than its risk"
-    draw = draw_of(outcome["seed"], body.call_id, body.revision, digest)
-    if not outcome["seed"] or draw != outcome["draw"] or draw < outcome["sample_rate"]:
-        yield "against its draw"
+def _not_computed(count: int) -> str:
+    noun = "release" if count == 1 else "releases"
+    return (
+        f"the score of {count:,} {noun} by trust was not computed again: they cite facts that were written to "
+        "other partitions after these had been read. Once they are in the log, another run computes it"
+    )
 
 
-def _with_closing(trust_class: str) -> list[str]:
-    """A class, and those with fewer of `novel` and `tainted` in their risk."""
-    head, mark, risk = trust_class.rpartition("risk=")
-    parts = risk.split(",")
-    past = [part for part in ("novel", "tainted") if part in parts]
-    rest = [part for part in parts if part not in past and part]
-    fewer = [kept for count in range(len(past)) for kept in combinations(past, count)]
-    return [trust_class, *(f"{head}{mark}{','.join(sorted([*rest, *kept]))}" for kept in fewer)]
-
-
-def _names(place: tuple[str, ...], trust_class: str) -> tuple[str, str]:
-    return json.dumps(place), trust_class
+def _release(value: str) -> Release:
+    where, key, partition, offset, at_ms, adopted, through, told = json.loads(value)
+    return Release(where, key, partition, offset, at_ms, adopted, dict(through), tuple(told))
 
 
 def _word(partition: int, offset: int, trust_class: str, value: str) -> Word:

@@ -2,111 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from ops.checker import check
-from ops.checker.calls import digest_of
-from schemas.adaptive import draw_of
-from schemas.events import calls as c
-from schemas.trust import ClassFact
-from schemas.trust_score import Placed, posterior
-from tests.ops.checker.builder import DEFINITIONS, EVENTS, START_MS, Story
-
-KNOWN, NEW = "to=text&risk=writes", "to=text&risk=novel,writes"
-SEED = "5e" * 16
-ENOUGH = 13
-
-
-def named(body: Any, name: str, **more: Any) -> Any:
-    return body.model_copy(update={"call_id": name, **more})
-
-
-def proposed(story: Story, name: str) -> c.ToolCallProposed:
-    plain = story.proposed().model_copy(update={"call_id": name})
-    story.digest = digest_of("acme", plain)
-    return plain.model_copy(update={"digest": story.digest})
-
-
-def ask(story: Story, name: str, trust_class: str = KNOWN, **more: Any) -> None:
-    verdict = named(story.verdict("hold"), name, trust_class=trust_class, **more)
-    story.says(proposed(story, name), verdict, named(story.hold(f"hold-{name}"), name))
-
-
-def decide(story: Story, name: str, decision: str = "approve", by: str = "rita") -> None:
-    word = named(story.decision(decision, by=by), name, hold_id=f"hold-{name}", digest=story.digest)
-    ended = named(story.release(), name, digest=story.digest)
-    if decision == "reject":
-        ended = c.ToolCallDenied(call_id=name, revision=1, cause="rejected", feedback="", decision_id="d")
-    story.says(word, ended)
-
-
-def earned(count: int = ENOUGH, trust_class: str = KNOWN, by: str = "rita") -> Story:
-    """A run in which people have approved so many calls of a class."""
-    story = Story()
-    story.publishes("rita", "rita", roles=["reviewer"])
-    story.starts()
-    for number in range(count):
-        ask(story, f"{trust_class}-{number}", trust_class)
-        decide(story, f"{trust_class}-{number}", by=by)
-    return story
-
-
-def trusted(
-    story: Story,
-    raising: int = ENOUGH,
-    lowering: int = 0,
-    trust_class: str = KNOWN,
-    *,
-    trust: dict[str, Any] | None = None,
-    **outcome: Any,
-) -> list[str]:
-    """Let trust release a call by a score of so many words; what the checker says of the log."""
-    kinds = ["approval"] * raising + ["failure"] * lowering
-    facts = [ClassFact(offset=n, at_ms=START_MS, kind=kind, by=("rita",)) for n, kind in enumerate(kinds)]  # type: ignore[arg-type]
-    found = posterior([Placed(0, fact) for fact in facts], START_MS)
-    call = proposed(story, "trusted")
-    cited = {
-        **found._asdict(),
-        "trust_class": trust_class,
-        "contrary_at": "",
-        "through": {"0": len(story.raws) - 1},
-        **(trust or {}),
-    }
-    told = {
-        "result": "released",
-        "why": "trust is enough",
-        "lower_bound": cited["lower_bound"],
-        "required": 0.5,
-        "floor": 0.5,
-        "sample_rate": 0.0,
-        "seed": SEED,
-        "draw": draw_of(SEED, "trusted", 1, story.digest),
-        **outcome,
-    }
-    verdict = named(
-        story.verdict("allow"),
-        "trusted",
-        reason="trusted",
-        trust_class=trust_class,
-        trust=json.dumps(cited),
-        adaptive=json.dumps(told),
-    )
-    release = named(story.release("policy"), "trusted", digest=story.digest)
-    story.says(call, verdict, release)
-    return [
-        f"{one.invariant} {one.what}" for one in check({EVENTS: story.raws, DEFINITIONS: story.definitions})
-    ]
-
+from log.places import TopicPartition
+from ops.checker.check import Records
+from ops.checker.reading import Reading
+from schemas.topics import Topics
+from tests.ops.checker.builder import DEFINITIONS, EVENTS, Story
+from tests.ops.checker.releases import (
+    ENOUGH,
+    ENOUGH_FOR_NEW,
+    KNOWN,
+    NEW,
+    OF_NEW,
+    TAINTED,
+    ask,
+    decide,
+    earned,
+    rejected,
+    release_by_trust,
+    said_of,
+    trusted,
+)
 
 NOT_GIVEN = ["I1 released by trust that the log does not give"]
+AGAINST = ["I1 released by trust against what people had said in its partition"]
+NOT_THERE = ["I1 released by trust by facts that the log does not have"]
+OTHER_PARTITIONS = ["I1 released by trust by facts of other partitions than the log has"]
 
 
 def test_release_by_the_score_that_the_log_gives_finds_nothing() -> None:
     assert trusted(earned()) == []
+    assert trusted(earned(ENOUGH_FOR_NEW, NEW), ENOUGH_FOR_NEW, trust_class=NEW, history=OF_NEW) == []
 
 
 @pytest.mark.parametrize(
@@ -122,25 +51,48 @@ def test_release_by_words_that_are_not_there_is_a_violation(story: Callable[[], 
     assert trusted(story()) == NOT_GIVEN
 
 
-def test_release_after_a_rejection_is_a_violation_and_in_the_riskier_class_as_well() -> None:
-    story = earned()
-    ask(story, "rejected")
-    decide(story, "rejected", "reject")
-    assert trusted(story) == NOT_GIVEN
+@pytest.mark.parametrize(
+    "against",
+    [
+        NEW,
+        KNOWN,
+        "to=text&risk=writes,open_world",
+        "to=text&risk=novel:to",
+    ],
+)
+def test_rejection_counts_for_calls_with_the_same_arguments_and_more_new_values(against: str) -> None:
+    story = rejected(earned(ENOUGH_FOR_NEW, NEW), against)
+    assert trusted(story, ENOUGH_FOR_NEW, trust_class=NEW, history=OF_NEW) == NOT_GIVEN
 
-    riskier = earned(ENOUGH, NEW)
-    ask(riskier, "rejected")
-    decide(riskier, "rejected", "reject")
-    assert trusted(riskier, trust_class=NEW) == NOT_GIVEN
+
+@pytest.mark.parametrize(
+    "against",
+    [
+        "to=text&risk=novel:file,writes",
+        "to=text&risk=novel:file+to,writes",
+        "to=text&risk=novel,writes",
+        TAINTED,
+        "to=@acme.com&risk=writes",
+        "file=text&to=text&risk=writes",
+    ],
+)
+def test_rejection_says_nothing_of_calls_with_other_arguments_or_fewer_new_values(against: str) -> None:
+    story = rejected(earned(ENOUGH_FOR_NEW, NEW), against)
+    assert trusted(story, ENOUGH_FOR_NEW, trust_class=NEW, history=OF_NEW) == []
 
 
-def test_rejection_beyond_the_cited_offset_was_not_known_yet() -> None:
+def test_rejection_in_the_partition_of_the_release_counts_before_trust_has_counted_it() -> None:
     story = earned()
     known = len(story.raws) - 1
-    ask(story, "rejected")
-    decide(story, "rejected", "reject")
 
-    assert trusted(story, trust={"through": {"0": known}}) == []
+    assert trusted(rejected(story), trust={"through": {"0": known}}) == AGAINST
+
+
+def test_rejection_after_the_release_does_not_count_against_it() -> None:
+    story = earned()
+    release_by_trust(story)
+
+    assert said_of({EVENTS: rejected(story).raws, DEFINITIONS: story.definitions}) == []
 
 
 def test_release_is_checked_by_what_its_part_kept_then_and_not_later() -> None:
@@ -153,23 +105,65 @@ def test_release_is_checked_by_what_its_part_kept_then_and_not_later() -> None:
     assert trusted(story, trust={"through": {"0": known}}) == []
 
 
-def test_release_that_cites_what_was_not_read_is_left_out_of_a_log_that_moves() -> None:
+@pytest.mark.parametrize("ahead", [1, 100, 10**9, 10**30])
+def test_release_by_what_stands_behind_it_in_its_own_partition_is_a_violation(ahead: int) -> None:
     story = earned(ENOUGH - 1)
+    # The proposal of the call comes between.
+    assert trusted(story, trust={"through": {"0": len(story.raws) + ahead}}) == NOT_THERE
 
-    assert trusted(story, trust={"through": {"0": len(story.raws) + 100}}) == []
 
-
-@pytest.mark.parametrize("trust", [None, "{}", "[]", "no JSON", '{"trust_class": "x"}'])
-def test_verdict_whose_trust_cannot_be_read_is_a_violation_and_ends_nothing(trust: str | None) -> None:
+@pytest.mark.parametrize("through", [{}, {"99": 5}, {"-1": 5}], ids=["none", "not there", "negative"])
+def test_release_by_other_partitions_than_the_log_has_is_a_violation(through: dict[str, int]) -> None:
     story = earned()
-    trusted(story)
-    story.says(
-        proposed(story, "odd"),
-        named(story.verdict("allow"), "odd", reason="trusted", trust_class=KNOWN, trust=trust, adaptive="{}"),
-    )
+    whole = {"0": len(story.raws) - 1, **through} if through else {}
 
-    found = [str(one) for one in check({EVENTS: story.raws, DEFINITIONS: story.definitions})]
-    assert any("released by trust" in one for one in found)
+    assert trusted(story, trust={"through": whole}) == OTHER_PARTITIONS
+
+
+OTHER = TopicPartition(EVENTS.topic, 1)
+
+
+def in_two_partitions(beyond: int) -> Records:
+    """A release in one partition, by one fact too few, that cites an offset of another one."""
+    story, other = earned(ENOUGH - 1), Story()
+    through = {"0": len(story.raws) - 1, "1": len(other.raws) - 1 + beyond}
+    release_by_trust(story, trust={"through": through})
+    raws = [raw._replace(partition=1) for raw in other.raws]
+    return {EVENTS: story.raws, OTHER: raws, DEFINITIONS: story.definitions}
+
+
+def test_release_by_what_was_written_elsewhere_meanwhile_is_told_and_not_computed() -> None:
+    notes: list[str] = []
+
+    assert said_of(in_two_partitions(beyond=0), notes.append) == NOT_GIVEN
+    assert notes == []
+    assert said_of(in_two_partitions(beyond=1), notes.append) == []
+    assert [note.partition(":")[0] for note in notes] == [
+        "the score of 1 release by trust was not computed again"
+    ]
+
+
+@pytest.mark.parametrize(("end", "expected"), [(1, NOT_THERE), (2, [])])
+def test_release_by_what_no_partition_had_once_all_was_read_is_a_violation(
+    end: int, expected: list[str]
+) -> None:
+    records = in_two_partitions(beyond=1)
+    reading = Reading(Topics())
+    for tp in (DEFINITIONS, EVENTS, OTHER):
+        reading.take(tp, records[tp])
+        reading.end(tp)
+    reading.ends_at(OTHER, end)
+
+    assert [f"{one.invariant} {one.what}" for one in reading.violations()] == expected
+    reading.close()
+
+
+def test_partition_without_records_is_one_of_the_log() -> None:
+    story = earned()
+    release_by_trust(story, trust={"through": {"0": len(story.raws) - 1, "1": -1}})
+
+    assert said_of({EVENTS: story.raws, OTHER: [], DEFINITIONS: story.definitions}) == []
+    assert said_of({EVENTS: story.raws, DEFINITIONS: story.definitions}) == OTHER_PARTITIONS
 
 
 def test_words_of_an_account_that_was_withdrawn_are_worth_nothing() -> None:
@@ -184,22 +178,3 @@ def test_words_age() -> None:
     story.now_ms += 40 * 86_400_000
 
     assert trusted(story) == NOT_GIVEN
-
-
-@pytest.mark.parametrize(
-    ("more", "what"),
-    [
-        ({"floor": 0.99}, "that is not enough"),
-        ({"floor": None}, "that is not enough"),
-        ({"required": 0.99}, "that is not enough"),
-        ({"seed": ""}, "against its draw"),
-        ({"draw": 0.0}, "against its draw"),
-        ({"sample_rate": 1.0}, "against its draw"),
-        ({"result": "sampled"}, "without an outcome or trust that say so"),
-        ({"lower_bound": 0.9999}, "by another bound than that of its trust"),
-        ({"trust": {"contrary_at": "0@7"}}, "against what people had said"),
-        ({"trust": {"trust_class": NEW}}, "in another class of calls"),
-    ],
-)
-def test_verdict_that_contradicts_itself_is_a_violation(more: dict[str, Any], what: str) -> None:
-    assert f"I1 released by trust {what}" in trusted(earned(), **more)
