@@ -57,15 +57,15 @@ class ProcessStatus:
         """Record a sign of life. The working loop calls this at least every second."""
         self._touched_at = self._clock()
 
-    def progress(self, position: int, behind: int) -> None:
+    def progress(self, position: int, behind: int | None) -> None:
         """Record the progress of the work.
 
         Args:
             position: a number that changes with every progress.
-            behind: the number of remaining records; 0 if there is nothing to do.
+            behind: the number of remaining records; 0 if there is nothing to do, None while it is not known.
         """
         now = self._clock()
-        if behind <= 0 or position != self._position:
+        if behind is None or behind <= 0 or position != self._position:
             self._moved_at = now
         self._position, self._behind = position, behind
         self._touched_at = now

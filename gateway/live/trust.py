@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from gateway.live.trust_reach import TrustReach
 from projections.folds.rows import moment
 from schemas.record import RawRecord, UnreadableRecord
 from schemas.trust import (
@@ -42,13 +43,20 @@ class ClassText(NamedTuple):
 
 @dataclass(slots=True)
 class TrustParts:
-    """The newest value of each key. `complete` is True once everything present at the start was read."""
+    """The newest value of each key. `is_read` is True once everything present at the start was read."""
 
-    complete: bool = False
+    is_read: bool = False
+    reach: TrustReach = field(default_factory=TrustReach)
     _parts: dict[bytes, TrustPart] = field(default_factory=dict)
     _classes: dict[bytes, ClassText] = field(default_factory=dict)
     _of_agent: dict[Agent, set[bytes]] = field(default_factory=dict)
     _checkpoints: dict[int, TrustCheckpoint] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """True if everything is read and reaches the log; otherwise nothing is trusted, as in deciders."""
+        through = {number: one.through_offset for number, one in self._checkpoints.items()}
+        return self.is_read and self.reach.is_reached(through)
 
     def take(self, raw: RawRecord) -> None:
         """Take in the next record of a partition; an unreadable one is reported and skipped."""
@@ -73,7 +81,7 @@ class TrustParts:
 
     def forget(self) -> None:
         """Begin anew: the topic is read again from its first record."""
-        self.complete = False
+        self.is_read = False
         self._parts, self._classes, self._of_agent, self._checkpoints = {}, {}, {}, {}
 
     def of_agent(self, tenant: str, project: str, agent: str) -> dict[str, dict[str, Any]]:

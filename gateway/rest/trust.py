@@ -16,7 +16,7 @@ from gateway.rest.documented import operation
 from gateway.rest.history import read_time
 from gateway.rest.parameters import AFTER, Parameter, Time
 from gateway.rest.request_context import RequestContext, answer, context_of
-from projections.folds.approval import approval_json
+from projections.folds.approval import WeighedHolds, approval_json
 from projections.folds.rows import moment
 from projections.folds.trust_classes import agent_score, trust_classes
 from projections.queries import lists
@@ -116,7 +116,7 @@ async def assess(context: Context, agent: str) -> Response:
 @router.get(
     "/metrics/approval",
     operation_id="getApprovalMetrics",
-    **operation({200: r.ApprovalMetrics}, parameters=(AGENT, SINCE, AFTER)),
+    **operation({200: r.ApprovalMetrics}, 404, parameters=(AGENT, SINCE, AFTER)),
 )
 async def get_approval_metrics(context: Context) -> Response:
     """Get the effect of adaptive approval: interruptions saved, what the sample found, and what people regretted.
@@ -128,8 +128,14 @@ async def get_approval_metrics(context: Context) -> Response:
     now_ms = context.gate.live.time.now_ms()
     since_ms = now_ms - REPORTED_DAYS * DAY_MS if since is None else read_time(since, "since")
     await context.settle_views_after()
-    counts, _ = await context.ask_views(
-        lambda now: weighed_holds(now, actor.tenant, actor.project, since_ms=since_ms, agent=agent)
-    )
+
+    def counted(now: Moment) -> WeighedHolds | None:
+        place = (actor.tenant, actor.project)
+        known = agent is None or lists.agent_evidence(now, *place, agent)
+        return weighed_holds(now, *place, since_ms=since_ms, agent=agent) if known else None
+
+    counts, _ = await context.ask_views(counted)
+    if counts is None:
+        raise not_found("agent")
     found = {"since": moment(since_ms), "until": moment(now_ms), **approval_json(counts)}
     return answer(context.gate.json(found))

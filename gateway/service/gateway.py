@@ -82,7 +82,10 @@ class Gateway(Assembled):
         self.tasks.spawn(self._gate.asker.run())
         self.tasks.spawn(self.vault_reconciler.run())
         self.tasks.spawn(Completion(self._gate.reader, self.hub.resync).run())
-        trust = TrustTail(self.commands.config, settings.topics.trust, settings.partitions, self.trust)
+        topics = settings.topics
+        trust = TrustTail(
+            self.commands.config, topics.trust, topics.executions, settings.partitions, self.trust
+        )
         self.tasks.spawn(trust.run())
         self.tasks.spawn(keep_time(self.asked_for_time, settings.topics.commands, settings.partitions))
         self.tasks.spawn(self._update_status())

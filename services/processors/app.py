@@ -188,13 +188,12 @@ def faust_app(settings: ProcessorSettings) -> faust.App:
     )
 
 
-def build(settings: ProcessorSettings, topic_id: str, on_ready: Callable[[], None]) -> TrustApp:
+def build(settings: ProcessorSettings, topic_id: str) -> TrustApp:
     """The processor, ready to be run by a worker.
 
     Args:
         settings: the process's settings.
         topic_id: the id of the topic of the facts.
-        on_ready: called whenever the partitions of an assignment are loaded.
     """
     app = faust_app(settings)
     lease = Lease(settings.session_timeout_s)
@@ -206,7 +205,7 @@ def build(settings: ProcessorSettings, topic_id: str, on_ready: Callable[[], Non
         changelog_topic=raw_topic(app, settings.topics.trust),
     )
     source = Source(settings.topics, topic_id, settings.signatures)
-    processor = TrustProcessor(app, source, table, lease, on_ready)
+    processor = TrustProcessor(app, source, table, lease)
     table.on_recover(processor.load)
     transport: Any = app.transport
     transport.Producer = IdempotentProducer

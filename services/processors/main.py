@@ -9,7 +9,6 @@ from services.processors.preflight import check_topics
 from services.processors.settings import read_settings
 from services.processors.worker import end_with, run_worker
 from vitals.health_reporting import health_reporting
-from vitals.heartbeat import READY
 
 ROLE = "trust"
 
@@ -30,6 +29,6 @@ def _run(plain: Mapping[str, str]) -> int:
     with health_reporting(plain, ROLE) as health:
         topic_id = asyncio.run(check_topics(settings, settings.topics.trust))
         settings.data_dir.mkdir(parents=True, exist_ok=True)
-        trust = build(settings, topic_id, lambda: health.set_state(READY))
+        trust = build(settings, topic_id)
         trust.processor.meters = TrustMeters(health.registry)
-        return run_worker(trust.app, settings, trust.lease, trust.processor.gauges, health.status)
+        return run_worker(trust.app, settings, trust.lease, trust.processor.gauges, health)

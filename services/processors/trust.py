@@ -14,7 +14,7 @@ counted. The group's offsets are only a bookmark for people: faust acknowledges 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from services.processors.errors import PartsNotWhole
 from services.processors.fold import PartitionFold, changed_log, group_by_partition, is_unused
 from services.processors.meters import UNSEEN, Weighed
 from services.processors.record_filter import RecordFilter
-from services.processors.watchdog import Gauge, Lease
+from services.processors.watchdog import REBALANCE, Gauge, Lease
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +47,7 @@ class Source(NamedTuple):
 class TrustProcessor:
     """The folds of the partitions assigned to this worker, with their input and output through faust."""
 
-    def __init__(
-        self, app: Any, source: Source, table: Any, lease: Lease, on_ready: Callable[[], None]
-    ) -> None:
+    def __init__(self, app: Any, source: Source, table: Any, lease: Lease) -> None:
         """Prepare it.
 
         Args:
@@ -57,7 +55,6 @@ class TrustProcessor:
             source: the topic of the facts.
             table: faust's copy of `placet.trust`, as read by the recovery.
             lease: checked before each write.
-            on_ready: called when the partitions of an assignment are loaded.
         """
         self._app = app
         self._source = source.topics.executions
@@ -66,7 +63,6 @@ class TrustProcessor:
         self._signatures = source.signatures.of(self._source, reads_all=False) if source.signatures else None
         self._table = table
         self._lease = lease
-        self._on_ready = on_ready
         self._folds: dict[int, PartitionFold] = {}
         self._loaded = False
         self.meters = UNSEEN
@@ -113,7 +109,7 @@ class TrustProcessor:
         """The watchdog's gauges: each partition, or the recovery during one."""
         if not self._loaded or self._app.rebalancing or self._app.in_recovery:
             remaining = self._app.tables.recovery.active_remaining_total()
-            return {"the rebalance": Gauge(position=-remaining, behind=1)}
+            return {REBALANCE: Gauge(position=-remaining, behind=1)}
         folds = dict(self._folds)
         ends = await self._read_ends(folds)
         positions = {partition: folds[partition].position for partition in ends}
@@ -141,7 +137,6 @@ class TrustProcessor:
         self.record_filter.forget()
         self._loaded = True
         logger.info("continuing from %s", {number: fold.start for number, fold in folds.items()})
-        self._on_ready()
 
     def _check_log(self, checkpoints: Mapping[int, TrustCheckpoint], ends: Mapping[int, int]) -> None:
         """Check that the log is the one that was counted, in any form, before anything counted is dropped."""

@@ -16,6 +16,9 @@ from services.processors.errors import EXIT_STALLED, TrustError
 
 logger = logging.getLogger(__name__)
 
+# The gauge in the place of the partitions' ones until they are assigned and loaded: what is left is not known then.
+REBALANCE = "the rebalance"
+
 
 class Gauge(NamedTuple):
     """The progress of one item: `position` changes with any progress, `behind` is what is left (0: idle)."""

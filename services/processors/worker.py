@@ -15,8 +15,9 @@ from log.kafka.damage import failure, is_failure
 from services.processors.ending import end_process
 from services.processors.errors import exit_code_of
 from services.processors.settings import ProcessorSettings
-from services.processors.watchdog import Gauge, Lease, Watchdog, WorkerStops
-from vitals.process_status import ProcessStatus
+from services.processors.watchdog import REBALANCE, Gauge, Lease, Watchdog, WorkerStops
+from vitals.health_reporting import HealthReporter
+from vitals.heartbeat import READY, STARTING
 
 logger = logging.getLogger(__name__)
 # Faust makes dozens of objects for each message: by default all live objects are scanned after every 700 of them.
@@ -36,7 +37,7 @@ def end_with(run: Callable[[], int]) -> None:
 
 
 def run_worker(
-    app: faust.App, settings: ProcessorSettings, lease: Lease, gauges: ReadGauges, status: ProcessStatus
+    app: faust.App, settings: ProcessorSettings, lease: Lease, gauges: ReadGauges, health: HealthReporter
 ) -> int:
     """Run faust's worker until SIGTERM or a crash.
 
@@ -45,7 +46,7 @@ def run_worker(
         settings: the process's settings.
         lease: renewed by the watchdog.
         gauges: read by the watchdog, on the worker's loop.
-        status: gets the gauges: if they can be read, the loop is running.
+        health: gets the gauges: if they can be read, the loop is running.
 
     Returns:
         The exit code.
@@ -58,7 +59,7 @@ def run_worker(
     )
     worker.spinner = None
     watchdog = Watchdog(
-        settings.stall_after_s, lease, _reader(worker, gauges), lambda seen: _update_status(status, seen)
+        settings.stall_after_s, lease, _reader(worker, gauges), lambda seen: report(health, seen)
     )
     watchdog.start()
     try:
@@ -69,12 +70,22 @@ def run_worker(
         watchdog.stop()
 
 
-def _update_status(status: ProcessStatus, gauges: Mapping[str, Gauge]) -> None:
+def report(health: HealthReporter, gauges: Mapping[str, Gauge]) -> None:
+    """Report the lag that gauges show: the process is ready while it is known, so not during a rebalance."""
+    status = health.status
+    if REBALANCE in gauges:
+        status.progress(gauges[REBALANCE].position, None)
+        if status.state == READY:
+            health.set_state(STARTING)
+        return
     # The watchdog may also watch items other than partitions, which are no lag in the log.
     reading = [gauge for name, gauge in gauges.items() if name.startswith("partition")] or list(
         gauges.values()
     )
     status.progress(sum(gauge.position for gauge in reading), sum(max(0, gauge.behind) for gauge in reading))
+    # Not over the state of a process that stops.
+    if status.state == STARTING:
+        health.set_state(READY)
 
 
 def _reader(worker: faust.Worker, gauges: ReadGauges) -> Callable[[float], Mapping[str, Gauge]]:

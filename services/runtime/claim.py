@@ -24,6 +24,7 @@ async def read_up_to(log: Log, tp: TopicPartition, ledger: Ledger, stop: int) ->
     Raises:
         LogTruncated: the partition is shorter than what the ledger has read.
     """
+    ledger.reading_to = stop
     async with aclosing(log.read(tp, ledger.next_offset, stop)) as chunks:
         async for chunk in chunks:
             for begin in range(0, len(chunk), READ_TOGETHER):

@@ -70,6 +70,7 @@ class Ledger:
         rule: the term rule with the claim in force.
         writer: the process that made the claim, by a name that no other process has.
         next_offset: one past the last record read.
+        reading_to: where the reading under way ends; at most `next_offset` if there is none.
         last_record_id: the event id of the last record accepted.
         last_offset: that record's offset; −1 before the first.
         now_ms: the log's time: the newest time of any accepted record.
@@ -97,6 +98,7 @@ class Ledger:
     idle_claims: int = 0
     events_since_snapshot: int = 0
     unreadable: int = 0
+    reading_to: int = field(default=0, compare=False)
     offload: Offload = field(default=in_place, compare=False, repr=False)
 
     async def read_all(self, raws: Sequence[RawRecord]) -> None:

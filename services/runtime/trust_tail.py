@@ -18,9 +18,17 @@ REMEMBERED_MAX = 10_000
 # Trust may be behind the log by this much; beyond it, what people have decided meanwhile is unknown.
 BEHIND_MAX_S = 15.0
 LOOK_EVERY_S = 3.0
+# A partition without a leader answers after a minute: until then nobody would see where the others end.
+LOOK_WITHIN_S = 5.0
 
 logger = logging.getLogger(__name__)
 Ends = Mapping[int, int]
+
+
+def seconds_since_boot() -> float:
+    """A clock that also runs while the machine is suspended, where the system has one: what is old then is old."""
+    of_boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if of_boot is None else time.clock_gettime(of_boot)
 
 
 @dataclass(slots=True)
@@ -29,15 +37,18 @@ class TrustTail:
 
     Trust is missing until all of it is read, while its parts do not add up, and while it does not reach where the log
     ended when this process started and `BEHIND_MAX_S` ago: a trust role that is down, or counts anew, would otherwise
-    be believed.
+    be believed. It is missing, too, once nobody has seen for that long where one of the partitions ends.
     """
 
     log: Log
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = seconds_since_boot
     _book: TrustBook | None = None
     _starts: dict[int, int] = field(default_factory=dict)
     _must_reach: Ends = field(default_factory=dict)
     _looks: deque[tuple[float, Ends]] = field(default_factory=deque)
+    # When the end of each partition was seen last, and the partitions whose end could not be read at the last look.
+    _seen_at: dict[int, float] = field(default_factory=dict)
+    _unseen: frozenset[int] = frozenset()
     _remembered: dict[tuple[str, str, str, str, str], KnownTrust | None] = field(default_factory=dict)
 
     async def load(self) -> None:
@@ -50,6 +61,7 @@ class TrustTail:
         self._starts = {partition: first for partition, (first, _) in bounds.items()}
         ends = {partition: end for partition, (_, end) in bounds.items()}
         self._must_reach = await self._log_ends()
+        self._seen_at = dict.fromkeys(self._must_reach, self.clock())
         self._book = TrustBook(ends, await self.log.topic_id(self.log.topics.executions))
 
     async def follow(self) -> None:
@@ -68,20 +80,67 @@ class TrustTail:
         """Look for ever at where the log ends."""
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            try:
-                self.look(await self._log_ends())
-            except LogUnreachable as error:
-                # Unknown for now; nothing can be decided meanwhile, since no event can be written.
-                logger.info("the ends of the log were not read: %s", error)
+            self.look(*await self._readable_ends())
 
-    def look(self, ends: Ends) -> None:
-        """Take where the log ends now; trust must reach it `BEHIND_MAX_S` from now on."""
+    def look(self, ends: Ends, why: str = "") -> None:
+        """Take where the log ends now, as far as that can be read; trust must reach it `BEHIND_MAX_S` from now on.
+
+        Args:
+            ends: of the partitions whose end could be read.
+            why: why the others could not.
+        """
         now = self.clock()
         self._looks.append((now, ends))
+        # Nobody knows since when a partition ends here that was not seen for long: trust must reach it at once.
+        grown = {
+            number: end for number, end in ends.items() if self._is_long_ago(self._seen_at.get(number, now))
+        }
+        self._must_reach = {**self._must_reach, **grown}
+        self._remembered.clear()
+        self._seen_at.update(dict.fromkeys(ends, now))
+        self._tell(frozenset(self._must_reach.keys() - ends.keys()), why)
         while self._looks and self._looks[0][0] <= now - BEHIND_MAX_S:
             _, due = self._looks.popleft()
-            self._must_reach = {**self._must_reach, **due}
-            self._remembered.clear()
+            # Ends only grow.
+            self._must_reach = {
+                number: max(end, due.get(number, end)) for number, end in self._must_reach.items()
+            }
+
+    def _tell(self, unseen: frozenset[int], why: str) -> None:
+        """Log which partitions' ends cannot be read; once, and again when that changes."""
+        if unseen == self._unseen:
+            return
+        self._unseen = unseen
+        if not unseen:
+            logger.warning("where each partition of the log ends is read again")
+            return
+        logger.warning(
+            "where partitions %s of the log end was not read (%s): after %g s of that, trust releases nothing",
+            sorted(unseen),
+            why,
+            BEHIND_MAX_S,
+        )
+
+    async def _readable_ends(self) -> tuple[Ends, str]:
+        """Where the partitions end that can be read, and why others cannot."""
+        numbers = tuple(self._must_reach)
+        # Together: those that do not answer in time must not delay the others.
+        found = await asyncio.gather(*map(self._end_of, numbers), return_exceptions=True)
+        ends, why = dict[int, int](), ""
+        for number, end in zip(numbers, found, strict=True):
+            if isinstance(end, TimeoutError):
+                why = f"no answer within {LOOK_WITHIN_S:g} s"
+            elif isinstance(end, LogUnreachable):
+                why = str(end)
+            elif isinstance(end, BaseException):
+                raise end
+            else:
+                ends[number] = end
+        return ends, why
+
+    async def _end_of(self, number: int) -> int:
+        async with asyncio.timeout(LOOK_WITHIN_S):
+            return (await self.log.bounds(TopicPartition(self.log.topics.executions, number)))[1]
 
     async def _log_ends(self) -> Ends:
         topic = self.log.topics.executions
@@ -99,12 +158,21 @@ class TrustTail:
 
     def known(self, tenant: str, project: str, agent: str, tool: str, trust_class: str) -> KnownTrust | None:
         """What is known of a project's agent with a tool and a class of its calls, or None while trust is missing."""
+        if self._is_blind():
+            return None
         key = (tenant, project, agent, tool, trust_class)
         if key not in self._remembered:
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
             self._remembered[key] = self._known(key)
         return self._remembered[key]
+
+    def _is_blind(self) -> bool:
+        """True if nobody has seen for long where one of the partitions ends."""
+        return any(map(self._is_long_ago, self._seen_at.values()))
+
+    def _is_long_ago(self, at_s: float) -> bool:
+        return at_s < self.clock() - BEHIND_MAX_S
 
     def _known(self, names: tuple[str, str, str, str, str]) -> KnownTrust | None:
         found = None if self._book is None else self._book.known(*names)

@@ -143,7 +143,13 @@ class PartitionWriter:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Its progress: the last command that was taken, and the number that wait here."""
+        """Its progress: the last command that was taken, and the number that wait here.
+
+        Before it serves: how far it has read the events, and the number that is left to read of those.
+        """
+        if not self.serving:
+            ledger = self.ledger
+            return ledger.next_offset, max(0, ledger.reading_to - ledger.next_offset)
         return self._taken, len(self._inbox)
 
     @property

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from gateway.kafka import trust
 from gateway.kafka.trust import TrustTail
 from gateway.live.trust import TrustParts
+from gateway.live.trust_reach import BEHIND_MAX_S, TrustReach
 from log.kafka.client import KafkaSettings
+from schemas.canonical import canonical
 from schemas.record import RawRecord
 from schemas.topics import Topics
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, trust_record
@@ -58,6 +61,23 @@ def taken(*records: TrustRecord) -> TrustParts:
     for record in records:
         parts.take(raw(record))
     return parts
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"last_evidence_at_ms": 10**15},
+        {"last_evidence_at_ms": -(10**15)},
+        {"successes": 2**53 - 1},
+        {"successes": -1},
+    ],
+    ids=str,
+)
+def test_record_of_a_stranger_is_skipped(wrong: dict[str, Any]) -> None:
+    parts = taken(checkpoint())
+    parts.take(raw(part(), canonical({**part().model_dump(), **wrong}).encode()))
+
+    assert parts.of_agent("acme", "main", "bot") == {}
 
 
 def test_of_agent_adds_up_the_partitions_by_tool() -> None:
@@ -127,9 +147,9 @@ async def _write(kafka: str, topic: str, *records: TrustRecord) -> None:
 
 
 @asynccontextmanager
-async def following(kafka: str, topics: Topics) -> AsyncIterator[TrustParts]:
-    parts = TrustParts()
-    tail = TrustTail(KafkaSettings(kafka), topics.trust, TEST_PARTITIONS, parts)
+async def following(kafka: str, topics: Topics, reach: TrustReach | None = None) -> AsyncIterator[TrustParts]:
+    parts = TrustParts(reach=reach or TrustReach())
+    tail = TrustTail(KafkaSettings(kafka), topics.trust, topics.executions, TEST_PARTITIONS, parts)
     running = asyncio.create_task(tail.run())
     try:
         yield parts
@@ -138,9 +158,9 @@ async def following(kafka: str, topics: Topics) -> AsyncIterator[TrustParts]:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _until_complete(parts: TrustParts) -> None:
+async def _until_complete(parts: TrustParts, *, complete: bool = True) -> None:
     async with asyncio.timeout(20):
-        while not parts.complete:
+        while parts.complete != complete:
             await asyncio.sleep(0.02)
 
 
@@ -168,3 +188,23 @@ async def test_tail_of_a_topic_that_holds_nothing_is_complete(kafka: str, topics
     async with following(kafka, topics) as parts:
         await _until_complete(parts)
         assert parts.through() == {}
+
+
+@pytest.mark.broker
+async def test_tail_of_a_trust_role_that_is_frozen_says_that_it_is_not_complete_until_it_counts_on(
+    kafka: str, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "LOOK_EVERY_S", 0.05)
+    now_s = 100.0
+    async with following(kafka, topics, TrustReach(lambda: now_s)) as parts:
+        await _until_complete(parts)
+        producer = AIOKafkaProducer(bootstrap_servers=kafka)
+        await producer.start()
+        try:
+            await producer.send_and_wait(topics.executions, b"a report of harm", key=b"k", partition=2)
+        finally:
+            await producer.stop()
+        now_s += BEHIND_MAX_S + 1
+        await _until_complete(parts, complete=False)
+        await _write(kafka, topics.trust, checkpoint(2, through=0))
+        await _until_complete(parts)

@@ -79,5 +79,11 @@ def test_approval_metrics_of_a_policy_without_the_block_count_nothing(bot: Calle
     shown = r.ApprovalMetrics.model_validate(anna.get("/v1/metrics/approval").json())
 
     assert (shown.held, shown.saved, shown.sample.share, shown.regret.share) == (0, None, None, None)
+    # The views may not have the agent yet.
+    of_one = wait_for(
+        lambda: anna.get("/v1/metrics/approval?agent=billing"), lambda answer: answer.is_success
+    )
+    assert r.ApprovalMetrics.model_validate(of_one.json()).held == 0
+    assert _code(anna.get("/v1/metrics/approval?agent=nobody")) == (404, "not_found")
     assert _code(bot.get("/v1/metrics/approval")) == (403, "not_authorised")
     assert _code(anna.get("/v1/metrics/approval?since=yesterday")) == (422, "invalid")

@@ -38,7 +38,7 @@ def processor_whose_producer(raises: Exception) -> TrustProcessor:
 
     app = SimpleNamespace(producer=SimpleNamespace(send=send))
     lease: Any = SimpleNamespace(check=lambda: None)
-    return TrustProcessor(app, Source(Topics(), "id"), {}, lease, lambda: None)
+    return TrustProcessor(app, Source(Topics(), "id"), {}, lease)
 
 
 async def test_statistics_that_kafka_cannot_take_name_their_topic_and_what_to_do(

@@ -3,26 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
 
+from log.errors import LogRefused, LogUnreachable
 from log.memory.log import MemoryLog
-from log.places import TopicPartition
+from log.places import Bounds, TopicPartition
 from schemas.record import OutRecord
 from schemas.topics import Topics
 from schemas.trust import COUNT_FORM, ClassFact, ClassPart, TrustCheckpoint, TrustRecord, trust_record
-from services.runtime.trust_tail import BEHIND_MAX_S, TrustTail
+from services.runtime.trust_tail import BEHIND_MAX_S, LOOK_EVERY_S, TrustTail
 
 NAMES = ("acme", "main", "bot", "pay", "risk=writes")
 PARTITIONS = 2
 
 
+class Leaderless(MemoryLog):
+    """A log of which some partitions have no leader."""
+
+    def __init__(self) -> None:
+        super().__init__(Topics("t"), PARTITIONS, lambda: 0)
+        self.without_leader: set[int] = set()
+        self.fault: Exception = LogUnreachable("kafka:9092", "it has no leader")
+
+    async def bounds(self, tp: TopicPartition) -> Bounds:
+        if tp.topic == self.topics.executions and tp.partition in self.without_leader:
+            raise self.fault
+        return await super().bounds(tp)
+
+
 class World:
     """A log of two partitions, the trust in it, and a clock that is set by hand."""
 
-    def __init__(self, log: MemoryLog) -> None:
+    def __init__(self, log: Leaderless) -> None:
         self.log = log
         self.now_s = 0.0
         self.tail = TrustTail(log, clock=lambda: self.now_s)
@@ -95,12 +111,12 @@ class World:
 
     async def look(self, after_s: float) -> None:
         self.now_s += after_s
-        self.tail.look(await self.tail._log_ends())
+        self.tail.look(*await self.tail._readable_ends())
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    log = MemoryLog(Topics("t"), PARTITIONS, lambda: 0)
+    log = Leaderless()
     found = World(log)
     found.topic_id = await log.topic_id(log.topics.executions)
     for partition in range(PARTITIONS):
@@ -162,3 +178,77 @@ async def test_trust_that_is_counted_anew_is_missing_until_it_has_caught_up(worl
     await world.count(1, 4, approvals=2)
     await world.read()
     assert world.approvals() == 3
+
+
+async def test_trust_is_missing_once_the_end_of_one_partition_was_not_seen_for_long(world: World) -> None:
+    await world.look(LOOK_EVERY_S)
+    world.log.without_leader = {1}
+    await world.look(LOOK_EVERY_S)
+    await world.look(BEHIND_MAX_S - LOOK_EVERY_S)
+    assert world.approvals() == 3
+
+    # By the clock alone: also if no look comes to an end.
+    world.now_s += 0.1
+    assert world.approvals() is None
+
+    world.log.without_leader = set()
+    await world.look(0)
+    assert world.approvals() == 3
+
+
+async def test_trust_must_reach_the_ends_that_can_be_read_while_others_cannot(world: World) -> None:
+    world.log.without_leader = {1}
+    await world.record(0)
+    await world.look(LOOK_EVERY_S)
+    await world.look(BEHIND_MAX_S)
+    assert world.tail._must_reach == {0: 6, 1: 5}
+
+    world.log.without_leader = set()
+    await world.look(0)
+    assert world.approvals() is None
+    await world.count(0, 5, approvals=1)
+    await world.read()
+    assert world.approvals() == 3
+
+
+async def test_trust_must_reach_at_once_what_was_written_while_nobody_saw_the_end(world: World) -> None:
+    world.log.without_leader = {1}
+    await world.look(LOOK_EVERY_S)
+    await world.look(BEHIND_MAX_S)
+    world.log.without_leader = set()
+    await world.record(1, 2)
+    await world.look(0)
+    assert world.approvals() is None
+
+    await world.count(1, 6, approvals=2)
+    await world.read()
+    assert world.approvals() == 3
+
+
+async def test_ends_that_cannot_be_read_are_told_once_and_when_that_changes(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for without_leader in (set(), {1}, {1}, {0, 1}, {0, 1}, set(), set()):
+        world.log.without_leader = without_leader
+        await world.look(LOOK_EVERY_S)
+
+    told = [record.getMessage().partition(" (")[0] for record in caplog.records]
+    assert told == [
+        "where partitions [1] of the log end was not read",
+        "where partitions [0, 1] of the log end was not read",
+        "where each partition of the log ends is read again",
+    ]
+    assert {record.levelname for record in caplog.records} == {"WARNING"}
+
+
+async def test_no_end_at_all_is_no_error_and_any_other_fault_of_the_log_is_one(world: World) -> None:
+    world.log.without_leader = {0, 1}
+    assert await world.tail._readable_ends() == ({}, str(world.log.fault))
+
+    world.log.fault = TimeoutError()
+    assert await world.tail._readable_ends() == ({}, "no answer within 5 s")
+
+    world.log.fault = LogRefused("kafka:9092", "the sign-in failed")
+    with pytest.raises(LogRefused):
+        await world.tail._readable_ends()

@@ -2,15 +2,19 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from log.memory.log import MemoryLog
 from log.places import TopicPartition
 from schemas import commands as k
+from schemas.record import OutRecord, RawRecord
 from schemas.topics import Topics
 from services.runtime import worker
 from services.runtime.assembly import RECOVERED_TOGETHER
+from services.runtime.claim import READ_TOGETHER
+from services.runtime.ledger import Ledger
 from services.runtime.rounds import Round
 from services.runtime.worker import Worker
 from services.runtime.writer import Deposed, PartitionWriter
@@ -80,6 +84,31 @@ async def test_worker_that_is_deposed_again_and_again_waits_longer_each_time(
         await lab.start_worker("one")
         async with asyncio.timeout(20):
             await enough.wait()
+    finally:
+        await lab.close()
+
+
+async def test_worker_that_reads_a_long_partition_says_how_much_of_it_is_left(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who starts a stack waits for it while it gets on."""
+    lab, read_all, left = memory_lab(seed, 1), Ledger.read_all, list[int]()
+    for _ in range(3 * READ_TOGETHER):
+        await lab.log.send(TopicPartition(lab.log.topics.executions, 0), OutRecord(b"k", b"v", ()))
+
+    async def watched(self: Ledger, raws: Sequence[RawRecord]) -> None:
+        left.append(one.worker.progress()[1])
+        await read_all(self, raws)
+
+    monkeypatch.setattr(Ledger, "read_all", watched)
+    try:
+        one = await lab.start_worker("one")
+        async with asyncio.timeout(20):
+            while not one.worker.settled:
+                await asyncio.sleep(0.01)
+        # The definitions are read beside it.
+        assert {3 * READ_TOGETHER, 2 * READ_TOGETHER, READ_TOGETHER} <= set(left)
+        assert one.worker.progress()[1] == 0
     finally:
         await lab.close()
 

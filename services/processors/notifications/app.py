@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import faust
@@ -28,11 +28,7 @@ ROUND_WITHIN_S = 0.1
 
 
 def build(
-    settings: NotifierSettings,
-    topic_id: str,
-    notifications: Notifications,
-    outbox: Outbox,
-    on_ready: Callable[[], None],
+    settings: NotifierSettings, topic_id: str, notifications: Notifications, outbox: Outbox
 ) -> tuple[faust.App, Notifier, Lease]:
     """The notifier, ready to be run by a worker.
 
@@ -41,11 +37,10 @@ def build(
         topic_id: the id of the topic of the facts.
         notifications: the notifications and their targets.
         outbox: the notifier's state.
-        on_ready: called whenever the partitions of an assignment are loaded.
     """
     app = faust_app(settings)
     lease = Lease(settings.session_timeout_s)
-    notifier = Notifier(app, Source(settings.topics, topic_id, settings.signatures), outbox, lease, on_ready)
+    notifier = Notifier(app, Source(settings.topics, topic_id, settings.signatures), outbox, lease)
     dead_letters = DeadLetters(app, settings.topics, settings.partitions)
     senders = [
         Sender(endpoint, outbox, notifications.link_base, dead_letters.write, _now_ms)

@@ -16,7 +16,6 @@ from services.processors.notifications.settings import ROLE, NotifierSettings, r
 from services.processors.preflight import check_topics
 from services.processors.worker import end_with, run_worker
 from vitals.health_reporting import health_reporting
-from vitals.heartbeat import READY
 
 
 def run(settings: Mapping[str, str]) -> None:
@@ -39,11 +38,9 @@ def _run(plain: Mapping[str, str]) -> int:
         notifications = _notifications(settings)
         topic_id = asyncio.run(check_topics(settings, settings.topics.dead_letters))
         outbox = Outbox(settings.outbox)
-        app, notifier, lease = build(
-            settings, topic_id, notifications, outbox, lambda: health.set_state(READY)
-        )
+        app, notifier, lease = build(settings, topic_id, notifications, outbox)
         notifier.count_with(NotifierMeters(health.registry))
-        return run_worker(app, settings, lease, notifier.gauges, health.status)
+        return run_worker(app, settings, lease, notifier.gauges, health)
 
 
 def _believe(settings: NotifierSettings) -> None:

@@ -27,7 +27,7 @@ from services.processors.notifications.notice import Notice, is_asked_for
 from services.processors.notifications.outbox import NOTHING, Outbox, Position
 from services.processors.notifications.sender import Sender
 from services.processors.trust import Source, raw_record
-from services.processors.watchdog import Gauge, Lease
+from services.processors.watchdog import REBALANCE, Gauge, Lease
 
 logger = logging.getLogger(__name__)
 Bookmarks = Callable[[Sequence[TP]], Awaitable[Mapping[TP, int | None]]]
@@ -36,9 +36,7 @@ Bookmarks = Callable[[Sequence[TP]], Awaitable[Mapping[TP, int | None]]]
 class Notifier:
     """The folds of the partitions assigned to this worker, and the senders of the messages that follow."""
 
-    def __init__(
-        self, app: Any, source: Source, outbox: Outbox, lease: Lease, on_ready: Callable[[], None]
-    ) -> None:
+    def __init__(self, app: Any, source: Source, outbox: Outbox, lease: Lease) -> None:
         """Prepare it.
 
         Args:
@@ -46,7 +44,6 @@ class Notifier:
             source: the topic of the facts.
             outbox: the notifier's state.
             lease: checked before each write.
-            on_ready: called when the partitions of an assignment are loaded.
         """
         self._app = app
         self._source = source.topics.executions
@@ -54,7 +51,6 @@ class Notifier:
         self._signatures = source.signatures.of(self._source) if source.signatures else None
         self._outbox = outbox
         self._lease = lease
-        self._on_ready = on_ready
         self._facts = Facts(outbox)
         self._folds: dict[int, PartitionFold] = {}
         self._loaded = False
@@ -116,7 +112,6 @@ class Notifier:
         self._loaded = True
         logger.info("continuing from %s", {number: fold.start for number, fold in self._folds.items()})
         self._look_up()
-        self._on_ready()
 
     async def fold(self, events: Sequence[Any]) -> list[Any]:
         """One round, up to step 2.
@@ -146,7 +141,7 @@ class Notifier:
     async def gauges(self) -> dict[str, Gauge]:
         """The watchdog's gauges: each partition, or the rebalance during one, and each sender."""
         if not self._loaded or self._app.rebalancing:
-            return {"the rebalance": Gauge(position=0, behind=1)}
+            return {REBALANCE: Gauge(position=0, behind=1)}
         self._meters.waiting(self._outbox.waiting(), [sender.endpoint.key for sender in self._senders])
         folds = dict(self._folds)
         ends = await self._read_ends([TP(self._source, number) for number in folds])
