@@ -48,6 +48,17 @@ LOWERS: Mapping[FactKind, float] = {
 CONTRARY: frozenset[FactKind] = frozenset({"rejection", "correction", "withdrawal", "revocation", "impact"})
 
 
+class TrustFunction(NamedTuple):
+    """What a score is computed by: the quantile, the half-life of a fact, and how long one counts at all, in days."""
+
+    quantile: float = QUANTILE
+    half_life_days: float = HALF_LIFE_DAYS
+    window_days: int = WINDOW_DAYS
+
+
+IN_FORCE = TrustFunction()
+
+
 class Placed(NamedTuple):
     """A fact with the partition of the log that has it."""
 
@@ -72,7 +83,10 @@ class Weighed(NamedTuple):
 
 
 def weighed(
-    placed: Iterable[Placed], now_ms: int, discounted: Callable[[ClassFact], bool] = lambda fact: False
+    placed: Iterable[Placed],
+    now_ms: int,
+    discounted: Callable[[ClassFact], bool] = lambda fact: False,
+    by: TrustFunction = IN_FORCE,
 ) -> tuple[Weighed, ...]:
     """The worth of each fact, in the order given.
 
@@ -80,6 +94,7 @@ def weighed(
         placed: the facts of one class, of any partitions, in any order.
         now_ms: the log's time, milliseconds since the epoch.
         discounted: true for a fact whose word does not raise trust; it depends on the fact's `by` and `requester`.
+        by: the function; a backtest can try another one.
     """
     facts = tuple(placed)
     begins, today = _begins(facts), now_ms // DAY_MS
@@ -91,7 +106,7 @@ def weighed(
         fact = one.fact
         day = fact.at_ms // DAY_MS
         if day not in weights:
-            weights[day] = _weight(today - day)
+            weights[day] = _weight(today - day, by)
         word = (fact.by, fact.requester)
         if word not in words:
             words[word] = not discounted(fact)
@@ -102,26 +117,29 @@ def weighed(
 
 
 def posterior(
-    placed: Iterable[Placed], now_ms: int, discounted: Callable[[ClassFact], bool] = lambda fact: False
+    placed: Iterable[Placed],
+    now_ms: int,
+    discounted: Callable[[ClassFact], bool] = lambda fact: False,
+    by: TrustFunction = IN_FORCE,
 ) -> Posterior:
     """The worth of facts together; see `weighed`."""
-    return total(weighed(placed, now_ms, discounted))
+    return total(weighed(placed, now_ms, discounted, by), by.quantile)
 
 
-def total(facts: Iterable[Weighed]) -> Posterior:
+def total(facts: Iterable[Weighed], quantile: float = QUANTILE) -> Posterior:
     """The score of weighed facts."""
     found = tuple(facts)
     raising = round(math.fsum(one.raising for one in found), 6)
     lowering = round(math.fsum(one.lowering for one in found), 6)
-    return Posterior(lower_bound(raising, lowering), raising, lowering)
+    return Posterior(lower_bound(raising, lowering, quantile), raising, lowering)
 
 
-def lower_bound(raising: float, lowering: float) -> float:
-    """The QUANTILE of Beta(1 + raising, 1 + lowering), rounded down to six digits."""
+def lower_bound(raising: float, lowering: float, quantile: float = QUANTILE) -> float:
+    """The quantile of Beta(1 + raising, 1 + lowering), rounded down to six digits."""
     # Loading it takes a quarter of a second, which would delay a decider's start.
     from scipy.special import betaincinv
 
-    return math.floor(float(betaincinv(1 + raising, 1 + lowering, QUANTILE)) * _PRECISION) / _PRECISION
+    return math.floor(float(betaincinv(1 + raising, 1 + lowering, quantile)) * _PRECISION) / _PRECISION
 
 
 def share_interval(found: int, of: int) -> tuple[float, float]:
@@ -139,8 +157,8 @@ def weight(at_ms: int, now_ms: int) -> float:
     return _weight(now_ms // DAY_MS - at_ms // DAY_MS)
 
 
-def _weight(days: int) -> float:
-    return 0.0 if days >= WINDOW_DAYS else float(2.0 ** (-max(0, days) / HALF_LIFE_DAYS))
+def _weight(days: int, by: TrustFunction = IN_FORCE) -> float:
+    return 0.0 if days >= by.window_days else float(2.0 ** (-max(0, days) / by.half_life_days))
 
 
 def kept(facts: Iterable[ClassFact]) -> tuple[ClassFact, ...]:

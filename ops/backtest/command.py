@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,14 +40,34 @@ from placet.parsing import parse_time
 from projections.main import GC_THRESHOLD
 from schemas.policy_problems import PolicyRefused
 from schemas.topics import Topics
+from schemas.trust_score import IN_FORCE, TrustFunction
 
+# As others are told while it holds the directory of a stopped stack.
+NAME = "placet policy backtest"
 # Calls that people were against would pass: no other end of the command has this code.
 EXIT_OVERRULED = 4
 # Something could not be read or judged, so that such calls may be missing.
 EXIT_UNJUDGED = 5
 
+NamedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PROJECT/EXECUTION/CALL",
+        help="A call that may pass although people were against it; may be repeated.",
+    ),
+]
 AcceptUnjudgedOption = Annotated[
     bool, typer.Option("--accept-unjudged", help="End with 0 also if something cannot be read or judged.")
+]
+QuantileOption = Annotated[
+    float | None, typer.Option(help="Try trust by this quantile of the posterior; 0.05 is in force.")
+]
+HalfLifeOption = Annotated[
+    float | None,
+    typer.Option(metavar="DAYS", help="Try trust whose facts lose half their weight in this time; 30."),
+]
+WindowOption = Annotated[
+    int | None, typer.Option(metavar="DAYS", help="Try trust of which facts count this long; 180.")
 ]
 UnverifiedOption = Annotated[
     bool,
@@ -64,13 +85,7 @@ def backtest_command(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Compare verdicts before this time (RFC 3339).")
     ] = None,
-    allow_named: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PROJECT/EXECUTION/CALL",
-            help="A call that may pass although people were against it; may be repeated.",
-        ),
-    ] = None,
+    allow_named: NamedOption = None,
     accept_unjudged: AcceptUnjudgedOption = False,
     tenant: Annotated[str, typer.Option(help="The tenant for which it would be published.")] = "default",
     project: Annotated[
@@ -83,6 +98,9 @@ def backtest_command(
         Path | None,
         typer.Option(metavar="FILE", help="Write a report with tables and plots.", dir_okay=False),
     ] = None,
+    trust_quantile: QuantileOption = None,
+    trust_half_life: HalfLifeOption = None,
+    trust_window: WindowOption = None,
     unverified: UnverifiedOption = False,
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     bootstrap_servers: Annotated[
@@ -99,15 +117,18 @@ def backtest_command(
         window = _window(since, until)
         if html is not None:
             check_place(html)
+        function = _function(trust_quantile, trust_half_life, trust_window)
         candidate = Candidate(document_in(file), tenant, project)
         directory, began = DataDir(data_dir.expanduser().absolute()), time.monotonic()
-        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line, NAME) as config:
             settings = config.settings_for("backtest", READER)
-            question = Question(candidate, window, None if unverified else read_signatures(settings))
+            verified = None if unverified else read_signatures(settings)
+            question = Question(candidate, window, verified, function)
             with reading_the_log(show=not json) as told:
                 found = _replayed(settings, question, told)
         named = _named(found, allow_named or ())
-        report = Report(candidate, window, found, named, time.monotonic() - began, accept_unjudged)
+        took = time.monotonic() - began
+        report = Report(candidate, window, found, named, took, accept_unjudged, function)
         _tell(report, html, as_json=json)
     if code := _code(report):
         raise typer.Exit(code)
@@ -150,6 +171,22 @@ def _window(since: str | None, until: str | None) -> Window:
     if window.is_empty:
         raise UsageError(f"--since {since} is not before --until {until}: no verdict is of that time.")
     return window
+
+
+def _function(quantile: float | None, half_life: float | None, window: int | None) -> TrustFunction | None:
+    """The trust function to try; None if no option asks for one."""
+    given = {"quantile": quantile, "half_life_days": half_life, "window_days": window}
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if not changed:
+        return None
+    function = IN_FORCE._replace(**changed)
+    if not 0 < function.quantile < 1:
+        raise UsageError(f"--trust-quantile {function.quantile:g}: it is above 0 and below 1.")
+    if not 0 < function.half_life_days < math.inf:
+        raise UsageError(f"--trust-half-life {function.half_life_days:g}: it is a number of days above 0.")
+    if function.window_days < 1:
+        raise UsageError(f"--trust-window {function.window_days}: it is at least one day.")
+    return function
 
 
 def _ms(text: str | None, option: str) -> int | None:

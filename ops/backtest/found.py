@@ -138,6 +138,8 @@ class Found:
         rules: by the candidate's rules, the kinds of change that they caused.
         rows: the verdicts of note.
         not_reproduced, not_judged: the first of them; `unlisted` is how many more were not judged.
+        rescored: with another trust function, how many recorded scores the function in force gives again from the
+            facts in the log; `rescored_otherwise`: how many it does not.
     """
 
     project: str
@@ -157,6 +159,8 @@ class Found:
     not_reproduced: list[NotReproduced] = field(default_factory=list)
     not_judged: list[NotJudged] = field(default_factory=list)
     unlisted: int = 0
+    rescored: int = 0
+    rescored_otherwise: int = 0
 
     def leave(self, one: NotJudged) -> None:
         """Note what could not be judged or read."""

@@ -104,7 +104,10 @@ class History:
         if candidate.project is not None:
             return candidate
         tenant, name = candidate.tenant, candidate.document.policy
-        keys = [key for key in self._states[-1].published if key.endswith(f"/policy/{name}".encode())]
+        published = self._states[-1].published
+        keys = [key for key in published if key.endswith(f"/policy/{name}".encode())]
+        # One that was retired, such as a fork's, is no place of a policy any more; unless there is no other.
+        keys = [key for key in keys if not published[key].retired] or keys
         projects = {project_of_definition(key) for key in keys}
         found = sorted(one for one in projects if definition_key(tenant, "policy", name, one) in keys)
         if len(found) > 1:

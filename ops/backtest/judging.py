@@ -118,8 +118,35 @@ def _has_values(arguments: str) -> bool:
     return bool(found.values or found.numbers)
 
 
+class _Cited(msgspec.Struct):
+    """The form of what a verdict records of trust; an earlier version recorded less."""
+
+    successes: int = 0
+    failures: int = 0
+    unknowns: int = 0
+    approvals: int = 0
+    edits: int = 0
+    rejections: int = 0
+    last_evidence_at_ms: int = 0
+    trust_class: str = ""
+    lower_bound: float = 0.0
+    raising: float = 0.0
+    lowering: float = 0.0
+    contrary_at: str = ""
+    through: dict[int, int] = {}
+
+
 def _trust(text: str) -> dict[str, Any]:
-    trust: dict[str, Any] = msgspec.json.decode(text, type=dict)
+    """What a verdict records of trust.
+
+    Raises:
+        ValueError: it is of another form.
+    """
+    try:
+        trust: dict[str, Any] = msgspec.json.decode(text, type=dict)
+        msgspec.json.decode(text, type=_Cited)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
     # RFC 8785 writes 1.0 as 1, and CEL compares no whole number with one that is not.
     return trust | {name: float(trust[name]) for name in FRACTIONS if name in trust}
 

@@ -9,6 +9,7 @@ What people said of the call joins these as it comes along.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from sys import intern
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from ops.backtest.judging import Inputs, Moment, inputs_of, judged, looks_back
 from ops.backtest.passing import Passing, passing_of
 from ops.backtest.runs import Runs
 from ops.backtest.sides import differing_of, recorded_side, side_of
+from ops.backtest.trust import Rescoring
 from ops.backtest.words import Said, said_in
 from schemas import codec
 from schemas.events.calls import PolicyVerdictIssued
@@ -80,12 +82,14 @@ class PartitionReplay:
         candidate: Candidate,
         window: Window,
         found: Found,
+        rescoring: Rescoring | None = None,
     ) -> None:
         self._topic = topic
         self._rule = rule
         self._here = here
         self._window = window
         self._found = found
+        self._rescoring = rescoring
         self._runs = Runs()
         self.counted = self.refused = 0
         self._doubts: set[str] = set()
@@ -207,9 +211,11 @@ class PartitionReplay:
 
     def _compare(self, moment: Moment, body: PolicyVerdictIssued, definitions: Definitions) -> None:
         event, call = moment.event, moment.call
+        moment = self._rescored(moment, definitions)
         judgement = judged(moment, definitions, moment.inputs.presumed)
         before, after = self._one(recorded_side(body)), self._one(side_of(judgement))
-        looks_back = self._looks_back and not self._here.is_same
+        is_another = not self._here.is_same or self._rescoring is not None
+        looks_back = self._looks_back and is_another
         passing = passing_of(moment, judgement, definitions, looks_back=looks_back)
         tool = intern(call.tool)
         self._found.count(tool, event.meta.at_ms, before, after)
@@ -224,6 +230,16 @@ class PartitionReplay:
         else:
             return
         self._noted.setdefault((event.key, call.call_id, call.revision), []).append(one)
+
+    def _rescored(self, moment: Moment, definitions: Definitions) -> Moment:
+        """The moment with the trust of another function, if one is tried."""
+        if self._rescoring is None:
+            return moment
+        state, call = moment.state, moment.call
+        people = definitions.people.of(state.tenant, state.project)
+        tool = (state.tenant, state.project, call.agent, call.tool)
+        inputs = self._rescoring.of(tool, moment.inputs, moment.event.meta.at_ms, people)
+        return replace(moment, inputs=inputs, facts={})
 
     def _say(self, key: bytes, said: Said, partition: int) -> None:
         noted = self._noted.get((key, said.call_id, said.revision), [])

@@ -8,12 +8,14 @@ from ops.backtest.found import Found, Judged
 from ops.backtest.history import Candidate
 from ops.backtest.naming import address_of
 from ops.backtest.partition import Window
+from schemas.trust_score import TrustFunction
 
 
 class Report(NamedTuple):
     """What is told; `named` are the addresses (`project/execution/call`) of calls that may pass.
 
-    `accepts_unjudged` is true if an operator accepts that some verdicts or records are not judged or read.
+    `accepts_unjudged` is true if an operator accepts that some verdicts or records are not judged or read. `function`
+    is the trust function that was tried.
     """
 
     candidate: Candidate
@@ -22,6 +24,22 @@ class Report(NamedTuple):
     named: frozenset[str]
     seconds: float
     accepts_unjudged: bool = False
+    function: TrustFunction | None = None
+
+    @property
+    def scored(self) -> str:
+        """A sentence on the trust function that was tried; empty if none was."""
+        if self.function is None:
+            return ""
+        quantile, half_life, window = self.function
+        found = self.found
+        said = (
+            f"trust by the {quantile:g} quantile, a half-life of {half_life:g} days and a window of {window} days; "
+            f"of {found.rescored + found.rescored_otherwise:,} recorded scores, {found.rescored:,} come out as "
+            "recorded by the function in force"
+        )
+        doubt = ": what is said of the others is to be doubted" if found.rescored_otherwise else ""
+        return f"{said}{doubt}"
 
     @property
     def unnamed(self) -> list[Judged]:

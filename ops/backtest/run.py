@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from log.completeness import check_complete
@@ -13,19 +14,27 @@ from ops.backtest.counting import check_counts
 from ops.backtest.found import Found
 from ops.backtest.history import Candidate, History, InForceHere
 from ops.backtest.partition import PartitionReplay, Window
+from ops.backtest.trust import FactsOfLog, Rescoring
 from schemas.event_signatures import LogSignatures
-from schemas.ids import TENANT_WIDE
-from schemas.term import rule_of
+from schemas.headers import read_event
+from schemas.ids import LOG_KEYS, TENANT_WIDE
+from schemas.record import RawRecord, UnreadableRecord
+from schemas.term import TermRule, rule_of
+from schemas.trust_score import TrustFunction
 
 Told = Callable[[int, int], None]
 
 
 class Question(NamedTuple):
-    """What is backtested: the candidate, over which time, and how records are verified (None: they are not)."""
+    """What is backtested: the candidate, over which time, and how records are verified (None: they are not).
+
+    With a `function`, the trust in calls is computed by that one for the candidate.
+    """
 
     candidate: Candidate
     window: Window = Window()
     signatures: LogSignatures | None = None
+    function: TrustFunction | None = None
 
 
 async def backtest(log: Log, question: Question, told: Told = lambda done, of: None) -> Found:
@@ -52,19 +61,65 @@ async def backtest(log: Log, question: Question, told: Told = lambda done, of: N
     ends = {tp: (await log.bounds(tp)).end for tp in partitions}
     history = await read_history(log, question.signatures)
     candidate = history.placed(question.candidate)
-    found, total, done = Found(project=candidate.project or TENANT_WIDE), sum(ends.values()), 0
+    found = Found(project=candidate.project or TENANT_WIDE)
     found.definitions_refused = history.refused
+    passes = 1 if question.function is None else 2
+    progress = _Progress(told, passes * sum(ends.values()))
+    rescoring = None
+    if question.function is not None:
+        rescoring = Rescoring(await _facts_of(log, question, ends, progress), question.function)
     for tp, end in ends.items():
         here = InForceHere(history, candidate)
         rule = rule_of(question.signatures, topic)
-        replay = PartitionReplay(topic, rule, here, candidate, question.window, found)
+        replay = PartitionReplay(topic, rule, here, candidate, question.window, found, rescoring)
         async with aclosing(log.read(tp, 0, end)) as chunks:
             async for chunk in chunks:
                 replay.read(chunk)
-                done += len(chunk)
-                told(done, total)
+                progress.go_on(len(chunk))
         replay.end()
+    if rescoring is not None:
+        found.rescored, found.rescored_otherwise = rescoring.agreed, rescoring.differed
     return found
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How many records are read, of how many."""
+
+    told: Told
+    total: int
+    done: int = 0
+
+    def go_on(self, count: int) -> None:
+        self.done += count
+        self.told(self.done, self.total)
+
+
+async def _facts_of(
+    log: Log, question: Question, ends: Mapping[TopicPartition, int], progress: _Progress
+) -> FactsOfLog:
+    """The facts that count for classes of calls, in a pass of their own: verdicts cite those of all partitions."""
+    facts = FactsOfLog()
+    for tp, end in ends.items():
+        rule = rule_of(question.signatures, tp.topic)
+        async with aclosing(log.read(tp, 0, end)) as chunks:
+            async for chunk in chunks:
+                rule.foresee(chunk)
+                for raw in chunk:
+                    _follow(facts, raw, rule)
+                progress.go_on(len(chunk))
+        facts.end_of_partition(tp.partition)
+    return facts
+
+
+def _follow(facts: FactsOfLog, raw: RawRecord, rule: TermRule) -> None:
+    try:
+        event = read_event(raw)
+    except UnreadableRecord:
+        # The second pass says so, and sets its run aside.
+        return
+    if rule.admits(event, raw) and not event.key.startswith(LOG_KEYS):
+        facts.take(event)
 
 
 async def read_history(log: Log, signatures: LogSignatures | None) -> History:

@@ -39,6 +39,9 @@ def json_of(report: Report) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         **{name: getattr(found, name) for name in COUNTS},
         "reproduced": found.reproduced,
+        "trust_function": None if report.function is None else report.function._asdict(),
+        "rescored": found.rescored,
+        "rescored_otherwise": found.rescored_otherwise,
         "effects": [
             {"before": before, "after": after, "verdicts": count}
             for (before, after), count in sorted(found.effects.items())
@@ -93,6 +96,8 @@ def tell(report: Report) -> None:
             f"by no known decider), {found.unreadable:,} count and cannot be read, {found.set_aside:,} runs are "
             "set aside"
         )
+    if report.scored:
+        print_line(report.scored)
     _tell_doubts(report)
     shown = table("", "verdicts", "before", "after")
     for (before, after), count in sorted(found.effects.items()):

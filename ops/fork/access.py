@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gateway.identity.issuer import issue
 from gateway.identity.keys import KeysUnreadable
-from ops.component import READY
+from ops.component import DEGRADED, READY
 from ops.config import DataDir
 from ops.errors import UsageError
 from ops.status import read_stack
@@ -91,7 +91,8 @@ class Issued:
             UsageError: the stack does not run, or its keys cannot be used.
         """
         stack = read_stack(self.directory)
-        if stack.state != READY or stack.url is None:
+        # A part may be away that a fork does not need: what it needs says so itself.
+        if stack.state not in (READY, DEGRADED) or stack.url is None:
             raise UsageError(
                 f"The stack in {self.directory.root} is {stack.state}: start it with `placet up --data-dir"
                 f" {self.directory.root}`."

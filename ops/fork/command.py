@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import uuid
 from contextlib import suppress
@@ -16,7 +15,7 @@ from ops.commands.common import errors_as_exit_codes, print_json, say_line
 from ops.config import DataDir
 from ops.errors import UsageError
 from ops.fork.access import Access, Issued, by_token
-from ops.fork.definitions import copy_definitions
+from ops.fork.definitions import copy_definitions, retire_policy
 from ops.fork.diff import compare
 from ops.fork.drive import Branch
 from ops.fork.point import Instead, Word, find_point
@@ -24,6 +23,7 @@ from ops.fork.recorded import Run, read_run
 from ops.fork.saying import Sayings
 from ops.fork.stubs import Stubs
 from ops.fork.telling import Told, json_of, tell
+from ops.signals import run_until_signalled
 from placet import AsyncPlacet, NotFound
 from placet.canonical import MalformedJson, parse_strict
 from placet.cli.session import JsonFlag, Settings, by_prefix
@@ -97,7 +97,7 @@ def fork_command(
         project = named_project(settings.project).replace(TENANT_WIDE, "") or DEFAULT_PROJECT
         issued = _issued(data_dir, tenant, subject, role)
         reading = by_token(settings.url, settings.token) if issued is None else issued.reading()
-        told = asyncio.run(_forked(reading, issued, Question(execution, project, at, instead)))
+        told = run_until_signalled(_forked(reading, issued, Question(execution, project, at, instead)))
         if as_json:
             print_json(json_of(told))
         else:
@@ -158,7 +158,10 @@ async def _forked(reading: Access, issued: Issued | None, question: Question) ->
         sayings = Sayings(execution_id, point, question.instead)
         stubs = Stubs(original, point, question.instead)
         branch = Branch(agent, person, execution_id, sayings, stubs, say_line)
-        await branch.replay(original)
+        try:
+            await branch.replay(original)
+        finally:
+            await retire_policy(person, copied)
         fork = await _run(person, execution_id, branch.cursor)
     return Told(
         access.url,

@@ -74,6 +74,13 @@ async def copy_definitions(access: Access, project: str, into: AsyncPlacet, run:
     )
 
 
+async def retire_policy(into: AsyncPlacet, copied: Copied) -> None:
+    """Take the copied policy out of force: whoever looks for the policy of this name means the original."""
+    if copied.policy:
+        _, name, _ = place_of(copied.policy)
+        await into.policies.retire(name, reason="the fork has ended")
+
+
 def definition_of(raw: Mapping[str, Any]) -> dict[str, Any]:
     """A tool's definition as it was published, without what the API adds."""
     return {name: value for name, value in raw.items() if name not in ADDED and value is not None}

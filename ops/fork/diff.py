@@ -52,6 +52,7 @@ class Row:
         original: the original's.
         fork: the fork's.
         used: its values that came out of results which the fork does not have.
+        is_looked_at: false if that is not known, because it has values that are not looked at.
         stub: the call of the original whose result it was given; None if it was given none, or an assumed one.
         is_assumed: whether its result was assumed.
     """
@@ -65,6 +66,7 @@ class Row:
     used: tuple[Used, ...] = ()
     stub: str | None = None
     is_assumed: bool = False
+    is_looked_at: bool = True
 
 
 def compare(
@@ -72,7 +74,7 @@ def compare(
     fork: Run,
     stopped: Stop | None,
     stubs: Mapping[str, Stub],
-    used: Mapping[str, Sequence[Used]],
+    used: Mapping[str, Sequence[Used] | None],
 ) -> list[Row]:
     """The calls of the original, in order, each with what became of it in the fork.
 
@@ -81,7 +83,7 @@ def compare(
         fork: the fork, which has calls of the same ids.
         stopped: where the fork stopped, if it did; what ended with the run afterwards is not what became of the call.
         stubs: the results that the fork's calls were given.
-        used: the values of its calls that came out of results which it does not have.
+        used: the values of its calls that came out of results which it does not have; None where that is not known.
     """
     rows = []
     for call_id, call in original.calls.items():
@@ -92,6 +94,7 @@ def compare(
             continue
         ended = stopped.status if stopped is not None and stopped.call_id == call_id else None
         other = _side(there, ended)
+        came_from = used.get(call_id, ())
         differs = tuple(_differing(call, there, here, other))
         rows.append(
             Row(
@@ -101,9 +104,10 @@ def compare(
                 differs,
                 here,
                 other,
-                tuple(used.get(call_id, ())),
+                tuple(came_from or ()),
                 stub.call_id if stub is not None else None,
                 stub is not None and stub.call_id is None,
+                came_from is not None,
             )
         )
     return rows

@@ -55,7 +55,7 @@ class Branch:
         say: is told each step.
         stopped: where and why the branch stopped; None if it went to the original's end.
         stub_of: the results that were reported, by call.
-        used: by call, its values that came out of results which this branch does not have.
+        used: by call, its values that came out of results which this branch does not have; None if nobody knows.
         unasked: questions that were not asked again, with the reason.
         cursor: of the run's end, to read it no older than that.
     """
@@ -68,7 +68,7 @@ class Branch:
     say: Callable[[str], None]
     stopped: Stop | None = None
     stub_of: dict[str, Stub] = field(default_factory=dict)
-    used: dict[str, tuple[Used, ...]] = field(default_factory=dict)
+    used: dict[str, tuple[Used, ...] | None] = field(default_factory=dict)
     unasked: dict[str, str] = field(default_factory=dict)
     cursor: str = ""
 
@@ -80,15 +80,19 @@ class Branch:
             Unreachable, Unavailable: the gateway does not answer.
         """
         started, values = run.started, Values(run)
-        await self.agent.executions.start(
-            self.execution_id,
-            agent=started.agent,
-            user=started.user or None,
-            workspace=started.workspace or None,
-            request=started.request or None,
-            context=json.loads(started.context),
+        starting = asyncio.create_task(
+            self.agent.executions.start(
+                self.execution_id,
+                agent=started.agent,
+                user=started.user or None,
+                workspace=started.workspace or None,
+                request=started.request or None,
+                context=json.loads(started.context),
+            )
         )
         try:
+            # Shielded: cancelled under way, nobody would know whether there is a run to be ended.
+            await asyncio.shield(starting)
             for step in run.steps:
                 if isinstance(step, RecordedQuestion):
                     await self._ask(step)
@@ -98,7 +102,9 @@ class Branch:
                     self.say(f"{self.stopped.call_id}: stopped, {self.stopped.why}")
                     break
         except BaseException:
-            await asyncio.shield(self._end("the fork was given up"))
+            await asyncio.wait([starting])
+            if starting.exception() is None:
+                await asyncio.shield(self._end("the fork was given up"))
             raise
         await self._end(self.stopped.why if self.stopped is not None else "")
 

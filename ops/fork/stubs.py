@@ -11,8 +11,10 @@ from ops.fork.point import Instead, Point
 from ops.fork.recorded import RecordedCall, RecordedQuestion, Result, Run, key_of
 from schemas.canonical import canonical
 from schemas.sensitive import placeholders, pointer
-from services.domain.policy.identifying import TooMany, identifying_of
+from services.domain.policy.identifying import TooMany, Value, identifying_of
 from services.domain.untrusted import NO_WORDS, WordsOfRun
+
+SHOWN_MAX_CHARS = 200
 
 
 class Stub(NamedTuple):
@@ -72,22 +74,31 @@ class Values:
     run: Run
     got: dict[str, Result] = field(default_factory=dict)
 
-    def used_by(self, call: RecordedCall) -> tuple[Used, ...]:
+    def used_by(self, call: RecordedCall) -> tuple[Used, ...] | None:
         """The identifying values of a proposed call that came only out of results which this branch does not have.
 
-        As for taint, a value counts as coming from a text that has each of its words, and numbers are not looked at.
+        As for taint, a value counts as coming from a text that has each word of it, or of what gives it away
+        (`Value.origins`), and numbers are not looked at.
+
+        Returns:
+            The values; None if there are such results, and the call has values that are not looked at.
         """
-        try:
-            values = identifying_of(call.arguments).values
-        except TooMany:
+        missing = list(self._missing(call))
+        if not missing:
             return ()
+        try:
+            values = identifying_of(call.arguments, runs_code=_runs_code(call)).values
+        except (TooMany, OverflowError):
+            return None
         found: dict[str, Used] = {}
-        for other, result in self._missing(call):
+        for other, result in missing:
+            known = tuple(self._known_before(other))
             for value in values:
-                if value.path in found or not _in(result.text, value.text):
-                    continue
-                if not any(_knows(text, value.text) for text in self._known_before(other)):
-                    found[value.path] = Used(value.path, value.text, other.call_id)
+                if value.path not in found and any(
+                    _in(result.text, origin) and not any(_knows(text, origin) for text in known)
+                    for origin in value.origins
+                ):
+                    found[value.path] = Used(value.path, _shown(value), other.call_id)
         return tuple(found[path] for path in sorted(found))
 
     def _missing(self, call: RecordedCall) -> Iterator[tuple[RecordedCall, Result]]:
@@ -109,6 +120,16 @@ class Values:
             elif step.events[0].version < other.result_version:
                 yield step.proposed.arguments
         yield from (result.text for result in self.got.values())
+
+
+def _runs_code(call: RecordedCall) -> bool:
+    """True if its tool runs code, by the risk of its verdict: then no text of it is prose."""
+    return call.verdict is not None and "runs_code" in call.verdict.risk_parts
+
+
+def _shown(value: Value) -> str:
+    """A value; of a long one its beginning, and not the digest that stands for it elsewhere."""
+    return value.text if not value.whole else f"{value.whole[:SHOWN_MAX_CHARS]}…"
 
 
 def _in(text: str, value: str) -> bool:

@@ -126,6 +126,12 @@ def lines_of(told: Told) -> list[str]:
         for row in told.rows
         for used in row.used
     ]
+    lines += [
+        f"{row.call_id}: its values were not looked at (too many, too long, or an address that programs could read"
+        f" differently): they may have come out of results of {told.project} which the fork does not have."
+        for row in told.rows
+        if not row.is_looked_at
+    ]
     lines += [f"{row.call_id}: its result was assumed (--result)." for row in told.rows if row.is_assumed]
     lines += [
         f"{row.call_id} had no result of its own: it was given that of {row.stub}."

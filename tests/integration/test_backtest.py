@@ -88,6 +88,20 @@ def test_policy_in_force_gives_every_recorded_verdict_again(tenant: Tenant, tmp_
     assert (answer["project"], answer["changed"], answer["rejected_would_pass"]) == ("*", [], [])
 
 
+def test_function_in_force_gives_every_recorded_score_again(tenant: Tenant, tmp_path: Path) -> None:
+    in_force = POLICY.replace("> 1000.0", "> 900.0")
+
+    _, same, _ = backtested(tenant, tmp_path, in_force, "--trust-quantile", "0.05")
+    _, lax, _ = backtested(tenant, tmp_path, in_force, "--trust-quantile", "0.9")
+    _, told, _ = backtested(tenant, tmp_path, in_force, "--trust-window", "365", as_json=False)
+
+    assert same["trust_function"] == {"quantile": 0.05, "half_life_days": 30, "window_days": 180}
+    assert same["rescored"] >= 20
+    assert (same["rescored_otherwise"], same["newly_asked"]) == (0, 0)
+    assert lax["newly_allowed"] > same["newly_allowed"]
+    assert "a half-life of 30 days and a window of 365 days" in " ".join(told.split())
+
+
 def test_what_people_rejected_has_to_be_named_one_by_one(tenant: Tenant, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     code, answer, _ = backtested(tenant, tmp_path, LOOSE, "--html", str(page))

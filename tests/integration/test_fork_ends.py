@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.integration.doors import Tenant
+from tests.integration.doors import PROJECT, Tenant
 from tests.integration.forking import IBAN, answer, forked, forking_tenant, paid, ran, reader, rows
 from tests.integration.site import Site
-from tests.servers.stack import run_placet
+from tests.servers.stack import PLACET, run_placet
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
@@ -107,6 +109,36 @@ def test_questions_are_answered_as_recorded_and_variables_are_not_asked_again(te
     fork = reader(tenant, found["fork"]["project"])
     request = fork.get(f"/requests/which?execution_id={run}").json()
     assert (request["status"], request["response"], request["by"]) == ("resolved", "rent", "leo")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
+)
+def test_fork_that_a_signal_ends_leaves_no_run_open_and_no_policy_in_force(
+    tenant: Tenant, number: signal.Signals, code: int
+) -> None:
+    run = tenant.execution()
+    for call_id in ("pay", *(f"pay{n}" for n in range(12))):
+        call = tenant.propose(run, "send_money", {"to": IBAN, "amount": 1.5}, call_id)
+        assert tenant.decide(call).status_code == 200
+        ran(tenant, run, call_id, "paid")
+
+    where = ("--data-dir", str(tenant.site.stack.data_dir), "--tenant", tenant.name, "--as", "leo")
+    command = (PLACET, "--project", PROJECT, "fork", run, "--at", "pay11", "--with", "approve", *where)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fork:
+        assert fork.stderr is not None
+        first, second = fork.stderr.readline(), fork.stderr.readline()
+        # In the middle of the branch.
+        fork.send_signal(number)
+        told = fork.communicate(timeout=60)[1]
+
+    assert (fork.returncode, second[:16]) == (code, "pay send_money: "), first + second + told
+    project = first.split()[-1]
+    left = reader(tenant, project)
+    assert left.get(f"/executions/{run}").json()["state"] == "cancelled"
+    assert left.get("/holds?status=open").json()["items"] == []
+    policy = left.get("/policies/own").json()
+    assert (policy["project"], policy["retired_reason"]) == (project, "the fork has ended")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from schemas.message import Message
 from schemas.policy_document import policy_from_value
 from schemas.record import EventMeta, OutRecord
 from schemas.topics import Topics
+from schemas.trust_score import TrustFunction
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.publishing import KIND_OF, evolve
@@ -44,6 +45,8 @@ class Past:
         self.world = World(definitions=Definitions(policies=PolicySet()), trust=trust, seed=seed)
         self.log = MemoryLog(TOPICS, 1, lambda: START_MS)
         self._recorded = 0
+        # Of each event of the world, its offset in the log.
+        self.offsets: list[int] = []
         for tp in (EXECUTIONS, DEFINITIONS):
             claim = WriterClaimed(claim_id=f"c-{tp.topic}", after=-1, worker="w")
             self.land(tp, claim, EventMeta(f"c-{tp.topic}", START_MS, -1, 0, "", "", ""), LOG_KEY)
@@ -85,8 +88,10 @@ class Past:
             project,
         )
 
-    def retire(self, name: str, version: int = 1) -> None:
-        self.publish(PolicyRetired(name=name, version=version, reason="", by="olga"))
+    def retire(self, name: str, version: int = 1, project: str = "*") -> None:
+        self.publish(
+            PolicyRetired(name=name, version=version, reason="", by="olga", project=project), project
+        )
 
     def ask(self, body: Message, actor: Actor = BOT, execution_id: str = "x") -> list[Message]:
         """The events of a command, recorded."""
@@ -97,7 +102,7 @@ class Past:
     def record(self) -> None:
         """Record what the world has decided besides."""
         for event in self.world.events[self._recorded :]:
-            self.land(EXECUTIONS, event.body, event.meta, event.key)
+            self.offsets.append(self.land(EXECUTIONS, event.body, event.meta, event.key))
         self._recorded = len(self.world.events)
 
     def start(self, execution_id: str = "x") -> None:
@@ -120,10 +125,11 @@ class Past:
         window: Window = ALWAYS,
         project: str | None = None,
         tenant: str = TENANT,
+        function: TrustFunction | None = None,
     ) -> Found:
         """What a backtest finds."""
         candidate = Candidate(policy_from_value(document), tenant, project)
-        return asyncio.run(backtest(self.log, Question(candidate, window)))
+        return asyncio.run(backtest(self.log, Question(candidate, window, function=function)))
 
 
 def _name(event: Message) -> str:

@@ -133,10 +133,25 @@ def test_verdict_that_the_policy_in_force_does_not_give_is_named_with_what_diffe
     assert [row.execution_id for row in found.of_kind("newly_allowed")] == ["y"]
 
 
-def test_trust_that_is_no_object_is_named() -> None:
+@pytest.mark.parametrize(
+    "trust",
+    [
+        "[]",
+        '{"lower_bound":null}',
+        '{"raising":"13"}',
+        '{"lowering":NaN}',
+        '{"successes":1.5}',
+        '{"contrary_at":7}',
+        '{"through":[1]}',
+        '{"through":{"0":null}}',
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:30],
+)
+def test_trust_of_another_form_is_named(trust: str) -> None:
     made = past()
     verdict = the(made.propose("read"), "PolicyVerdictIssued")
-    made.land(EXECUTIONS, verdict.model_copy(update={"trust": "[]"}), _meta(made), made.world.key())
+    made.land(EXECUTIONS, verdict.model_copy(update={"trust": trust}), _meta(made), made.world.key())
 
     (named,) = made.against(IN_FORCE).not_judged
 
@@ -160,3 +175,11 @@ def test_name_of_several_policies_has_to_be_told_apart() -> None:
     with pytest.raises(PlaceUnclearError, match=r"\(\*, main\): name one with --project"):
         made.against(IN_FORCE)
     assert made.against(IN_FORCE, project="main").project == "main"
+
+
+def test_place_of_a_policy_that_was_retired_is_not_meant() -> None:
+    made = past()
+    made.policy(IN_FORCE, project="fork-1")
+    made.retire("p", project="fork-1")
+
+    assert made.against(IN_FORCE).project == "*"

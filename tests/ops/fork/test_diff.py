@@ -64,6 +64,16 @@ def test_another_decision_verdict_result_and_what_was_not_reached_are_told() -> 
     assert rows[1].fork is not None
     assert rows[1].fork.status == "no_recorded_result"
     assert (rows[1].used, rows[1].is_assumed, rows[2].fork) == ((used,), True, None)
+    assert all(row.is_looked_at for row in rows)
+
+
+def test_call_of_whose_values_nothing_is_known_is_told_as_such() -> None:
+    rows = compare(original().read(), original().read(), None, {}, {"pay": None})
+
+    assert [(row.call_id, row.used, row.is_looked_at) for row in rows][:2] == [
+        ("pay", (), False),
+        ("read", (), True),
+    ]
 
 
 def test_edited_arguments_are_told() -> None:

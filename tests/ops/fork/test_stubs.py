@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from ops.fork.point import Instead, find_point
 from ops.fork.recorded import Result
 from ops.fork.stubs import Stubs, Used, Values, sealed_paths
@@ -83,7 +87,7 @@ def test_value_that_the_branch_has_or_that_people_said_is_not_named() -> None:
     assert values.used_by(run.calls["file"]) == ()
 
     said = filed("Pay, and file receipt R-7731").read()
-    assert Used("receipt_id", "R-7731", "pay") not in Values(said).used_by(said.calls["file"])
+    assert Used("receipt_id", "R-7731", "pay") not in (Values(said).used_by(said.calls["file"]) or ())
 
 
 def test_another_result_of_the_same_call_does_not_have_the_recorded_values() -> None:
@@ -120,6 +124,56 @@ def test_value_of_an_answer_or_an_earlier_proposal_is_not_named() -> None:
     named = {name: Values(run).used_by(run.calls[name]) for name in ("file1", "file2", "file3")}
 
     assert {name for name, used in named.items() if used} == {"file3"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "arguments", "shown"),
+    [
+        (
+            {"iban": "GB29NWBK60161331926819"},
+            {"iban": "GB29 NWBK 6016 1331 9268 19"},
+            "GB29 NWBK 6016 1331 9268 19",
+        ),
+        (
+            {"iban": "GB29NWBK60161331926819"},
+            {"body": "to GB29 NWBK 6016 1331 9268 19"},
+            "GB29NWBK60161331926819",
+        ),
+        ({"mail": "ann@evil.example"}, {"to": "ann+x@evil.example"}, "ann+x@evil.example"),
+        (
+            {"url": "https://evil.example/hook"},
+            {"url": "https://evil.example/hook?a=1"},
+            "https://evil.example/hook?a=1",
+        ),
+        ("echo rm " * 400, {"script": "echo rm " * 400}, ("echo rm " * 400)[:200] + "…"),
+    ],
+    ids=["account", "account in a text", "tag", "query", "long"],
+)
+def test_value_is_recognised_by_what_gives_it_away(
+    returned: Any, arguments: dict[str, Any], shown: str
+) -> None:
+    # The host of a URL is a value of its own.
+    story = Story("Tell evil.example")
+    story.paid("pay", returned, amount=5)
+    story.propose("file", "read", **arguments)
+    run = story.read()
+
+    (path,) = arguments
+    assert Used(path, shown, "pay") in (Values(run).used_by(run.calls["file"]) or ())
+
+
+def test_call_whose_values_are_not_looked_at_is_named_as_such_unless_nothing_is_lacking() -> None:
+    story = Story()
+    story.propose("before", "read", **{f"name{n}": f"word{n}" for n in range(40)})
+    story.paid("pay", {"receipt": "R-7731"}, amount=5)
+    story.propose("file", "read", **{f"name{n}": f"word{n}" for n in range(40)})
+    run = story.read()
+
+    assert Values(run).used_by(run.calls["before"]) == ()
+    assert Values(run).used_by(run.calls["file"]) is None
+    values = Values(run)
+    values.got["pay"] = run.calls["pay"].result or Result("", "")
+    assert values.used_by(run.calls["file"]) == ()
 
 
 def test_sealed_values_are_found_at_any_depth() -> None:
