@@ -7,10 +7,13 @@ import os
 import shlex
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from ops import process
 from ops.errors import DataDirectoryInUseError
 from ops.files import unusable
+
+HOLDER_MAX_BYTES = 200
 
 
 def lock_directory(directory: Path, name: str = "lock") -> int:
@@ -31,38 +34,70 @@ def lock_directory(directory: Path, name: str = "lock") -> int:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
+        held_by = _named(os.pread(descriptor, HOLDER_MAX_BYTES, 0))
         os.close(descriptor)
-        stop = shlex.join(["placet", "down", "--data-dir", str(directory)])
-        raise DataDirectoryInUseError(
-            f"The data directory {directory} is in use by another process: stop it ({stop}) or choose another"
-            " --data-dir."
-        ) from error
+        raise DataDirectoryInUseError(_in_use(directory, held_by)) from error
     # Left by the last holder.
     os.ftruncate(descriptor, 0)
     return descriptor
 
 
-def name_holder(lock: int) -> None:
-    """Write into a held lock file that this process supervises a stack, for `supervisor_of`."""
+def name_holder(lock: int, command: str = "") -> None:
+    """Write into a held lock file which process holds it.
+
+    Args:
+        lock: its descriptor.
+        command: the command that reads the log of a stopped stack meanwhile; empty: it supervises a stack, see
+            `supervisor_of`.
+    """
     pid = os.getpid()
     # Only messages use it: a full disk prevents nothing.
     with suppress(OSError):
-        os.pwrite(lock, f"{pid} {process.started_ticks(pid)}".encode(), 0)
+        os.pwrite(lock, f"{pid} {process.started_ticks(pid)} {command}".rstrip().encode(), 0)
 
 
 def supervisor_of(directory: Path) -> int | None:
     """The process that supervises a stack in a directory, by the lock and not by the status file."""
     try:
         with (directory / "lock").open("rb") as file:
-            named = [int(word) for word in file.read().split()]
+            holder = _named(file.read(HOLDER_MAX_BYTES))
             # The lock is tried only if it names a living process: a stack that starts meanwhile would be refused.
-            if len(named) != 2 or not process.is_same(*named):
+            if holder is None or holder.command:
                 return None
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return named[0]
+                return holder.pid
     except FileNotFoundError:
         return None
     # In a copy of the directory of a stack that runs.
     return None
+
+
+class _Holder(NamedTuple):
+    """The process that a lock file names, and its command; without one it supervises a stack."""
+
+    pid: int
+    command: str
+
+
+def _named(text: bytes) -> _Holder | None:
+    """The living process that a lock file names; None if it names none."""
+    words = text.decode(errors="replace").split(maxsplit=2)
+    if len(words) < 2 or not all(word.isdecimal() for word in words[:2]):
+        return None
+    pid, started = int(words[0]), int(words[1])
+    return _Holder(pid, "".join(words[2:])) if process.is_same(pid, started) else None
+
+
+def _in_use(directory: Path, held_by: _Holder | None) -> str:
+    if held_by is not None and held_by.command:
+        return (
+            f"The data directory {directory} is in use by {held_by.command} (process {held_by.pid}), which reads the"
+            f" log of the stopped stack: wait until it has ended, or end it (kill {held_by.pid})."
+        )
+    stop = shlex.join(["placet", "down", "--data-dir", str(directory)])
+    whose = "another process" if held_by is None else f"the stack of another process ({held_by.pid})"
+    return (
+        f"The data directory {directory} is in use by {whose}: stop it ({stop}) or choose another --data-dir."
+    )

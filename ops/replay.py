@@ -34,6 +34,8 @@ from schemas.topics import Topics
 # What may hold a password, and the variable that says the same.
 SECRET_OPTIONS = {"--database-url": "DATABASE_URL", "--into": "PLACET_REPLAY_INTO"}
 INTO = "--into (PLACET_REPLAY_INTO)"
+# As others are told while it holds the directory of a stopped stack.
+NAME = "placet replay"
 EXIT_DIFFERS = 1
 
 
@@ -64,7 +66,7 @@ def replay(
         check_url_given(into, INTO)
         check_url_given(database_url, DATABASE_URL)
         directory = DataDir(data_dir.expanduser().absolute())
-        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line, NAME) as config:
             if database_url:
                 config = replace(config, database_url=database_url)
             settings = config.settings_for("replay", READER)

@@ -15,14 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from host.key_files import KeysUnreadable
-from ops.component import FAILED, STOPPED
+from ops.component import FAILED, STARTING, STOPPED
 from ops.config import DataDir, StackConfig
 from ops.errors import DataDirectoryInUseError, UsageError
 from ops.kafka.access import Access
 from ops.kafka.child import KafkaChild
 from ops.kafka.log_files import METADATA, has_metadata, has_partitions, set_aside
 from ops.kafka.settings import Layout
-from ops.locks import lock_directory
+from ops.locks import lock_directory, name_holder
 from ops.ports import broker_addresses
 from ops.status import read_stack
 from schemas.event_signatures import LogSignatures, load_signatures
@@ -43,7 +43,7 @@ def read_signatures(settings: Mapping[str, str]) -> LogSignatures | None:
 
 @contextmanager
 def reached(
-    directory: DataDir, config: StackConfig, given: str | None, say: Callable[[str], None]
+    directory: DataDir, config: StackConfig, given: str | None, say: Callable[[str], None], command: str
 ) -> Iterator[StackConfig]:
     """The configuration with the brokers that hold the log of the stack in a directory.
 
@@ -52,6 +52,7 @@ def reached(
         config: as it was read there.
         given: bootstrap servers that somebody named; they are taken as they are.
         say: is told that Kafka is started.
+        command: who reads, as others are told meanwhile that find the directory in use.
 
     Raises:
         OpsError: The directory's Kafka cannot be started, or the configuration is another directory's.
@@ -68,6 +69,7 @@ def reached(
     except DataDirectoryInUseError as error:
         yield replace(config, bootstrap_servers=_of_running(directory, error))
         return
+    name_holder(lock, command)
     try:
         with _started(directory, config, say) as servers:
             yield replace(config, bootstrap_servers=servers)
@@ -90,6 +92,11 @@ def _started(directory: DataDir, config: StackConfig, say: Callable[[str], None]
 
 def _of_running(directory: DataDir, in_use: DataDirectoryInUseError) -> str:
     stack = read_stack(directory)
+    if stack.state == STARTING and stack.bootstrap_servers is None:
+        raise DataDirectoryInUseError(
+            f"The stack in {directory.root} is starting (process {stack.pid}), and its Kafka does not answer yet:"
+            " wait until placet status says that it is ready, or stop it with placet down."
+        ) from in_use
     if stack.state in (STOPPED, FAILED) or stack.bootstrap_servers is None:
         raise in_use
     return stack.bootstrap_servers

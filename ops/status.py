@@ -123,8 +123,14 @@ def role_state(directory: DataDir, name: str, pid: int | None) -> tuple[str, str
     state = observed_state(heartbeat, age_s)
     reason = f"silent for {age_s:.1f} s" if state == SILENT else "; ".join(heartbeat.problems())
     if state == STARTING:
-        return state, heartbeat.address, heartbeat.reason
+        return state, heartbeat.address, heartbeat.reason or left_to_read(heartbeat)
     return state, heartbeat.address, reason if state != READY else ""
+
+
+def left_to_read(heartbeat: Heartbeat) -> str:
+    """What a role has left to read, in words that follow its name; empty if it has nothing or does not know."""
+    left = heartbeat.lag_records
+    return f"has {left:,} record{'s' if left > 1 else ''} left to read" if left else ""
 
 
 def observed(parts: Sequence[Component], directory: DataDir) -> tuple[Component, ...]:

@@ -35,11 +35,15 @@ from ops.role import PROJECTOR, ROLES
 from ops.roles import roles_of
 from ops.signing_start import install_signed_from
 from ops.stack_log import check_log_is_there
+from ops.start_progress import StartProgress
 from ops.status import Stack, write_stack
 from ops.view_upgrade import are_outdated, check_database, start_view_rebuild
 from schemas.topics import Topics
 
+# Without any progress of a role that is still needed: reading a long log takes longer, and is no failure.
 START_TIMEOUT_S = 90.0
+# In all, for a role that reports progress and never ends.
+START_LONGEST_S = 6 * 3600.0
 TICK_S = 0.1
 FAILURES_BEFORE_READY = 3
 READYZ_TIMEOUT_S = 5.0
@@ -168,16 +172,18 @@ class Supervisor:
 
     def _wait_ready(self, config: StackConfig) -> None:
         self._say("Starting " + ", ".join(role.name for role in self._roles))
-        deadline = time.monotonic() + START_TIMEOUT_S
+        progress = StartProgress(self.directory, time.monotonic())
         while not (self._all_ready() and answers_ready(config)):
             self._tick()
-            is_late = time.monotonic() > deadline
             waited_for = [role for role in self._roles if not role.is_ready]
             needed = [role for role in waited_for if not ROLES[role.name].may_lag]
+            if left := progress.look([role.component for role in needed], time.monotonic()):
+                self._tell(left)
+            is_late = _is_late(progress, time.monotonic())
             gave_up = [role for role in waited_for if is_late or self._fails(role)]
             for role in gave_up:
                 if role in needed:
-                    raise _not_ready(role, self.directory)
+                    raise _not_ready(role, self.directory, progress.left_of(role.name))
             if gave_up and not needed and answers_ready(config):
                 named = ", ".join(role.name for role in waited_for)
                 self._say(f"Not ready yet: {named}; decisions are made meanwhile")
@@ -282,9 +288,14 @@ def answers_ready(config: StackConfig) -> bool:
         connection.close()
 
 
-def _not_ready(role: RoleChild, directory: DataDir) -> RoleFailedError:
+def _is_late(progress: StartProgress, now_s: float) -> bool:
+    return now_s > min(progress.moved_s + START_TIMEOUT_S, progress.begun_s + START_LONGEST_S)
+
+
+def _not_ready(role: RoleChild, directory: DataDir, left: str) -> RoleFailedError:
     log = directory.log(role.name)
-    return RoleFailedError(f"The {role.name} did not start ({role.last_words()}): read {log} for the cause.")
+    why = "; ".join(filter(None, (left and f"it {left}", role.last_words())))
+    return RoleFailedError(f"The {role.name} did not start ({why}): read {log} for the cause.")
 
 
 def _ignore_signals() -> None:

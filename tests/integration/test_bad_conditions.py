@@ -91,7 +91,7 @@ def test_gateway_with_another_partition_count_is_one_sentence_and_exit_2(site: S
 def test_up_on_a_data_directory_in_use_is_one_sentence_and_exit_2(site: Site) -> None:
     done = up(site.stack.data_dir)
     assert done.returncode == 2
-    assert "is in use by another process: stop it" in done.stderr
+    assert "is in use by the stack of another process (" in done.stderr
     assert done.stderr.count("\n") == 1
     assert site.stack.wait_ready()
 

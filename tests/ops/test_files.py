@@ -18,7 +18,7 @@ from ops.errors import (
     UsageError,
 )
 from ops.files import is_full, read_json, unusable, write_json, write_text
-from ops.locks import lock_directory
+from ops.locks import lock_directory, name_holder, supervisor_of
 from ops.status import read_stack
 from vitals import disks
 
@@ -74,6 +74,31 @@ def test_lock_directory_twice_is_refused_until_released(tmp_path: Path) -> None:
         lock_directory(tmp_path)
     os.close(held)
     os.close(lock_directory(tmp_path))
+
+
+def test_lock_directory_that_a_command_holds_names_it_and_its_process(tmp_path: Path) -> None:
+    held = lock_directory(tmp_path)
+    name_holder(held, "placet export")
+    pid = os.getpid()
+    with pytest.raises(
+        DataDirectoryInUseError,
+        match=rf"in use by placet export \(process {pid}\).*wait until it has ended, or end it \(kill {pid}\)",
+    ) as told:
+        lock_directory(tmp_path)
+    os.close(held)
+    assert "placet down" not in str(told.value)
+    assert supervisor_of(tmp_path) is None
+
+
+def test_lock_directory_that_a_supervisor_holds_names_its_process_and_how_to_stop_it(tmp_path: Path) -> None:
+    held = lock_directory(tmp_path)
+    name_holder(held)
+    with pytest.raises(
+        DataDirectoryInUseError,
+        match=rf"the stack of another process \({os.getpid()}\): stop it \(placet down",
+    ):
+        lock_directory(tmp_path)
+    os.close(held)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_case_40_no_argument_list_holds_a_secret(stack: RunningStack) -> None:
 def test_up_again_on_the_same_directory_is_a_usage_error(stack: RunningStack) -> None:
     done = stack.placet("up", "--port", "0", "--detach")
     assert done.returncode == 2
-    assert "is in use by another process" in done.stderr
+    assert "is in use by the stack of another process (" in done.stderr
     assert stack.status()["state"] == "ready"
 
 

@@ -17,11 +17,16 @@ import pytest
 from gateway.identity.issuer import issue
 from host.key_files import COPIES, DECIDERS
 from log.completeness import check_complete
-from ops.config import DataDir, StackConfig, load_config
+from ops import process
+from ops.component import STARTING
+from ops.config import DataDir, StackConfig, load_config, save_config
 from ops.errors import UsageError
 from ops.kafka.log_files import METADATA
+from ops.locks import lock_directory, name_holder
 from ops.log_ends import opened_log
+from ops.options import UpOptions, settle
 from ops.stack_log import reached
+from ops.status import Stack, write_stack
 from tests.servers.stack import RunningStack, run_placet, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(400)]
@@ -203,10 +208,25 @@ def test_directory_that_another_process_holds_is_read_at_no_port(stopped: Path) 
     directory = DataDir(stopped)
     config: StackConfig = load_config(directory.config)
     with (
-        reached(directory, config, None, lambda _: None),
-        pytest.raises(UsageError, match="in use"),
-        reached(directory, config, None, lambda _: None),
+        reached(directory, config, None, lambda _: None, "placet export"),
+        pytest.raises(UsageError, match=rf"in use by placet export \(process {os.getpid()}\)"),
+        reached(directory, config, None, lambda _: None, "placet export"),
     ):
         pass
-    with reached(directory, config, "elsewhere:1", lambda _: None) as given:
+    with reached(directory, config, "elsewhere:1", lambda _: None, "placet export") as given:
         assert given.bootstrap_servers == "elsewhere:1"
+
+
+def test_stack_whose_kafka_is_still_starting_is_waited_for_or_stopped(tmp_path: Path) -> None:
+    config = settle(UpOptions(tmp_path, port=0), "127.0.0.1:1")
+    save_config(config)
+    lock = lock_directory(tmp_path)
+    name_holder(lock)
+    pid = os.getpid()
+    write_stack(config.directory, Stack(STARTING, pid, process.started_ticks(pid)))
+    with (
+        pytest.raises(UsageError, match=rf"is starting \(process {pid}\).*wait until placet status"),
+        reached(config.directory, config, None, lambda _: None, "placet export"),
+    ):
+        pass
+    os.close(lock)

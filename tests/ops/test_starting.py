@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -13,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from ops import daemon
+from ops import daemon, start_progress
 from ops import supervisor as supervisor_module
 from ops.child import RoleChild
 from ops.component import READY, STOPPED
@@ -38,6 +40,23 @@ ENDS_FIVE_TIMES = (
 READY_AFTER_IT = (
     STARTS + "while not file.exists() or len(file.read_text()) < 6: time.sleep(0.05)\n" + SAYS_READY
 )
+
+
+# A heartbeat a moment: of a role that starts, and reads the log.
+READS = """
+import datetime, json, os, pathlib, sys, time
+path = pathlib.Path(sys.argv[1]); path.parent.mkdir(parents=True, exist_ok=True)
+def say(left, stalled_ms):
+    fresh, at = path.with_suffix(".new"), datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    said = {"pid": os.getpid(), "state": "starting", "at": at, "lag_records": left, "stalled_ms": stalled_ms}
+    fresh.write_text(json.dumps(said)); fresh.replace(path); time.sleep(0.1)
+"""
+STANDS_STILL = "for moment in range(6_000): say(41_000, 100 * moment)"
+
+
+def reads(steps: int, last: str) -> str:
+    """A role that reads for tenths of a second, and what it does then."""
+    return READS + f"for step in range({steps}): say(41_000 + {steps} - step, 0)\n" + last
 
 
 class _Ready(BaseHTTPRequestHandler):
@@ -135,6 +154,38 @@ def test_start_with_a_decider_that_ends_again_and_again_is_refused(
 def test_start_with_late_decider_is_refused(config: StackConfig, starting: Starting) -> None:
     supervisor = starting({"decider": NEVER_READY, "trust": SAYS_READY}, [])
     with pytest.raises(RoleFailedError, match="decider did not start"):
+        supervisor._wait_ready(config)
+
+
+def test_start_with_a_decider_that_reads_a_long_log_waits_for_it_and_says_how_much_is_left(
+    config: StackConfig, starting: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_progress, "SAY_EVERY_S", 1.0)
+    said: list[str] = []
+    began = time.monotonic()
+    supervisor = starting({"decider": reads(steps=40, last=SAYS_READY)}, said)
+    supervisor._wait_ready(config)
+    # Twice as long as a start without any progress.
+    assert time.monotonic() - began > 4.0
+    assert re.fullmatch(r"decider has 4\d,\d{3} records left to read", said[-1])
+
+
+def test_start_with_a_decider_that_stands_still_in_the_log_is_refused_and_says_where(
+    config: StackConfig, starting: Starting
+) -> None:
+    supervisor = starting({"decider": reads(steps=5, last=STANDS_STILL)}, [])
+    with pytest.raises(
+        RoleFailedError, match=r"decider did not start \(it has 41,000 records left to read; "
+    ):
+        supervisor._wait_ready(config)
+
+
+def test_start_with_a_decider_that_never_ends_reading_is_refused_in_the_end(
+    config: StackConfig, starting: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "START_LONGEST_S", 3.0)
+    supervisor = starting({"decider": reads(steps=6_000, last=NEVER_READY)}, [])
+    with pytest.raises(RoleFailedError, match=r"decider did not start \(it has \d+,\d{3} records left"):
         supervisor._wait_ready(config)
 
 
