@@ -143,6 +143,7 @@ class Batcher:
         topic = chunk.position.topic
         role: TopicRole = "definitions" if topic == self._topics.definitions else "executions"
         fold = self._fold_definition if role == "definitions" else self._fold
+        rule.foresee(chunk.records)
         read = [_read(raw) for raw in chunk.records]
         if role == "executions":
             self._rows.fetch(filter(_is_of_execution, read))

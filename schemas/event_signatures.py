@@ -162,10 +162,11 @@ class TopicSignatures:
         self._foreseen, at = {}, 0
         while at < len(raws):
             proof, count = _proof_of(raws[at]), 1
-            if proof is not None and proof.size and not proof.leaf_index:
+            # A forger can write any size: only of a batch that is signed all its records are behind it.
+            if proof is not None and 0 < proof.size <= TOGETHER_MAX and not proof.leaf_index:
                 together = raws[at : at + proof.size]
-                count = len(together)
                 if self._are_signed(proof, together):
+                    count = len(together)
                     self._foreseen.update({id(raw): (raw, proof.kid) for raw in together})
             at += count
 
@@ -246,6 +247,10 @@ class TopicSignatures:
         if len(together) != proof.size or [(raw.partition, raw.offset) for raw in together] != places:
             return False
         if any(CLAIM_TYPE in raw.headers for raw in together):
+            return False
+        # Before anything is hashed: no record has a place in two batches, so that each is hashed once at most.
+        begin = b"%b.%d." % (proof.kid.encode(), proof.size)
+        if not all(_begins(raw, b"%b%d." % (begin, index)) for index, raw in enumerate(together)):
             return False
         leaves = [_leaf(raw.key, raw.headers[:-1], raw.value) for raw in together]
         context = _context(self.topic, first.partition, first.offset)
@@ -345,6 +350,11 @@ def event_signer_of(settings: Mapping[str, str]) -> EventSigner:
         KeysUnreadable: the key is damaged.
     """
     return EventSigner(load_published(Path(settings["keys_dir"]), DECIDER_KEY, DECIDERS))
+
+
+def _begins(raw: RawRecord, text: bytes) -> bool:
+    """Returns True if the proof in a record's last header begins with a text."""
+    return bool(raw.headers) and raw.headers[-1][0] == HEADER and raw.headers[-1][1].startswith(text)
 
 
 def _proof_of(raw: RawRecord) -> BatchProof | None:

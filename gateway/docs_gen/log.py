@@ -21,11 +21,11 @@ from schemas.message import Message
 from schemas.registry import builtin
 from schemas.topics import Topics, TopicSpec
 from schemas.trace_context import TRACEPARENT
-from schemas.trust import TrustCheckpoint, TrustPart
+from schemas.trust import ClassPart, TrustCheckpoint, TrustPart
 
 AVRO = "application/vnd.apache.avro;version=1.9.0"
 BINDING = "0.5.0"
-JSON_MODELS: tuple[type[BaseModel], ...] = (TrustPart, TrustCheckpoint)
+JSON_MODELS: tuple[type[BaseModel], ...] = (TrustPart, ClassPart, TrustCheckpoint)
 
 Part = dict[str, Any]
 
@@ -38,6 +38,11 @@ EXECUTION_KEY = (
     "{tenant}/{project}/{execution_id}, or {tenant}/{project}/rule/{rule_id} for the uses of a standing rule"
 )
 DEFINITION_KEY = "{tenant}/{kind}/{name}"
+TRUST_KEY = (
+    "{tenant}/{project}/{agent}/{tool}/{partition} of a TrustPart, "
+    "{tenant}/{project}/{agent}/{tool}/{class}/{partition} of a ClassPart, each name percent-encoded, "
+    "or _log/{partition} of a TrustCheckpoint"
+)
 LOG_KEY = "_log/{partition} for records about the log itself"
 
 
@@ -79,7 +84,7 @@ def channels(topics: Topics, partitions: int) -> Part:
         "Trust statistics",
         trust,
         partitions,
-        "{tenant}/{project}/{agent}/{tool}/{partition}, percent-encoded, or _log/{partition}",
+        TRUST_KEY,
         "the trust processor",
         "Canonical JSON, not framed: statistics that anyone may read, not facts of the log (docs/trust.md).",
     ) | {
@@ -106,7 +111,7 @@ def operations() -> Part:
 
 
 def messages() -> Part:
-    """Return every message of the log, by its subject, and the two of the trust topic."""
+    """Return every message of the log, by its subject, and those of the trust topic."""
     headers = {
         COMMANDS: _headers(_COMMAND_HEADERS, _COMMAND_REQUIRED),
         EVENTS: _headers(_EVENT_HEADERS, _EVENT_REQUIRED),

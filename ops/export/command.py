@@ -39,6 +39,8 @@ from projections.main import GC_THRESHOLD
 from projections.queries.views import open_views
 from schemas.event_signatures import LogSignatures
 
+# As others are told while it holds the directory of a stopped stack.
+NAME = "placet export"
 DEFAULT_OUT = Path("placet-export")
 # What is told of single records.
 LISTS = ("unread", "newer")
@@ -76,7 +78,7 @@ def export_command(
     with errors_as_exit_codes():
         directory = DataDir(data_dir.expanduser().absolute())
         began = time.monotonic()
-        with reached(directory, load_config(directory.config), bootstrap_servers, say_line) as config:
+        with reached(directory, load_config(directory.config), bootstrap_servers, say_line, NAME) as config:
             settings = config.settings_for("export", READER)
             signatures = None if unverified else read_signatures(settings)
             folder = Folder(out.expanduser().absolute(), form, verified=signatures is not None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
-from projections.store.comments import OF_TABLE, column_comment, is_json, is_moment, table_comment
-from projections.store.sqlite import DIALECT
-from projections.store.statements import create_statements
+from projections.store.comments import comment_of, is_moment
+from projections.store.tables import OFFERED
+from projections.tables.columns import Column, ColumnType, Offer, Reads
+from projections.tables.trust_days import TRUST_DAYS
 
 PAGE = "docs/columns.md"
 _HEAD = """# Tables and columns of the views
@@ -20,29 +20,33 @@ Every table and SQL view for analysts, column by column, as in PostgreSQL's comm
 column marked *time* is also available as `timestamptz` (`opened_at_ms`: `opened_at`), one marked *JSON* as `jsonb`
 (`arguments`: `arguments_json`).
 
+The last one, `trust_days`, is only in the files of `placet export --star` ([analysis.md](analysis.md)).
+
 Two tables hold no facts and are left out: `tracking` belongs to the `eventsourcing` library (how far this view has
 read, as in `placet_positions`), and `placet_layout` has one row, the version of these tables.
 
 This page is generated from `projections/tables` by `python -m projections.store.columns_page`.
 """
 
+_SHOWN: dict[ColumnType, str] = {"text": "text", "int": "integer", "real": "number", "bytes": "bytes"}
+
 
 def columns_page() -> str:
     """The whole page."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        for statement in create_statements(DIALECT):
-            connection.execute(statement)
-        return _HEAD + "".join(line for name in OF_TABLE for line in _table(connection, name))
+    return _HEAD + "".join(line for offer in (*OFFERED, TRUST_DAYS) for line in _table(offer))
 
 
-def _table(connection: sqlite3.Connection, name: str) -> Iterator[str]:
-    yield f"\n## {name}\n\n{table_comment(name)}\n\n| column | type | meaning |\n|---|---|---|\n"
-    for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({name})"):
-        marks = [
-            mark for mark, is_so in (("time", is_moment(column)), ("JSON", is_json(name, column))) if is_so
-        ]
-        shown = ", ".join([kind.lower() or "number", *marks])
-        yield f"| `{column}` | {shown} | {column_comment(name, column)} |\n"
+def _table(offer: Offer[Any]) -> Iterator[str]:
+    yield f"\n## {offer.name}\n\n{offer.meaning}\n\n| column | type | meaning |\n|---|---|---|\n"
+    for column in offer.columns:
+        yield f"| `{column.name}` | {_kind(column)} | {comment_of(column)} |\n"
+
+
+def _kind(column: Column) -> str:
+    if column.reads is Reads.DAY:
+        return Reads.DAY.value
+    marks = (("time", is_moment(column.name)), ("JSON", column.reads is Reads.JSON))
+    return ", ".join([_SHOWN[column.type], *(mark for mark, is_so in marks if is_so)])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """The meaning of each table and column of the views: PostgreSQL's comments, and the list in docs/columns.md."""
 
 from projections.store.tables import OFFERED
-from projections.tables.columns import Reads
+from projections.tables.columns import Column, Reads
 
-# Table or SQL view → its meaning, and those of its columns.
-OF_TABLE: dict[str, tuple[str, dict[str, str]]] = {
-    one.name: (one.meaning, {column.name: column.meaning for column in one.columns}) for one in OFFERED
+# Table or SQL view → its meaning, and its columns.
+OF_TABLE: dict[str, tuple[str, dict[str, Column]]] = {
+    one.name: (one.meaning, {column.name: column for column in one.columns}) for one in OFFERED
 }
 _JSON = frozenset(
     (one.name, column.name) for one in OFFERED for column in one.columns if column.reads is Reads.JSON
@@ -35,5 +35,9 @@ def column_comment(table: str, column: str) -> str:
     Raises:
         KeyError: the column has no description.
     """
-    text = OF_TABLE[table][1][column]
-    return f"{text} Milliseconds since 1970, UTC." if is_moment(column) else text
+    return comment_of(OF_TABLE[table][1][column])
+
+
+def comment_of(column: Column) -> str:
+    """The meaning of a column, with its unit."""
+    return f"{column.meaning} Milliseconds since 1970, UTC." if is_moment(column.name) else column.meaning

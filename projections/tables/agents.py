@@ -42,7 +42,9 @@ class AgentRow(TypedDict):
     succeeded: Annotated[int, "Runs that succeeded."]
     failed: Annotated[int, "Runs that failed."]
     unknown: Annotated[int, "Runs with an unknown outcome."]
-    refused: Annotated[int, "Commands that were refused."]
+    refused: Annotated[
+        int, "Commands on its runs that were refused, whoever sent them: also a reviewer's late vote."
+    ]
     last_seen_at_ms: Annotated[Moment, "When a count last changed."]
 
 

@@ -149,11 +149,15 @@ class EvidenceRow(TypedDict):
         str,
         "success, failure, unknown, approval, edit, rejection, withdrawal, revocation or impact.",
     ]
-    trust_class: Annotated[str | None, "The class of calls for which it counts; null if it counts for none."]
+    trust_class: Annotated[
+        str | None,
+        "The class of calls for which it counts; null if it counts for none. A failure counts only after the first "
+        "other fact of the class in its log_partition (by log_offset), which its own row does not say.",
+    ]
     fact: Annotated[
         str | None,
-        "What it counts as for the class: approval, edit, rejection, correction, withdrawal, revocation, failure or "
-        "impact.",
+        "What it counts as for the class, if it does (trust_class): approval, edit, rejection, correction, "
+        "withdrawal, revocation, failure or impact.",
     ]
     words_of: Annotated[Json | None, "JSON list of the accounts whose word it is."]
     requester: Annotated[str | None, "The account that proposed the call."]

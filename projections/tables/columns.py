@@ -29,16 +29,21 @@ R = TypeVar("R", bound=Mapping[str, object])
 
 
 class Reads(Enum):
-    """How a column is read if not as stored: as JSON of text, a time of milliseconds, or a boolean of 0 or 1."""
+    """How a column is read if not as stored.
+
+    As JSON of text, a time of milliseconds, a boolean of 0 or 1, or a date of text (ISO 8601).
+    """
 
     JSON = "JSON"
     MOMENT = "time"
     FLAG = "boolean"
+    DAY = "date"
 
 
 Json = Annotated[str, Reads.JSON]
 Moment = Annotated[int, Reads.MOMENT]
 Flag = Annotated[int, Reads.FLAG]
+Day = Annotated[str, Reads.DAY]
 
 _TYPES: dict[object, ColumnType] = {str: "text", int: "int", float: "real", bytes: "bytes"}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -38,6 +38,7 @@ from schemas.refusals import Refusal
 from schemas.registry import builtin
 from schemas.tool_definition import NOT_KEPT
 from schemas.topics import DEFAULT_PARTITIONS, Topics
+from schemas.trust import TrustRecord, class_key, part_key
 from tests.gateway.sockets import check_named
 
 ASYNCAPI = asyncapi_document(Topics(), DEFAULT_PARTITIONS)
@@ -297,8 +298,28 @@ def test_asyncapi_names_every_message_once() -> None:
     names = [type_of(model) for model in (*CLIENT_MESSAGES, *SERVER_MESSAGES)]
     assert len(set(names)) == len(names)
     names += bridge_protocol.CLIENT.keys() | bridge_protocol.SERVER.keys()
-    on_the_log = {*builtin().by_subject, "TrustPart", "TrustCheckpoint"}
+    on_the_log = {*builtin().by_subject, "TrustPart", "ClassPart", "TrustCheckpoint"}
     assert set(ASYNCAPI["components"]["messages"]) == set(names) | on_the_log
+
+
+@pytest.mark.parametrize("model", [r.ExplainedTrust, r.ApprovalMetrics])
+def test_every_figure_about_trust_is_described(model: type[BaseModel]) -> None:
+    whole = model.model_json_schema()
+    for schema in (whole, *whole["$defs"].values()):
+        for name, one in schema["properties"].items():
+            # What refers to a model is described there.
+            assert {"description", "$ref", "items"} & one.keys(), (schema["title"], name)
+
+
+def test_asyncapi_has_every_record_of_trust_with_its_key_and_an_account_of_its_counts() -> None:
+    channel = ASYNCAPI["channels"]["trust"]
+    names = {model.__name__ for model in get_args(TrustRecord)}
+    assert set(channel["messages"]) == names == {"TrustPart", "ClassPart", "TrustCheckpoint"}
+    for key in (part_key, class_key):
+        form = (key.__doc__ or "").split("`")[1]
+        assert f"{form} of a" in channel["description"]
+    meaning = ASYNCAPI["components"]["schemas"]["TrustCheckpoint"]["description"]
+    assert "six counts of each" in meaning
 
 
 def test_asyncapi_every_message_of_the_log_is_on_a_topic_and_commands_say_who_may_send_them() -> None:
@@ -308,7 +329,7 @@ def test_asyncapi_every_message_of_the_log_is_on_a_topic_and_commands_say_who_ma
         if channel["address"].startswith("placet.")
         for name in channel["messages"]
     }
-    assert placed == {*builtin().by_subject, "TrustPart", "TrustCheckpoint"}
+    assert placed == {*builtin().by_subject, "TrustPart", "ClassPart", "TrustCheckpoint"}
     messages = ASYNCAPI["components"]["messages"]
     assert messages["placet.commands.ProposeToolCall"]["x-sent-by"] == ["gateway", "agent token"]
     assert messages["placet.commands.ReserveRuleUse"]["x-sent-by"] == ["decider"]

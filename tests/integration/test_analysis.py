@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,7 @@ def test_trust_of_today_and_of_yesterday_is_what_is_explained(tenant: Tenant, fi
             lowering,
             facts,
         )
-        before = datetime.fromisoformat(day) - timedelta(milliseconds=1)
+        before = datetime.combine(day, time()) - timedelta(milliseconds=1)
         assert explained(tenant.rita, at=f"{before.isoformat(timespec='milliseconds')}Z") == []
 
 

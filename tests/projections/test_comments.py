@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from projections.store.columns_page import PAGE, columns_page
 from projections.store.comments import OF_TABLE, column_comment, table_comment
-from projections.store.offered import comments, offered
+from projections.store.offered import columns, comments, offered
 from projections.store.postgres_address import split_url
 from projections.store.sql_views import VIEW_NAMES
 from projections.store.sqlite import DIALECT
@@ -21,6 +22,13 @@ from projections.store.urls import open_view
 
 REPOSITORY = Path(__file__).parents[2]
 SHOWN = (*(table.name for table in TABLES), *VIEW_NAMES)
+
+TYPES = {
+    "text": ("text",),
+    "integer": ("bigint", "numeric"),
+    "number": ("double precision", "numeric"),
+    "bytes": ("bytea",),
+}
 
 
 def columns_of(name: str) -> list[str]:
@@ -43,6 +51,22 @@ def test_page_of_columns_says_what_the_comments_say() -> None:
     assert (REPOSITORY / PAGE).read_text() == columns_page(), (
         "generate it again: python -m projections.store.columns_page"
     )
+
+
+@pytest.mark.postgres
+def test_page_of_columns_says_the_types_that_postgres_has(postgres_url: str) -> None:
+    url = f"{postgres_url}?schema=typed"
+    open_view(url).close()
+    plain, _ = split_url(url)
+    said: dict[tuple[str, str], str] = {}
+    for section in (REPOSITORY / PAGE).read_text().split("\n## ")[1:]:
+        for column, kind in re.findall(r"^\| `(\w+)` \| (\w+)", section, re.MULTILINE):
+            said[section.split("\n")[0], column] = kind
+    with psycopg.connect(plain) as connection:
+        for name in SHOWN:
+            for column, kind in columns(connection, "typed_data", name):
+                # Sums and means of integers are numeric.
+                assert kind in TYPES[said[name, column]], (name, column, kind)
 
 
 @pytest.mark.postgres

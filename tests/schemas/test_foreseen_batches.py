@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import schemas.ed25519
+import schemas.event_signatures
 from schemas.event_signatures import ANYWHERE, CLAIM_TYPE, HEADER, TOGETHER_MAX, TopicSignatures
-from schemas.record import RawRecord
+from schemas.record import Headers, RawRecord
 from tests.schemas.test_event_signatures import cancelled, claim, signatures, signed_raws
 
 Change = Callable[[list[RawRecord], int], None]
@@ -78,6 +79,7 @@ CHANGES: tuple[Change, ...] = (
     _proof_with(lambda proof: proof.replace(b"d1.", b"d1.0", 1)),
     _proof_with(lambda proof: b"d1.0.0.." + proof.rsplit(b".", 1)[1]),
     _proof_with(lambda proof: b"d1.999999999.0.." + proof.rsplit(b".", 1)[1]),
+    _proof_with(lambda proof: b"d1.16.0.." + proof.rsplit(b".", 1)[1]),
     _proof_with(lambda proof: proof.replace(b"A", b"B", 1)),
 )
 
@@ -118,6 +120,39 @@ def test_whole_batch_is_verified_by_one_signature_before_its_records_are_asked_f
     monkeypatch.setattr(TopicSignatures, "_is_signed", lambda *_: pytest.fail("verified again"))
     monkeypatch.setattr(schemas.ed25519, "crypto_sign_open", lambda *_: pytest.fail("verified again"))
     assert all(reader.vouches(raw) for raw in raws)
+
+
+@pytest.mark.parametrize("size", [b"999999999", b"16", b"2", b"0"])
+def test_forged_size_does_not_keep_the_batch_behind_it_from_being_verified_together(
+    size: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forged = signed_raws(0, cancelled(number=0))
+    _proof_with(lambda proof: b"d1." + size + b".0.." + proof.rsplit(b".", 1)[1])(forged, 0)
+    raws = signed_raws(1, *(cancelled(number=number) for number in range(1, TOGETHER_MAX)))
+    reader = signatures(0)
+    reader.foresee([*forged, *raws])
+
+    assert not reader.vouches(forged[0])
+    monkeypatch.setattr(TopicSignatures, "_is_signed", lambda *_: pytest.fail("verified again"))
+    assert all(reader.vouches(raw) for raw in raws)
+
+
+def test_records_that_all_claim_to_begin_a_batch_are_hashed_once_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raws = [raw for number in range(40) for raw in signed_raws(number, cancelled(number=number))]
+    for at in range(len(raws)):
+        _proof_with(lambda proof: b"d1.16.0.." + proof.rsplit(b".", 1)[1])(raws, at)
+    hashed: list[bytes] = []
+
+    def leaf(key: bytes, headers: Headers, value: bytes) -> bytes:
+        hashed.append(value)
+        return b""
+
+    monkeypatch.setattr(schemas.event_signatures, "_leaf", leaf)
+    signatures(0).foresee(raws)
+
+    assert len(hashed) <= len(raws)
 
 
 def test_equal_record_that_was_not_foreseen_is_verified_itself() -> None:

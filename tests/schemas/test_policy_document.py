@@ -3,9 +3,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 from schemas.policy_document import policy_from_value, policy_json_schema, policy_to_json
-from schemas.policy_problems import PolicyRefused
+from schemas.policy_problems import PolicyRefused, path_of
 from tests.policy_documents import parse_policy
 
 PROTOCOL_EXAMPLE = """
@@ -192,6 +193,61 @@ def test_policy_json_schema_agrees_with_the_reader() -> None:
     assert validator.is_valid(good)
     assert not validator.is_valid(bad)
     assert not validator.is_valid({**good, "defaults": {"unknown_tool": "allow"}})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROTOCOL_EXAMPLE,
+        "policy: p",
+        "policy: p\nrules: []",
+        "policy: p\nadaptive: {sample_rate: 0}",
+        "policy: p\nadaptive: {floor: {high: 0.9}}",
+        "policy: p\nrules: [{id: r, then: hold}]",
+        "policy: p\nrules: [{id: r, then: deny, match: {tools_like: [delete_*]}}]",
+        with_hold("{on_timeout: {default: later}, timeout_seconds: 60, remind_after_seconds: 9.5}"),
+        with_hold("{on_timeout: wait, question: Really, roles: []}"),
+    ],
+)
+def test_policy_json_schema_accepts_what_the_reader_accepts(text: str) -> None:
+    value = yaml.safe_load(text)
+    assert policy_from_value(value)
+    jsonschema.Draft202012Validator(policy_json_schema()).validate(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("policy: p\nadaptive: {}", "adaptive"),
+        ("policy: p\nadaptive:", "adaptive"),
+        ("policy: p\nadaptive: {floor: {}}", "adaptive.floor"),
+        ("policy: p\nadaptive: {sample_rate: 2}", "adaptive.sample_rate"),
+        ("policy: p\nscope: {}", "scope"),
+        ("policy: p\nrules: [{id: r, then: deny, match: {}}]", "rules[0].match"),
+        ("policy: p\nrules: [{id: r, then: deny, match: {tools: }}]", "rules[0].match.tools"),
+        (
+            "policy: p\nrules: [{id: r, then: deny, match: {annotations: {readOnlyHint: }}}]",
+            "rules[0].match.annotations.readOnlyHint",
+        ),
+        ("policy: p\nrules: [{id: r, then: allow, when: }]", "rules[0].when"),
+        ("policy: p\nrules: [{id: r, then: deny, hold: {quorum: 2}}]", "rules[0].hold"),
+        ("policy: p\nrules: [{id: r, then: allow, hold: {quorum: 2}}]", "rules[0].hold"),
+        (with_hold("{}"), "rules[0].hold"),
+        (with_hold("{escalate: }"), "rules[0].hold.escalate"),
+        (with_hold("{timeout_seconds: soon}"), "rules[0].hold.timeout_seconds"),
+        (with_hold("{remember: {}}"), "rules[0].hold.remember"),
+    ],
+)
+def test_policy_json_schema_refuses_what_the_reader_refuses_at_its_place(text: str, path: str) -> None:
+    value = yaml.safe_load(text)
+    with pytest.raises(PolicyRefused) as caught:
+        policy_from_value(value)
+    (fault,) = jsonschema.Draft202012Validator(policy_json_schema()).iter_errors(value)
+
+    assert [problem.path for problem in caught.value.problems] == [path]
+    # A field that must not be there is told at the block that has it.
+    assert path_of(tuple(fault.absolute_path)) == ("rules[0]" if fault.validator is None else path)
+    assert "any of the given schemas" not in fault.message
 
 
 def test_fault_of_form_hides_no_other_fault() -> None:

@@ -154,7 +154,10 @@ def test_question_that_is_cut_ends_with_an_ellipsis(terminal: Terminal) -> None:
 
 def test_inbox_shows_who_works_on_a_hold_and_how_an_unknown_outcome_is_settled(terminal: Terminal) -> None:
     holds = terminal.script.on_http
-    question = "It is unknown whether pay had its effect. To run it again: placet approve. " + "More. " * 20
+    question = (
+        "It is unknown whether pay had its effect. To run it again, while its run goes on: placet approve. "
+    )
+    question += "More. " * 20
 
     async def answer(request: Asked) -> Response:
         if request.path == "/v1/holds":

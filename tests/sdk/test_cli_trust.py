@@ -75,12 +75,44 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
 
 def test_explain_of_an_agent_without_facts_says_so(terminal: Terminal) -> None:
     path = "/v1/agents/billing-bot/trust/classes"
-    answering(terminal, {path: {"classes": []}})
+    used = {"items": [{"agent": "billing-bot", "tools": [{"tool": ""}, {"tool": "send_money"}]}]}
+    answering(terminal, {path: {"classes": []}, "/v1/agents": used})
 
     assert terminal("trust", "explain", "billing-bot") == 0
     assert "calls of billing-bot counts now: there is none, or each is older than 180 days." in terminal.err
     assert terminal("trust", "explain", "billing-bot", "send_money") == 0
     assert "No decision of people on calls of send_money by billing-bot counts now" in terminal.out
+
+
+@pytest.mark.parametrize("more", [(), ("--json",), ("--at", "2026-11-21T00:00:00Z")])
+def test_explain_of_a_tool_that_the_agent_never_used_names_those_that_it_used(
+    terminal: Terminal, more: tuple[str, ...]
+) -> None:
+    tools = [{"tool": "send_money"}, {"tool": ""}, {"tool": "read_file"}]
+    agents = [{"agent": "other", "tools": [{"tool": "sendmoney"}]}, {"agent": "billing-bot", "tools": tools}]
+    path = "/v1/agents/billing-bot/trust/classes"
+    answering(terminal, {path: {"classes": []}, "/v1/agents": {"items": agents}})
+
+    assert terminal("trust", "explain", "billing-bot", "sendmoney", *more) == 1
+
+    assert "billing-bot never used sendmoney: it used read_file, send_money" in " ".join(terminal.err.split())
+    assert terminal.out == ""
+
+
+def test_report_since_a_time_to_come_says_so(terminal: Terminal) -> None:
+    calls = {"held": 0, "released": 0, "sampled": 0, "asked": 0, "interruptions": 0, "saved": None}
+    share = {"share": None, "lower": 0, "upper": 1, "confidence": 0.95}
+    sample, regret = (
+        {**share, "decided": 0, "contrary": 0},
+        {**share, "released": 0, "revoked": 0, "harmful": 0},
+    )
+    found: dict[str, Any] = {**calls, "agents": [], "sample": sample, "regret": regret}
+    answering(terminal, {"/v1/metrics/approval": found})
+
+    assert terminal("trust", "report", "--since", "2999-01-01T00:00:00Z") == 0
+    assert "2999-01-01T00:00:00Z is in the future" in terminal.err
+    assert terminal("trust", "report", "--since", "2020-01-01T00:00:00Z") == 0
+    assert "future" not in terminal.err
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,10 @@ async def _awaited(make: Make[T]) -> T:
 
 
 def _quiet(make: Make[None]) -> Make[None]:
-    """The same coroutine without a waiting caller: its errors are only logged."""
+    """The same coroutine without a waiting caller: its errors are only logged.
+
+    It closes connections, and streams that are read: if that fails, nothing that the caller has sent is lost.
+    """
 
     async def run() -> None:
         try:

@@ -6,14 +6,17 @@ import re
 from datetime import date
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import pytest
 
 from ops.export.columns import COLUMNS
 from ops.export.layout import Format
+from schemas.topics import DAY_MS
 from tests.house.sources import ROOT
 from tests.ops.export.logs import exported, land, memory_log
+from tests.projections.histories import START_MS, LogBuilder, key_of, started
 from tests.projections.story import story
 
 PAGE = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
@@ -75,6 +78,26 @@ async def test_lines_are_read_as_the_page_says(tmp_path: Path, monkeypatch: pyte
         )
     assert (kinds["event_id"], kinds["body"], kinds["day"]) == ("UUID", "VARCHAR", "DATE")
     assert {column.name for column in COLUMNS} <= kinds.keys()
+
+
+async def test_lines_are_read_as_the_page_says_if_the_last_of_many_files_has_the_first_word_of_a_timer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = memory_log(1)
+    builder = LogBuilder(1).claim_all()
+    for day in range(40):
+        builder.now_ms = START_MS + day * DAY_MS
+        command = "placet:timer:1" if day == 39 else str(UUID(int=day))
+        builder.append(key_of(f"run-{day}"), [started()], command_id=command)
+    land(log, builder)
+    await exported(log, tmp_path / "placet-export", Format.JSONL)
+    monkeypatch.chdir(tmp_path)
+    (read,) = re.findall(r"`(read_json\(.*?\))`", PAGE)
+    with duckdb.connect() as connection:
+        query = f"SELECT count(DISTINCT command_id), count(DISTINCT day) FROM {read}"
+        found = connection.execute(query).fetchone()
+    # DuckDB itself looks at 32 files.
+    assert found == (40, 40)
 
 
 def test_page_lists_every_column() -> None:

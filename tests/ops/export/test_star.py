@@ -62,6 +62,16 @@ def test_every_table_is_written_whole_as_the_views_have_it(tmp_path: Path, url: 
     assert (tmp_path / "out" / STAR / f"votes.{form}").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("form", Format)
+def test_day_of_trust_is_a_date_for_what_reads_the_file(tmp_path: Path, url: str, form: Format) -> None:
+    starred(url, tmp_path / "out", NOW_MS, form)
+    with duckdb.connect() as connection:
+        read = (
+            f"SELECT typeof(day), epoch_ms(at_ms)::DATE = day FROM '{tmp_path}/out/{STAR}/trust_days.{form}'"
+        )
+        assert set(connection.execute(read).fetchall()) == {("DATE", True)}
+
+
 def test_next_run_replaces_the_files_and_what_a_killed_one_left(tmp_path: Path, url: str) -> None:
     folder = tmp_path / "out" / STAR
     starred(url, tmp_path / "out", NOW_MS)

@@ -14,8 +14,10 @@ from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
+from placet.errors import NotFound
 from placet.ids import segment
 from placet.parsing import parse_time
+from placet.sync import Placet
 from placet.trust import AssessedCall
 
 # A decision counts so long; `schemas.trust_score` of the server has the number.
@@ -50,6 +52,8 @@ def explain(
     _check_agent(agent)
     with connect(context) as placet:
         found = placet.fetch(f"/agents/{segment(agent)}/trust/classes", tool=tool, at=at)
+        if tool is not None and not found["classes"]:
+            _check_used(placet, agent, tool)
     if at is not None and _is_ahead(at):
         note = f"{at} is in the future: as trust will be then, if nobody decides anything until then."
         console(stderr=True).print(safe.text(note))
@@ -71,6 +75,19 @@ def _check_agent(agent: str) -> None:
     if "/" in agent:
         said = "an agent's name has no slash: give the agent, and after it the tool"
         raise typer.BadParameter(said, param_hint="AGENT")
+
+
+def _check_used(placet: Placet, agent: str, tool: str) -> None:
+    """Refuse a tool that the agent never used, such as a misspelt one."""
+    agents = placet.fetch("/agents")["items"]
+    used = sorted(
+        row["tool"] for one in agents if one["agent"] == agent for row in one["tools"] if row["tool"]
+    )
+    if tool not in used:
+        tools = f"it used {', '.join(used)}" if used else "it used none"
+        raise NotFound(
+            "not_found", 404, f"{safe.escaped(agent)} never used {safe.escaped(tool)}: {safe.escaped(tools)}"
+        )
 
 
 def _is_ahead(at: str) -> bool:
@@ -140,6 +157,8 @@ def report(
     """Show what adaptive approval saves, what its sample found, and what people regretted."""
     with connect(context) as placet:
         found = placet.fetch("/metrics/approval", agent=agent, since=since)
+    if since is not None and _is_ahead(since):
+        console(stderr=True).print(safe.text(f"{since} is in the future: no call is from then on."))
     if as_json:
         print_json(found)
         return
