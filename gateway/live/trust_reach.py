@@ -5,10 +5,11 @@ Deciders have theirs in `services.runtime.trust_tail`; what is assessed here mus
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from vitals.boot_clock import seconds_since_boot
 
 # Trust may be behind the log by this much, as in deciders; a trust role that is down or frozen is behind by more.
 BEHIND_MAX_S = 15.0
@@ -22,7 +23,7 @@ class TrustReach:
     It is missing, too, before the first look, and once nobody has looked for that long.
     """
 
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = seconds_since_boot
     _must_reach: Ends = field(default_factory=dict)
     _looks: deque[tuple[float, Ends]] = field(default_factory=deque)
     _looked_at_s: float | None = None

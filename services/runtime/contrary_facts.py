@@ -28,7 +28,7 @@ from services.domain.trust.reading import Contrary
 
 # Trust would have to be behind by more contrary decisions, and by more of their values, for the floors to matter.
 KEPT_MAX = 10_000
-VALUES_KEPT_MAX = 50_000
+VALUES_KEPT_MAX = 10_000
 Name = tuple[str, str, str, str, str]  # tenant, project, agent, tool and class, or the digest of a value
 CallKey = tuple[bytes, str]
 

@@ -27,6 +27,7 @@ SHARE_SPENT = "larger calls and answers of this tenant have used up their share 
 _MAY_BE_PUT_OFF = (
     k.StartExecution,
     k.ProposeToolCall,
+    k.PlantProbe,
     k.RequestHumanInput,
     k.DecideHold,
     k.ResumeExecution,

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from log.port import Log
 from schemas.record import RawRecord, UnreadableRecord
 from services.domain.trust.book import KnownTrust, TrustBook
 from services.runtime.claim import READ_TOGETHER
+from vitals.boot_clock import seconds_since_boot
 
 REMEMBERED_MAX = 10_000
 # Trust may be behind the log by this much; beyond it, what people have decided meanwhile is unknown.
@@ -23,12 +23,6 @@ LOOK_WITHIN_S = 5.0
 
 logger = logging.getLogger(__name__)
 Ends = Mapping[int, int]
-
-
-def seconds_since_boot() -> float:
-    """A clock that also runs while the machine is suspended, where the system has one: what is old then is old."""
-    of_boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if of_boot is None else time.clock_gettime(of_boot)
 
 
 @dataclass(slots=True)

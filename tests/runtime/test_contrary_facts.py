@@ -1,7 +1,7 @@
 """What keeps trust from releasing a class in a partition: the newest facts by class, and a bound of what is kept."""
 
 from services.domain.trust.reading import Contrary
-from services.runtime.contrary_facts import KEPT_MAX, ContraryFacts, Name
+from services.runtime.contrary_facts import KEPT_MAX, VALUES_KEPT_MAX, ContraryFacts, Name
 
 
 def name(number: int) -> Name:
@@ -44,3 +44,32 @@ def test_contrary_fact_counts_until_trust_has_it_and_a_sample_whatever_trust_has
     assert not Contrary(1, 7).holds_beside({1: 7})
     assert Contrary(3, 0).holds_beside({})
     assert Contrary(1, 7, is_open=True).holds_beside({1: 99})
+
+
+def test_fact_counts_for_riskier_classes_of_the_same_terms_and_a_waiting_one_comes_first() -> None:
+    facts = ContraryFacts()
+    place = ("acme", "main", "bot", "pay")
+    plain, novel, claimed = (
+        "to=text&risk=writes",
+        "to=text&risk=novel:to,writes",
+        "to=text&risk=open_world,writes",
+    )
+    facts.note((*place, plain), Contrary(0, 3))
+    facts.note((*place, novel), Contrary(0, 5))
+    facts.wait((b"x", "a"), (*place, claimed), Contrary(0, 1, is_open=True))
+
+    assert facts.of((*place, plain)) == Contrary(0, 1, is_open=True)
+    facts.settle((b"x", "a"))
+    assert facts.of((*place, plain)) == Contrary(0, 3)
+    assert facts.of((*place, novel)) == Contrary(0, 5)
+    assert facts.of((*place, "to=@a.com&risk=writes")) is None
+
+
+def test_of_too_many_values_the_oldest_count_for_every_value() -> None:
+    facts = ContraryFacts()
+    for number in range(VALUES_KEPT_MAX + 3):
+        facts.note_value(name(number), Contrary(0, number))
+
+    assert len(facts.values) == VALUES_KEPT_MAX
+    assert facts.of_value(name(0)) == facts.of_value(name(VALUES_KEPT_MAX + 50)) == Contrary(0, 2)
+    assert facts.of_value(name(VALUES_KEPT_MAX)) == Contrary(0, VALUES_KEPT_MAX)

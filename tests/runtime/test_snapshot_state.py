@@ -64,6 +64,8 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     name = ("acme", "main", "bot", "pay", "risk=writes")
     executions.contrary.note(name, Contrary(0, 7))
     executions.contrary.floor = Contrary(0, 3)
+    executions.contrary.note_value((*name[:4], "digest"), Contrary(0, 6))
+    executions.contrary.values_floor = Contrary(0, 2)
     executions.contrary.wait((KEY, "c"), name, Contrary(0, 9, is_open=True))
     for key in executions.live:
         executions.note_reserving(key, entry.state)
@@ -78,6 +80,8 @@ def test_restore_of_what_has_everything_set_gives_all_of_it_back() -> None:
     assert restored.uses.entries == executions.uses.entries
     assert list(restored.uses.entries[USES].commands.digests) == ["digests-2", "digests-1"]
     assert restored.contrary.newest == executions.contrary.newest
+    assert restored.contrary.values == executions.contrary.values
+    assert restored.contrary.of_value(("other",) * 5) == Contrary(0, 2)
     assert (restored.contrary.floor, restored.contrary.waiting) == (
         Contrary(0, 3),
         executions.contrary.waiting,
