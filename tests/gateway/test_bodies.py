@@ -68,6 +68,7 @@ ELSEWHERE = {
     ("DecideHold", "view_digest"),
     ("DelegateHold", "to"),
     *((verb.body.__name__, "seconds") for verb in holds.VERBS),
+    ("PlantProbe", "wrong"),
     ("RequestHumanInput", "options"),
     ("RequestHumanInput", "fields"),
 }
