@@ -124,7 +124,21 @@ def test_fork_that_a_signal_ends_leaves_no_run_open_and_no_policy_in_force(
         ran(tenant, run, call_id, "paid")
 
     where = ("--data-dir", str(tenant.site.stack.data_dir), "--tenant", tenant.name, "--as", "leo")
-    command = (PLACET, "--project", PROJECT, "fork", run, "--at", "pay11", "--with", "approve", *where)
+    # The suite itself may run under nohup, or in the background of a script.
+    heard = ("env", "--default-signal=HUP,INT,TERM")
+    command = (
+        *heard,
+        PLACET,
+        "--project",
+        PROJECT,
+        "fork",
+        run,
+        "--at",
+        "pay11",
+        "--with",
+        "approve",
+        *where,
+    )
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as fork:
         assert fork.stderr is not None
         first, second = fork.stderr.readline(), fork.stderr.readline()
