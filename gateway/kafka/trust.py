@@ -9,9 +9,9 @@ from gateway.live.trust import TrustParts
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import TAIL, Follower, follow_for_ever
 from log.places import TopicPartition
+from vitals.log_reach import LOOK_EVERY_S
 
 POLL_MS = 1_000
-LOOK_EVERY_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)

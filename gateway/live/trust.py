@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from gateway.live.trust_reach import TrustReach
 from projections.folds.rows import moment
 from schemas.record import RawRecord, UnreadableRecord
 from schemas.trust import (
@@ -22,6 +21,7 @@ from schemas.trust import (
     encode,
     read_trust,
 )
+from vitals.log_reach import LogReach
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class TrustParts:
     """The newest value of each key. `is_read` is True once everything present at the start was read."""
 
     is_read: bool = False
-    reach: TrustReach = field(default_factory=TrustReach)
+    reach: LogReach = field(default_factory=LogReach)
     _parts: dict[bytes, TrustPart] = field(default_factory=dict)
     _classes: dict[bytes, ClassText] = field(default_factory=dict)
     _of_agent: dict[Agent, set[bytes]] = field(default_factory=dict)

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from log.errors import LogUnreachable
@@ -12,17 +11,13 @@ from log.port import Log
 from schemas.record import RawRecord, UnreadableRecord
 from services.domain.trust.book import KnownTrust, TrustBook
 from services.runtime.claim import READ_TOGETHER
-from vitals.boot_clock import seconds_since_boot
+from vitals.log_reach import BEHIND_MAX_S, LOOK_EVERY_S, Ends, LogReach
 
 REMEMBERED_MAX = 10_000
-# Trust may be behind the log by this much; beyond it, what people have decided meanwhile is unknown.
-BEHIND_MAX_S = 15.0
-LOOK_EVERY_S = 3.0
 # A partition without a leader answers after a minute: until then nobody would see where the others end.
 LOOK_WITHIN_S = 5.0
 
 logger = logging.getLogger(__name__)
-Ends = Mapping[int, int]
 
 
 @dataclass(slots=True)
@@ -35,13 +30,10 @@ class TrustTail:
     """
 
     log: Log
-    clock: Callable[[], float] = seconds_since_boot
+    reach: LogReach = field(default_factory=LogReach)
     _book: TrustBook | None = None
     _starts: dict[int, int] = field(default_factory=dict)
-    _must_reach: Ends = field(default_factory=dict)
-    _looks: deque[tuple[float, Ends]] = field(default_factory=deque)
-    # When the end of each partition was seen last, and the partitions whose end could not be read at the last look.
-    _seen_at: dict[int, float] = field(default_factory=dict)
+    # The partitions whose end could not be read at the last look.
     _unseen: frozenset[int] = frozenset()
     _remembered: dict[tuple[str, str, str, str, str], KnownTrust | None] = field(default_factory=dict)
 
@@ -54,8 +46,7 @@ class TrustTail:
         }
         self._starts = {partition: first for partition, (first, _) in bounds.items()}
         ends = {partition: end for partition, (_, end) in bounds.items()}
-        self._must_reach = await self._log_ends()
-        self._seen_at = dict.fromkeys(self._must_reach, self.clock())
+        self.reach.look(await self._log_ends())
         self._book = TrustBook(ends, await self.log.topic_id(self.log.topics.executions))
 
     async def follow(self) -> None:
@@ -83,22 +74,9 @@ class TrustTail:
             ends: of the partitions whose end could be read.
             why: why the others could not.
         """
-        now = self.clock()
-        self._looks.append((now, ends))
-        # Nobody knows since when a partition ends here that was not seen for long: trust must reach it at once.
-        grown = {
-            number: end for number, end in ends.items() if self._is_long_ago(self._seen_at.get(number, now))
-        }
-        self._must_reach = {**self._must_reach, **grown}
+        self.reach.look(ends)
         self._remembered.clear()
-        self._seen_at.update(dict.fromkeys(ends, now))
-        self._tell(frozenset(self._must_reach.keys() - ends.keys()), why)
-        while self._looks and self._looks[0][0] <= now - BEHIND_MAX_S:
-            _, due = self._looks.popleft()
-            # Ends only grow.
-            self._must_reach = {
-                number: max(end, due.get(number, end)) for number, end in self._must_reach.items()
-            }
+        self._tell(self.reach.partitions - ends.keys(), why)
 
     def _tell(self, unseen: frozenset[int], why: str) -> None:
         """Log which partitions' ends cannot be read; once, and again when that changes."""
@@ -117,7 +95,7 @@ class TrustTail:
 
     async def _readable_ends(self) -> tuple[Ends, str]:
         """Where the partitions end that can be read, and why others cannot."""
-        numbers = tuple(self._must_reach)
+        numbers = sorted(self.reach.partitions)
         # Together: those that do not answer in time must not delay the others.
         found = await asyncio.gather(*map(self._end_of, numbers), return_exceptions=True)
         ends, why = dict[int, int](), ""
@@ -152,7 +130,7 @@ class TrustTail:
 
     def known(self, tenant: str, project: str, agent: str, tool: str, trust_class: str) -> KnownTrust | None:
         """What is known of a project's agent with a tool and a class of its calls, or None while trust is missing."""
-        if self._is_blind():
+        if not self.reach.is_seen():
             return None
         key = (tenant, project, agent, tool, trust_class)
         if key not in self._remembered:
@@ -161,17 +139,6 @@ class TrustTail:
             self._remembered[key] = self._known(key)
         return self._remembered[key]
 
-    def _is_blind(self) -> bool:
-        """True if nobody has seen for long where one of the partitions ends."""
-        return any(map(self._is_long_ago, self._seen_at.values()))
-
-    def _is_long_ago(self, at_s: float) -> bool:
-        return at_s < self.clock() - BEHIND_MAX_S
-
     def _known(self, names: tuple[str, str, str, str, str]) -> KnownTrust | None:
         found = None if self._book is None else self._book.known(*names)
-        if found is None or any(
-            found.through.get(number, -1) < end - 1 for number, end in self._must_reach.items()
-        ):
-            return None
-        return found
+        return found if found is not None and self.reach.is_reached(found.through) else None

@@ -11,13 +11,13 @@ from aiokafka import AIOKafkaProducer
 from gateway.kafka import trust
 from gateway.kafka.trust import TrustTail
 from gateway.live.trust import TrustParts
-from gateway.live.trust_reach import BEHIND_MAX_S, TrustReach
 from log.kafka.client import KafkaSettings
 from schemas.canonical import canonical
 from schemas.record import RawRecord
 from schemas.topics import Topics
 from schemas.trust import TrustCheckpoint, TrustPart, TrustRecord, trust_record
 from tests.conftest import TEST_PARTITIONS
+from vitals.log_reach import BEHIND_MAX_S, LogReach
 
 
 def part(tool: str = "pay", partition: int = 0, topic_id: str = "t", **counts: Any) -> TrustPart:
@@ -147,8 +147,8 @@ async def _write(kafka: str, topic: str, *records: TrustRecord) -> None:
 
 
 @asynccontextmanager
-async def following(kafka: str, topics: Topics, reach: TrustReach | None = None) -> AsyncIterator[TrustParts]:
-    parts = TrustParts(reach=reach or TrustReach())
+async def following(kafka: str, topics: Topics, reach: LogReach | None = None) -> AsyncIterator[TrustParts]:
+    parts = TrustParts(reach=reach or LogReach())
     tail = TrustTail(KafkaSettings(kafka), topics.trust, topics.executions, TEST_PARTITIONS, parts)
     running = asyncio.create_task(tail.run())
     try:
@@ -196,7 +196,7 @@ async def test_tail_of_a_trust_role_that_is_frozen_says_that_it_is_not_complete_
 ) -> None:
     monkeypatch.setattr(trust, "LOOK_EVERY_S", 0.05)
     now_s = 100.0
-    async with following(kafka, topics, TrustReach(lambda: now_s)) as parts:
+    async with following(kafka, topics, LogReach(lambda: now_s)) as parts:
         await _until_complete(parts)
         producer = AIOKafkaProducer(bootstrap_servers=kafka)
         await producer.start()

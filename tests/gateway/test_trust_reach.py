@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.kafka.trust import LOOK_EVERY_S
 from gateway.live.trust import TrustParts
-from gateway.live.trust_reach import BEHIND_MAX_S, TrustReach
 from schemas.trust import COUNT_FORM
-from services.runtime import trust_tail
 from tests.gateway.test_trust import checkpoint, part, raw
+from vitals.log_reach import BEHIND_MAX_S, LOOK_EVERY_S, LogReach
 
 JUST = 0.001
 
@@ -32,7 +30,7 @@ def clock() -> Clock:
 @pytest.fixture
 def parts(clock: Clock) -> TrustParts:
     """All that was present is read: partition 0 is counted through 9, partition 1 through 4."""
-    found = TrustParts(is_read=True, reach=TrustReach(clock))
+    found = TrustParts(is_read=True, reach=LogReach(clock))
     found.take(raw(part(successes=1)))
     count(found, partition=0, through=9)
     count(found, partition=1, through=4)
@@ -106,7 +104,3 @@ def test_complete_of_trust_that_is_counted_anew_is_false(parts: TrustParts) -> N
     parts.reach.look({0: 10, 1: 5})
     parts.take(raw(checkpoint(), b""))
     assert shown(parts) == (False, False)
-
-
-def test_gateway_and_deciders_wait_equally_long() -> None:
-    assert (BEHIND_MAX_S, LOOK_EVERY_S) == (trust_tail.BEHIND_MAX_S, trust_tail.LOOK_EVERY_S)

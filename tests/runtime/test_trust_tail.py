@@ -15,7 +15,8 @@ from log.places import Bounds, TopicPartition
 from schemas.record import OutRecord
 from schemas.topics import Topics
 from schemas.trust import COUNT_FORM, ClassFact, ClassPart, TrustCheckpoint, TrustRecord, trust_record
-from services.runtime.trust_tail import BEHIND_MAX_S, LOOK_EVERY_S, TrustTail
+from services.runtime.trust_tail import TrustTail
+from vitals.log_reach import BEHIND_MAX_S, LOOK_EVERY_S, LogReach
 
 NAMES = ("acme", "main", "bot", "pay", "risk=writes")
 PARTITIONS = 2
@@ -41,7 +42,7 @@ class World:
     def __init__(self, log: Leaderless) -> None:
         self.log = log
         self.now_s = 0.0
-        self.tail = TrustTail(log, clock=lambda: self.now_s)
+        self.tail = TrustTail(log, LogReach(lambda: self.now_s))
         self.topic_id = ""
 
     async def record(self, partition: int, count: int = 1) -> None:
@@ -137,9 +138,9 @@ async def test_trust_that_reaches_the_log_is_known(world: World) -> None:
 
 async def test_trust_behind_where_the_log_ended_at_the_start_is_missing(world: World) -> None:
     await world.record(1, 3)
-    again = TrustTail(world.log, clock=lambda: world.now_s)
+    again = TrustTail(world.log, LogReach(lambda: world.now_s))
     await again.load()
-    world.tail._must_reach = again._must_reach
+    world.tail.reach = again.reach
     world.tail._remembered.clear()
     assert world.approvals() is None
 
@@ -201,7 +202,7 @@ async def test_trust_must_reach_the_ends_that_can_be_read_while_others_cannot(wo
     await world.record(0)
     await world.look(LOOK_EVERY_S)
     await world.look(BEHIND_MAX_S)
-    assert world.tail._must_reach == {0: 6, 1: 5}
+    assert world.tail.reach._must_reach == {0: 6, 1: 5}
 
     world.log.without_leader = set()
     await world.look(0)
