@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from http.client import HTTPConnection, HTTPException
 from types import FrameType
+from typing import Any
 
 from ops import process
 from ops.child import RoleChild, role_command
@@ -50,6 +51,8 @@ READYZ_TIMEOUT_S = 5.0
 WRITE_AGAIN_S = 1.0
 RENEWAL_GRACE_S = 10.0
 
+_Handler = Callable[[int, FrameType | None], Any] | int | None
+
 
 class StopRequested(BaseException):
     """SIGTERM, SIGINT or SIGHUP arrived: end what runs, then this process."""
@@ -80,7 +83,8 @@ class Supervisor:
         Args:
             on_ready: Called once, when everything answers.
 
-        Once it is ready, nothing that goes wrong ends it: what fails is tried again until it is stopped.
+        Once it is ready, nothing that goes wrong ends it: what fails is tried again until it is stopped. A signal
+        that stopped it leaves further ones ignored.
 
         Raises:
             StoppedEarlyError: A signal asked for its end before it was ready.
@@ -89,14 +93,15 @@ class Supervisor:
         keep_private(self.directory.root)
         lock = lock_directory(self.directory.root)
         name_holder(lock)
-        before = {number: signal.signal(number, _raise_stop) for number in STOP_SIGNALS}
-        is_ready = False
+        before = _stop_on_signals()
+        is_ready = is_asked = False
         try:
             self._start()
             stack, is_ready = self._report(READY), True
             on_ready(stack)
             self._watch()
         except StopRequested as asked:
+            is_asked = True
             self._stop()
             self._report(STOPPED)
             if not is_ready:
@@ -112,7 +117,8 @@ class Supervisor:
             raise
         finally:
             os.close(lock)
-            for number, handler in before.items():
+            # Once asked, the process only ends: a second signal must change neither how, nor its exit code.
+            for number, handler in before.items() if not is_asked else ():
                 signal.signal(number, handler)
 
     def _start(self) -> None:
@@ -303,5 +309,17 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def _stop_on_signals() -> dict[int, _Handler]:
+    """Raise `StopRequested` on the first stop signal, and return what handled them before.
+
+    A hangup that is ignored stays ignored, so that a stack under nohup outlives its terminal.
+    """
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    taken = [number for number in STOP_SIGNALS if not (is_nohup and number == signal.SIGHUP)]
+    return {number: signal.signal(number, _raise_stop) for number in taken}
+
+
 def _raise_stop(number: int, frame: FrameType | None) -> None:
+    # The next one may come before anything is stopped.
+    _ignore_signals()
     raise StopRequested(number)

@@ -31,7 +31,8 @@ def main() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     finally:
-        if listens:
+        # A stack that was told to stop ignores further interrupts, and has its own exit code.
+        if listens and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, _leave)
     sys.exit(code)
 

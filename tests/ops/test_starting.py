@@ -222,15 +222,62 @@ def test_start_without_kafkas_metadata_starts_no_kafka_beside_the_log(
     assert not (tmp_path / "kafka" / "server.properties").exists()
 
 
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """The suite's own handlers, after a test whose stack was asked to stop; hangups end a process until then."""
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def signalled_start(*numbers: int) -> Callable[[Supervisor], str]:
+    """A start of Kafka in which signals arrive."""
+
+    def start_kafka(supervisor: Supervisor) -> str:
+        for number in numbers:
+            signal.raise_signal(number)
+        return "127.0.0.1:1"
+
+    return start_kafka
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("again", STOP_SIGNALS)
+def test_second_signal_changes_neither_the_stop_nor_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: int
+) -> None:
+    stop = Supervisor._stop
+
+    def stop_later(supervisor: Supervisor) -> None:
+        signal.raise_signal(again)
+        stop(supervisor)
+
+    monkeypatch.setattr(Supervisor, "_start_kafka", signalled_start(signal.SIGTERM))
+    monkeypatch.setattr(Supervisor, "_stop", stop_later)
+    with pytest.raises(StoppedEarlyError) as stopped:
+        Supervisor(UpOptions(tmp_path, port=0), print).run(lambda stack: None)
+    signal.raise_signal(again)
+    assert stopped.value.exit_code == 128 + signal.SIGTERM
+    assert read_stack(DataDir(tmp_path)).state == STOPPED
+
+
+@pytest.mark.usefixtures("signals")
+def test_stack_under_nohup_outlives_a_hangup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    monkeypatch.setattr(Supervisor, "_start_kafka", signalled_start(signal.SIGHUP, signal.SIGINT))
+    with pytest.raises(StoppedEarlyError) as stopped:
+        Supervisor(UpOptions(tmp_path, port=0), print).run(lambda stack: None)
+    assert stopped.value.exit_code == 128 + signal.SIGINT
+
+
+@pytest.mark.usefixtures("signals")
 @pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_start_that_a_signal_ends_was_never_up_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def start_kafka(supervisor: Supervisor) -> str:
-        signal.raise_signal(number)
-        return "127.0.0.1:1"
-
-    monkeypatch.setattr(Supervisor, "_start_kafka", start_kafka)
+    monkeypatch.setattr(Supervisor, "_start_kafka", signalled_start(number))
     told: list[Stack] = []
     with pytest.raises(StoppedEarlyError, match="stopped before it was ready") as stopped:
         Supervisor(UpOptions(tmp_path, port=0), print).run(told.append)

@@ -55,3 +55,18 @@ def test_interrupt_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN);" + COMMAND
     done = _run(tmp_path, "typer", ignoring)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_interrupt_that_the_command_ignores_at_its_end_stays_ignored(tmp_path: Path) -> None:
+    """As `placet up` does once it was told to stop."""
+    ignoring = """
+import atexit, signal
+import placet.cli.app as app
+def run():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return 0
+app.run = run
+atexit.register(lambda: __import__("stringprep"))
+"""
+    done = _run(tmp_path, "stringprep", ignoring + COMMAND)
+    assert (done.returncode, done.stderr) == (0, b"")
