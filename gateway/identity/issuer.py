@@ -11,7 +11,7 @@ import jwt
 
 from gateway.identity.keys import load_or_create
 from schemas.actor import Actor
-from schemas.ids import CHOSEN_ID_RULE, is_chosen_id
+from schemas.ids import CHOSEN_ID_RULE, TENANT_WIDE, is_chosen_id
 from schemas.token import ALGORITHM, AUDIENCE, ISSUER, TokenRefused, check_actor
 
 DAY_S = 24 * 60 * 60
@@ -51,9 +51,7 @@ def issue(
     actor = Actor(subject=subject, tenant=tenant, project=project, roles=tuple(roles), agent=agent)
     check_actor(actor)
     _check_agents_roles(actor)
-    if agent is not None and not is_chosen_id(agent):
-        # Tokens of an earlier version are still accepted.
-        raise TokenRefused(f"the agent {CHOSEN_ID_RULE}")
+    _check_names(actor)
     now = int(time.time())
     claims = {
         "iss": ISSUER,
@@ -70,6 +68,14 @@ def issue(
     claims.update({name: value for name, value in optional.items() if value is not None})
     key = load_or_create(Path(keys_dir)).issuer
     return jwt.encode(claims, key.private_key, algorithm=ALGORITHM, headers={"kid": key.kid})
+
+
+def _check_names(actor: Actor) -> None:
+    """Refuse a name that means another place in a URL. Tokens of an earlier version are still accepted."""
+    project = None if actor.project == TENANT_WIDE else actor.project
+    for what, name in (("tenant", actor.tenant), ("project", project), ("agent", actor.agent)):
+        if name is not None and not is_chosen_id(name):
+            raise TokenRefused(f"the {what} {CHOSEN_ID_RULE}")
 
 
 def _check_agents_roles(actor: Actor) -> None:

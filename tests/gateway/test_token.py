@@ -221,3 +221,13 @@ def test_issue_token_round_trips(tmp_path: Path) -> None:
 def test_issue_unbelievable_identity_refused(tmp_path: Path, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         issue(tmp_path, *arguments)
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+@pytest.mark.parametrize("what", ["tenant", "project", "agent"])
+def test_issue_a_name_that_means_another_place_in_a_url_is_refused(
+    tmp_path: Path, what: str, name: str
+) -> None:
+    named: dict[str, Any] = {"tenant": "acme", "project": "main", "agent": "bot"} | {what: name}
+    with pytest.raises(TokenRefused, match=rf"the {what} must be .* and neither \. nor \.\."):
+        issue(tmp_path, "anna", ["agent"], **named)
