@@ -46,8 +46,8 @@ async def fight(tenant: Tenant, calls: list[Any], seed: int) -> list[list[httpx.
     """Every reviewer decides every hold, each in its own way; the answers by hold."""
     draw = random.Random(seed)
     people = [tenant.token(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
-    # Given up by the client before the server does so: no request goes into a connection that is being closed.
-    limits = httpx.Limits(max_connections=REVIEWERS * AT_ONCE, keepalive_expiry=1.0)
+    # A connection for each request: on a busy machine, one may wait so long that the server closes a kept connection.
+    limits = httpx.Limits(max_connections=REVIEWERS * AT_ONCE, max_keepalive_connections=0)
     async with httpx.AsyncClient(base_url=tenant.site.url, timeout=60, limits=limits) as client:
 
         async def decide(call: Any, token: str, word: str) -> httpx.Response:
