@@ -149,6 +149,7 @@ class SqliteViewStore:
             with self._datastore.get_connection(commit=True) as connection:
                 for pragma in pragmas:
                     connection.cursor().execute(f"PRAGMA {pragma}")
+            self._check_earlier_layout()
             self._recorder.create_table()
         with self._reading() as connection:
             stored = connection.execute("SELECT layout FROM placet_layout").fetchone()
@@ -156,6 +157,15 @@ class SqliteViewStore:
                 connection.execute("INSERT INTO placet_layout VALUES (?)", (layout_of(DIALECT),))
             else:
                 check_layout(stored[0], DIALECT, str(self.path))
+
+    def _check_earlier_layout(self) -> None:
+        """Refuse the tables of another version before indices are made, which can be of columns that they lack."""
+        with self._datastore.get_connection(commit=False) as connection:
+            has_tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'placet_layout'"
+            found = connection._sqlite_conn.execute(has_tables).fetchone()
+            stored = found and connection._sqlite_conn.execute("SELECT layout FROM placet_layout").fetchone()
+        if stored:
+            check_layout(stored[0], DIALECT, str(self.path))
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
