@@ -193,6 +193,16 @@ def test_open_view_of_a_version_with_other_sql_views_is_refused(
         open_view(database_url)
 
 
+def test_open_view_of_a_version_without_an_indexed_column_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "views.sqlite"
+    with closing(sqlite3.connect(file)) as earlier, earlier:
+        earlier.execute("CREATE TABLE placet_layout (layout TEXT)")
+        earlier.execute("INSERT INTO placet_layout VALUES ('of an earlier version')")
+        earlier.execute(f"CREATE TABLE {TOOL_CALLS.name} (tenant TEXT)")
+    with pytest.raises(ViewOutdated, match="placet replay"):
+        open_view(f"sqlite:///{file}")
+
+
 def test_tools_and_policies_are_each_projects_own(filler: Filler, database_url: str) -> None:
     rows = [
         ("tool", "*", "pay", 1),
