@@ -46,8 +46,8 @@ async def fight(tenant: Tenant, calls: list[Any], seed: int) -> list[list[httpx.
     """Every reviewer decides every hold, each in its own way; the answers by hold."""
     draw = random.Random(seed)
     people = [tenant.token(f"reviewer-{number}", "reviewer") for number in range(REVIEWERS)]
-    # A connection for each request: on a busy machine, one may wait so long that the server closes a kept connection.
-    limits = httpx.Limits(max_connections=REVIEWERS * AT_ONCE, max_keepalive_connections=0)
+    # Kept, for less time than the server keeps them: beyond 256 new connections of one address it closes the oldest.
+    limits = httpx.Limits(max_connections=REVIEWERS * AT_ONCE, keepalive_expiry=60.0)
     async with httpx.AsyncClient(base_url=tenant.site.url, timeout=60, limits=limits) as client:
 
         async def decide(call: Any, token: str, word: str) -> httpx.Response:
