@@ -89,7 +89,7 @@ def inputs_of(event: Event, verdict: PolicyVerdictIssued, arguments: str, *, loo
     drawn_by = seed or sha256(event.meta.event_id.encode()).hexdigest()
     trust = None if verdict.trust is None else _trust(verdict.trust)
     history = history_from_text(verdict.history)
-    is_unknown = looks_back and verdict.history is None and _has_values(arguments)
+    is_unknown = looks_back and verdict.history is None and _has_values(verdict, arguments)
     presumed = UNKNOWN if is_unknown else history
     return Inputs(trust, verdict.trust_class, history, presumed, drawn_by, drawn_at)
 
@@ -109,10 +109,10 @@ def _most_trust(trust_class: str) -> dict[str, Any]:
     }
 
 
-def _has_values(arguments: str) -> bool:
+def _has_values(verdict: PolicyVerdictIssued, arguments: str) -> bool:
     """True if a call has values that have a history."""
     try:
-        found = identifying_of(parsed(arguments))
+        found = identifying_of(parsed(arguments), runs_code="runs_code" in verdict.risk_parts)
     except (TooMany, OverflowError):
         return True
     return bool(found.values or found.numbers)

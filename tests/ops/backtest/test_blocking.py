@@ -53,21 +53,36 @@ def test_policy_in_force_is_not_presumed_to_pass_what_it_asked() -> None:
     assert made.against(adaptive(allow_when="trust.lower_bound >= 0.1")).overruled
 
 
-def test_rejected_call_whose_history_was_not_recorded_is_presumed_to_pass(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = past(policy(*RULES), trust=Known(facts(60)))
-    land = made.land
+@pytest.fixture
+def without_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts are recorded as an earlier version did, without the history of the call's values."""
+    land = Past.land
 
-    def without_history(tp: Any, body: Message, *more: Any) -> int:
+    def landed(made: Past, tp: Any, body: Message, *more: Any) -> int:
         if isinstance(body, PolicyVerdictIssued):
             body = body.model_copy(update={"history": None})
-        return land(tp, body, *more)
+        return land(made, tp, body, *more)
 
-    monkeypatch.setattr(made, "land", without_history)
-    rejected(made)
+    monkeypatch.setattr(Past, "land", landed)
+
+
+@pytest.mark.usefixtures("without_history")
+def test_rejected_call_whose_history_was_not_recorded_is_presumed_to_pass() -> None:
+    made = rejected(past(policy(*RULES), trust=Known(facts(60))))
 
     news = {**rule("known", "pay", "allow"), "when": "!novel(args.amount)"}
+    (row,) = made.against(policy(news, rule("rest", "*", "hold"))).overruled
+
+    assert (row.after.effect, row.presumed) == ("hold", True)
+
+
+@pytest.mark.usefixtures("without_history")
+def test_text_for_a_tool_that_runs_code_has_a_history_though_it_reads_as_prose() -> None:
+    made = past(policy(rule("rest", "*", "hold")), trust=Known(facts(60)))
+    made.tools({"name": "run_script"})
+    made.decide(the(made.propose("run_script", body="wipe the disk"), "HoldOpened"), "reject")
+
+    news = {**rule("known", "run_script", "allow"), "when": "!novel(args.body)"}
     (row,) = made.against(policy(news, rule("rest", "*", "hold"))).overruled
 
     assert (row.after.effect, row.presumed) == ("hold", True)
