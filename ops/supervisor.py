@@ -94,14 +94,15 @@ class Supervisor:
         lock = lock_directory(self.directory.root)
         name_holder(lock)
         before = _stop_on_signals()
-        is_ready = is_asked = False
+        is_ready = False
         try:
             self._start()
             stack, is_ready = self._report(READY), True
             on_ready(stack)
             self._watch()
         except StopRequested as asked:
-            is_asked = True
+            # The process only ends now: a second signal must change neither how, nor its exit code.
+            before = {}
             self._stop()
             self._report(STOPPED)
             if not is_ready:
@@ -117,8 +118,7 @@ class Supervisor:
             raise
         finally:
             os.close(lock)
-            # Once asked, the process only ends: a second signal must change neither how, nor its exit code.
-            for number, handler in before.items() if not is_asked else ():
+            for number, handler in before.items():
                 signal.signal(number, handler)
 
     def _start(self) -> None:

@@ -16,7 +16,6 @@ from services.domain.definitions import Definitions
 from services.domain.execution.adaptive import SEALED
 from services.domain.policy import Verdict
 from services.domain.policy.risk import Risk, of_task, with_history
-from services.domain.policy.tool_facts import tool_views
 from services.domain.state import Call, Execution
 from services.domain.trust.book import KnownTrust
 from services.domain.trust.reading import Contrary
@@ -99,14 +98,8 @@ def risk_of_task(
     description: str,
 ) -> Risk:
     """The risk of a task: of its calls, and of the tools that it may use; its description can only raise it."""
-    of_tools = (_risk_of_tool(definitions, run, name) for name in tools)
+    of_tools = (definitions.risk_of_tool(run.tenant, name, run.project) for name in tools)
     return of_task([*(one.risk for one in calls), *of_tools], description)
-
-
-def _risk_of_tool(definitions: Definitions, run: Execution, name: str) -> Risk:
-    tool = definitions.readable_tool(run.tenant, name, run.project)
-    definition, version = (tool.definition, tool.version) if tool else (None, "")
-    return tool_views(name, definition, version, {})[-1].risk
 
 
 def _call(run: Execution, asked: AskedCall) -> Call:

@@ -30,6 +30,7 @@ from services.domain.policy import (
 )
 from services.domain.policy.history import history_of
 from services.domain.policy.remembered import judge_with_memory
+from services.domain.policy.risk import Risk
 from services.domain.policy.tool_facts import tool_views
 from services.domain.policy.trust_class import NO_CLASS, class_of
 from services.domain.state import Call, Execution
@@ -89,6 +90,12 @@ class Definitions(Struct, frozen=True, kw_only=True):
         tool = self.tool(tenant, name, project)
         return None if tool is None or tool.unreadable else tool
 
+    def risk_of_tool(self, tenant: str, name: str, project: str) -> Risk:
+        """The risk of a tool as a project sees it, without any claim of an agent."""
+        tool = self.readable_tool(tenant, name, project)
+        definition, version = (tool.definition, tool.version) if tool else (None, "")
+        return tool_views(name, definition, version, {})[-1].risk
+
     def judge(
         self,
         execution: Execution,
@@ -105,8 +112,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
         `trust` returns what is recorded of the agent with this tool and a class of its calls; None while incomplete.
         It is asked for no class first, to learn the values that people have approved: a new one changes the class.
         `contrary` returns the newest contrary fact about a class in this partition, `against` that about calls with a
-        value, by its digest. A rule for which `rests` is true
-        counts as suspended.
+        value, by its digest. A rule for which `rests` is true counts as suspended.
         """
         people = self.people.of(execution.tenant, execution.project)
         of_tool = trust(NO_CLASS)
@@ -116,12 +122,13 @@ class Definitions(Struct, frozen=True, kw_only=True):
             found = against(digest)
             return found is not None and of_tool is not None and found.holds_beside(of_tool.through)
 
+        risk = self.risk_of_tool(execution.tenant, call.tool, execution.project)
         history = history_of(
             parsed(call.arguments),
             approved,
             execution.words,
             execution.request,
-            runs_code=self._runs_code(execution, call),
+            runs_code="runs_code" in risk.parts,
             is_against=is_against,
         )
 
@@ -132,12 +139,6 @@ class Definitions(Struct, frozen=True, kw_only=True):
             return trust_value(known, trust_class, now_ms, people, contrary(trust_class))
 
         return self.judge_citing(execution, call, now_ms, cited, history, rests=rests)
-
-    def _runs_code(self, execution: Execution, call: Call) -> bool:
-        """True if the names of a tool and its parameters say that it runs code."""
-        tool = self.readable_tool(execution.tenant, call.tool, execution.project)
-        definition, version = (tool.definition, tool.version) if tool else (None, "")
-        return "runs_code" in tool_views(call.tool, definition, version, {})[-1].risk.parts
 
     def judge_citing(
         self,

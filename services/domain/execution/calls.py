@@ -40,21 +40,7 @@ def propose(state: Execution, command: k.ProposeToolCall, ctx: Context) -> Event
     """
     if (refused := _refuse_proposal(state, command, ctx)) is not None:
         return refused
-    tool = ctx.tool(command.tool)
-    version = tool.version if tool else ""
-    proposed = c.ToolCallProposed(
-        call_id=command.call_id,
-        revision=1,
-        agent=state.agent,
-        tool=command.tool,
-        tool_version=version,
-        arguments=command.arguments,
-        digest=call_digest(state.tenant, state.agent, command.tool, version, command.arguments),
-        context=command.context,
-        claims=command.claims,
-        reason=command.reason,
-        by=ctx.actor.subject,
-    )
+    proposed = first_proposal(state, command, ctx, claims=command.claims, by=ctx.actor.subject)
     if state.lifecycle == "paused":
         return [proposed]
     call = call_of(state, proposed)
@@ -68,6 +54,34 @@ def _consumed_at_once(call: Call, outcome: Message, attempt_id: str | None, ctx:
     if attempt_id is None or not is_released or may_have_placeholder(call.arguments):
         return []
     return [_consumption(call, attempt_id, ctx)]
+
+
+def first_proposal(
+    state: Execution,
+    command: k.ProposeToolCall | k.PlantProbe,
+    ctx: Context,
+    *,
+    claims: str,
+    by: str,
+    probe: str | None = None,
+) -> c.ToolCallProposed:
+    """The event of a call's first revision, with the tool's version in force."""
+    tool = ctx.tool(command.tool)
+    version = tool.version if tool else ""
+    return c.ToolCallProposed(
+        call_id=command.call_id,
+        revision=1,
+        agent=state.agent,
+        tool=command.tool,
+        tool_version=version,
+        arguments=command.arguments,
+        digest=call_digest(state.tenant, state.agent, command.tool, version, command.arguments),
+        context=command.context,
+        claims=claims,
+        reason=command.reason,
+        by=by,
+        probe=probe,
+    )
 
 
 def call_of(state: Execution, event: c.ToolCallProposed) -> Call:

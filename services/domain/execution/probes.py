@@ -6,7 +6,7 @@ it, no release of it is recorded, and no attempt can consume one.
 
 from typing import Any
 
-from schemas.canonical import call_digest, canonical, parse_strict
+from schemas.canonical import canonical, parse_strict
 from schemas.events import calls as c
 from schemas.events import executions as x
 from schemas.events import holds as h
@@ -17,7 +17,7 @@ from schemas.probe_commands import PlantProbe
 from schemas.refusals import Refusal
 from services.domain.arguments import arguments_misfit, json_problem, object_problem, parsed
 from services.domain.context import Context
-from services.domain.execution.calls import call_of
+from services.domain.execution.calls import call_of, first_proposal
 from services.domain.execution.decision_content import Problem
 from services.domain.execution.endings import closing_events
 from services.domain.execution.evolve import evolve, start
@@ -55,7 +55,8 @@ def plant(command: PlantProbe, ctx: Context, key: tuple[str, str, str]) -> Event
         by=requester,
     )
     state = start(key, started, ctx.now_ms)
-    proposed = _proposal(state, command, requester, ctx)
+    probe = Probe(ctx.actor.subject, command.note, tuple(dict.fromkeys(parse_strict(command.wrong))))
+    proposed = first_proposal(state, command, ctx, claims="{}", by=requester, probe=probe_to_text(probe))
     judged = judged_events(state, call_of(state, proposed), ctx)
     if not isinstance(judged[-1], h.HoldOpened):
         return refuse(ctx, command, Refusal.INVALID, _not_asked(judged), command.call_id)
@@ -135,26 +136,6 @@ def _wrong_problem(command: PlantProbe) -> Problem | None:
 
 def _is_operator(ctx: Context) -> bool:
     return ctx.actor.agent is None and ctx.actor.has("operator")
-
-
-def _proposal(state: Execution, command: PlantProbe, requester: str, ctx: Context) -> c.ToolCallProposed:
-    tool = ctx.tool(command.tool)
-    version = tool.version if tool else ""
-    probe = Probe(ctx.actor.subject, command.note, tuple(dict.fromkeys(parse_strict(command.wrong))))
-    return c.ToolCallProposed(
-        call_id=command.call_id,
-        revision=1,
-        agent=command.agent,
-        tool=command.tool,
-        tool_version=version,
-        arguments=command.arguments,
-        digest=call_digest(state.tenant, command.agent, command.tool, version, command.arguments),
-        context=command.context,
-        claims="{}",
-        reason=command.reason,
-        by=requester,
-        probe=probe_to_text(probe),
-    )
 
 
 def _not_asked(judged: Events) -> str:
