@@ -14,6 +14,8 @@ Item = TypeVar("Item")
 
 IN_FLIGHT = 64
 READ, WRITE = "read_file", "write_file"
+# The status of an answer about a call that waits for a verdict or a person.
+ACCEPTED = 202
 
 
 def run_id() -> str:
@@ -92,6 +94,28 @@ def released(call: Message) -> Message:
     if call["status"] != "released":
         raise Refused(f"the call {call['call_id']} is {call['status']}, not released")
     return call
+
+
+async def judged(ask: Callable[[], Awaitable[Message]]) -> Message:
+    """Propose a call, and again as long as the gateway answers 202 without a verdict, which a busy decider causes.
+
+    A proposal sent again is the same proposal, and all of the time counts.
+
+    Args:
+        ask: sends the proposal and returns the call.
+    """
+    while (call := await ask())["status"] == "proposed":
+        pass
+    return call
+
+
+async def allowed(socket: Socket, frame: Message) -> Message:
+    """Propose a call that the policy allows, over the socket; the call.
+
+    Raises:
+        Refused: it may not run.
+    """
+    return released(await judged(lambda: socket.ask(frame, 200, ACCEPTED)))
 
 
 async def start_many(socket: Socket, ids: Iterable[str], agent: str) -> None:

@@ -19,7 +19,7 @@ from gateway.identity.authentication import Authenticator
 from gateway.identity.grants import Grants
 from gateway.identity.keys import GATEWAYS, ISSUERS, PublishedKeyFile, load_or_create
 from ops.bench import agent
-from ops.bench.agent import released, run_id, start_many, timed
+from ops.bench.agent import allowed, run_id, start_many, timed
 from ops.bench.bench import Bench
 from ops.bench.result import Figure, Result, Target, percentile
 from ops.bench.site import PROJECT, TENANT, Site
@@ -53,7 +53,7 @@ async def load(job: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _proposed(socket: Any, name: str, number: int) -> None:
-    released(await socket.ask(agent.propose(name, f"c{number}")))
+    await allowed(socket, agent.propose(name, f"c{number}"))
 
 
 def measure(bench: Bench) -> Result:

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 
 import httpx
 
-from ops.bench.agent import IN_FLIGHT, call_body, consume, consumed, propose, released, result, start_many
+from ops.bench.agent import (
+    ACCEPTED,
+    IN_FLIGHT,
+    allowed,
+    call_body,
+    consume,
+    consumed,
+    judged,
+    propose,
+    released,
+    result,
+    start_many,
+)
 from ops.bench.rest import Rest
 from ops.bench.site import Site
 from ops.bench.websocket import Message, Socket
@@ -43,7 +55,7 @@ class Calls:
         part = await self._part()
 
         async def one(number: int) -> None:
-            released(await self.socket.ask(propose(f"{part}-{number % IN_FLIGHT}", f"c{number}")))
+            await allowed(self.socket, propose(f"{part}-{number % IN_FLIGHT}", f"c{number}"))
 
         return one
 
@@ -54,8 +66,8 @@ class Calls:
 
         async def one(number: int) -> None:
             connection = free.pop()
-            path = f"/v1/executions/{part}-{number % IN_FLIGHT}/tool-calls"
-            released(await connection.post(path, call_body(f"c{number}")))
+            path, body = f"/v1/executions/{part}-{number % IN_FLIGHT}/tool-calls", call_body(f"c{number}")
+            released(await judged(lambda: connection.post(path, body, 200, ACCEPTED)))
             free.append(connection)
 
         return one
@@ -86,8 +98,9 @@ class Calls:
         where, attempt_id = (f"{part}-{number % IN_FLIGHT}", f"c{number}"), uuid.uuid4().hex
         if self.takes_attempts:
             asked = propose(*where, attempt_id=attempt_id)
-            return consumed(await self.socket.ask(asked), attempt_id), attempt_id
-        call = released(await self.socket.ask(propose(*where)))
+            call = await judged(lambda: self.socket.ask(asked, 200, ACCEPTED))
+            return consumed(call, attempt_id), attempt_id
+        call = await allowed(self.socket, propose(*where))
         await self.socket.ask(consume(call, attempt_id))
         return call, attempt_id
 

@@ -36,10 +36,14 @@ def collecting() -> Iterator[str]:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=PACKAGE_ROOT
     ) as process:
         said = cast("IO[str]", process.stdout)
-        yield f"http://127.0.0.1:{int(said.readline())}"
-        cast("IO[str]", process.stdin).close()
-        if not int(said.readline()):
-            raise BenchFailedError("The traced stack sent no span.")
+        try:
+            yield f"http://127.0.0.1:{int(said.readline())}"
+        finally:
+            # Read also when the load failed: the collector would end with a broken pipe, and hide why.
+            cast("IO[str]", process.stdin).close()
+            spans = int(said.readline())
+    if not spans:
+        raise BenchFailedError("The traced stack sent no span.")
 
 
 class _Collector(BaseHTTPRequestHandler):

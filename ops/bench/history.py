@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from ops.bench import agent
-from ops.bench.agent import in_flight, released, run_id, start_many, timed
+from ops.bench.agent import ACCEPTED, allowed, in_flight, released, run_id, start_many, timed
 from ops.bench.bench import Bench
-from ops.bench.holds import HELD, Parts, opened_parts
+from ops.bench.holds import Parts, opened_parts
 from ops.bench.result import Figure, Result, Target, percentile
 from ops.bench.site import Site
 from ops.bench.websocket import body_of
@@ -47,20 +47,20 @@ async def _live(parts: Parts, events: int, execution_id: str) -> None:
     """Run calls until about so many events happened."""
     for number in range(max(1, (events - 1) // EVENTS_A_CALL)):
         attempt_id = uuid.uuid4().hex
-        call = released(await parts.agent.ask(agent.propose(execution_id, f"earlier-{number}")))
+        call = await allowed(parts.agent, agent.propose(execution_id, f"earlier-{number}"))
         await parts.agent.ask(agent.consume(call, attempt_id))
         await parts.agent.ask(agent.result(call, attempt_id))
 
 
 async def _call(parts: Parts, execution_id: str, number: int) -> None:
-    released(await parts.agent.ask(agent.propose(execution_id, f"timed-{number}")))
+    await allowed(parts.agent, agent.propose(execution_id, f"timed-{number}"))
 
 
 async def _resumed(parts: Parts, execution_id: str) -> float:
     """Hold a call; how long from the decision to the release, in ms."""
     proposed = await parts.agent.send(agent.propose(execution_id, "held", agent.WRITE))
     hold = await parts.seen.take(execution_id)
-    body_of(await proposed, HELD)
+    body_of(await proposed, ACCEPTED)
 
     async def resume() -> None:
         approved = await parts.reviewer.send(agent.approve(hold))

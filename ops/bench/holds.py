@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from ops.bench import agent
-from ops.bench.agent import IN_FLIGHT, in_flight, released, run_id
+from ops.bench.agent import ACCEPTED, IN_FLIGHT, in_flight, released, run_id
 from ops.bench.bench import Bench
 from ops.bench.caught_up import until_projected
 from ops.bench.floor import ROUNDS, Floor, opened_floor
@@ -25,7 +25,6 @@ from ops.bench.usage import cpu_ms
 from ops.bench.websocket import Message, Socket, body_of, opened_socket
 
 WITHIN_S = 60.0
-HELD = 202
 CALL = "c"
 
 
@@ -90,7 +89,7 @@ class Parts:
     async def _begun(self, execution_id: str, attempt_id: str) -> Message:
         proposed = await self.agent.send(agent.propose(execution_id, CALL, agent.WRITE))
         hold = await self.seen.take(execution_id)
-        body_of(await proposed, HELD)
+        body_of(await proposed, ACCEPTED)
         approved = await self.reviewer.send(agent.approve(hold))
         call = released(await self.decided.take(execution_id))
         body_of(await approved)
@@ -104,7 +103,7 @@ class Parts:
         proposed = await self.agent.send(agent.propose(execution_id, CALL, agent.WRITE))
         hold = await self.seen.take(execution_id)
         paused_ms = (time.perf_counter() - began) * 1e3
-        body_of(await proposed, HELD)
+        body_of(await proposed, ACCEPTED)
         began = time.perf_counter()
         approved = await self.reviewer.send(agent.approve(hold))
         released(await self.decided.take(execution_id))

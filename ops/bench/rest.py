@@ -23,11 +23,11 @@ class Rest:
     token: str
     _streams: Streams | None = field(default=None, init=False)
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    async def post(self, path: str, body: Mapping[str, Any], *expected: int) -> dict[str, Any]:
         """POST a body and wait for the answer.
 
         Raises:
-            Refused: it is none of 200 and 201.
+            Refused: its status is none of those expected (200 and 201 when none is named).
         """
         reader, writer = await self._connected()
         content = orjson.dumps(body)
@@ -37,7 +37,7 @@ class Rest:
             f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         )
         writer.write(head.encode() + content)
-        return await _answer(reader)
+        return await _answer(reader, expected or (200, 201))
 
     async def close(self) -> None:
         """Let go of the connection."""
@@ -53,12 +53,12 @@ class Rest:
         return self._streams
 
 
-async def _answer(reader: asyncio.StreamReader) -> dict[str, Any]:
+async def _answer(reader: asyncio.StreamReader, expected: tuple[int, ...]) -> dict[str, Any]:
     head = await reader.readuntil(b"\r\n\r\n")
     status, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     content = await reader.readexactly(int(headers["content-length"]))
-    if status.split()[1] not in ("200", "201"):
+    if int(status.split()[1]) not in expected:
         raise Refused(f"the gateway answered {status}: {content[:500]!r}")
     answer: dict[str, Any] = orjson.loads(content)
     return answer

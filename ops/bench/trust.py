@@ -7,12 +7,13 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from log.kafka.log import KafkaLog
 from log.places import TopicPartition
 from ops.bench import agent
-from ops.bench.agent import IN_FLIGHT, READ, paced, released, run_id, start_many
+from ops.bench.agent import ACCEPTED, IN_FLIGHT, READ, allowed, judged, paced, run_id, start_many
 from ops.bench.bench import TOOLS, Bench
 from ops.bench.load import BenchFailedError
 from ops.bench.result import Figure, Result, Target, percentile
@@ -94,7 +95,7 @@ async def _earn(site: Site, socket: Socket, reviewer: AsyncPlacet) -> None:
     name = f"{run_id()}-earning"
     await start_many(socket, [name], site.agent)
     for number in range(APPROVALS_MAX):
-        call = await socket.ask(agent.propose(name, f"c{number}", NOTE), 200, 202)
+        call = await judged(partial(socket.ask, agent.propose(name, f"c{number}", NOTE), 200, ACCEPTED))
         if call["status"] == "released":
             return
         await reviewer.holds.decide(call["hold_id"], "approve", digest=call["digest"])
@@ -108,7 +109,7 @@ async def _latencies(site: Site, socket: Socket, count: int) -> dict[str, float]
     for number in range(count):
         for tool, found in times.items():
             began = time.perf_counter()
-            released(await socket.ask(agent.propose(names[number % IN_FLIGHT], f"{tool}-{number}", tool)))
+            await allowed(socket, agent.propose(names[number % IN_FLIGHT], f"{tool}-{number}", tool))
             found.append((time.perf_counter() - began) * 1000)
     return {
         f"{tool}_p{percent}": percentile(found, percent)
@@ -127,7 +128,7 @@ async def _lags(site: Site, socket: Socket, seconds: float) -> dict[str, Any]:
             async for number, _ in paced(range(int(rate * seconds)), rate):
                 # Only that they are events: on a busy machine some verdicts come after the answer.
                 proposal = agent.propose(names[number % IN_FLIGHT], f"c{number}")
-                calls.create_task(socket.ask(proposal, 200, 202))
+                calls.create_task(socket.ask(proposal, 200, ACCEPTED))
         took_s = time.perf_counter() - began
     return {
         "events": int(rate * seconds) * EVENTS_A_CALL / took_s,

@@ -11,10 +11,10 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ops.bench.against.meter import LOAD, STACK, Processes, Used, metered
-from ops.bench.agent import WRITE, in_flight, propose, run_id, start, start_many, timed
+from ops.bench.agent import ACCEPTED, WRITE, in_flight, propose, run_id, start, start_many, timed
 from ops.bench.calls import Calls, takes_attempts
 from ops.bench.floor import Floor, opened_floor
-from ops.bench.holds import HELD, opened_parts
+from ops.bench.holds import opened_parts
 from ops.bench.rest import Rest
 from ops.bench.result import percentile
 from ops.bench.site import Site
@@ -104,7 +104,7 @@ async def fill(job: Job) -> dict[str, float]:
             await socket.ask(start(execution_id, site.agent), 201)
             for call in range(1, CALLS_EACH):
                 await socket.ask(propose(execution_id, f"c{call}"))
-            await socket.ask(propose(execution_id, "held", WRITE), HELD)
+            await socket.ask(propose(execution_id, "held", WRITE), ACCEPTED)
 
         while await _events(site) < job["events"]:
             await in_flight(live, range(number, number + FILLING), FILLING)
