@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import Any
+
+# While the health is looked at, the tool is started again: gRPC's handlers of fork() then abort this process now and
+# then, or block it for ever (grpc/grpc#37259, #40741). They are for children that use gRPC, which these do not.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
