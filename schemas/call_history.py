@@ -15,7 +15,8 @@ class CallHistory(msgspec.Struct, frozen=True):
     are digests of the identifying values (path and value), `numbers` each path with its least and its greatest
     number. `is_whole` is false if the call has values that are not looked at: then every value counts as novel and
     as tainted. `is_known` is false while trust is missing: then nobody knows what is new, and nothing is in `parts`.
-    `opposed` are the paths of those new values that people were more often against than for.
+    `opposed` are the paths of those new values that people were more often against than for. `apart` are the paths of
+    the known values, if people have approved each of them, but not all in one call of the same terms.
     """
 
     parts: tuple[str, ...] = ()
@@ -27,6 +28,7 @@ class CallHistory(msgspec.Struct, frozen=True):
     is_whole: bool = True
     is_known: bool = True
     opposed: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
     @property
     def is_familiar(self) -> bool:

@@ -41,7 +41,7 @@ def history_part(name: str, paths: Iterable[str]) -> str:
 @lru_cache(maxsize=16_384)
 def family_of(trust_class: str) -> Family:
     """The family of a class, and its place in it."""
-    terms, mark, risk = trust_class.rpartition(RISK)
+    before, mark, risk = trust_class.rpartition(RISK)
     if not mark:
         return Family(trust_class, frozenset(), frozenset())
     paths = dict.fromkeys(_HISTORY_PARTS, frozenset[str]())
@@ -49,7 +49,7 @@ def family_of(trust_class: str) -> Family:
         name, mark, named = part.partition(OF_PATHS)
         if name in paths:
             paths[name] = frozenset(named.split(BETWEEN_PATHS) if mark else (EARLIER,))
-    return Family(terms, paths["novel"], paths["tainted"])
+    return Family(before.removesuffix("&"), paths["novel"], paths["tainted"])
 
 
 def closes(other: str, trust_class: str) -> bool:

@@ -74,6 +74,7 @@ class CallHistory(Resource):
     is_whole: bool
     is_known: bool
     opposed: list[str] = Field(default_factory=list)
+    apart: list[str] = Field(default_factory=list)
 
 
 class Verdict(Resource):

@@ -68,6 +68,7 @@ class History(msgspec.Struct, frozen=True):
     is_whole: bool = True
     is_known: bool = True
     opposed: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 class Unreadable(Exception):
@@ -151,6 +152,8 @@ def _of_values(history: History, trust_class: str) -> Iterator[str]:
     """What the history of a call's values says against a release."""
     if history.opposed:
         yield "with a value that people were against"
+    if history.apart:
+        yield "with values that people have approved, but not together"
     if not history.is_whole:
         yield "with values that were not looked at"
     if not history.is_known:

@@ -55,6 +55,8 @@ def named(history: CallHistory) -> Iterator[tuple[str, Sequence[str]]]:
         yield "new to this agent and tool", history.novel
     if history.opposed:
         yield "people were against calls with", history.opposed
+    if history.apart:
+        yield "approved before, but not together in such a call", history.apart
     if history.tainted:
         yield "out of an untrusted output of this run", history.tainted
     if history.sources:

@@ -32,7 +32,7 @@ from services.domain.policy.history import history_of
 from services.domain.policy.remembered import judge_with_memory
 from services.domain.policy.risk import Risk
 from services.domain.policy.tool_facts import tool_views
-from services.domain.policy.trust_class import NO_CLASS, class_of
+from services.domain.policy.trust_class import NO_CLASS, class_of, terms_of
 from services.domain.state import Call, Execution
 from services.domain.trust.approved import approved_by
 from services.domain.trust.book import KnownTrust
@@ -123,12 +123,15 @@ class Definitions(Struct, frozen=True, kw_only=True):
             return found is not None and of_tool is not None and found.holds_beside(of_tool.through)
 
         risk = self.risk_of_tool(execution.tenant, call.tool, execution.project)
+        bare = _facts(execution, call, self.readable_tool(execution.tenant, call.tool, execution.project))
+        terms = terms_of(bare.arguments, bare.tool_definition)
         history = history_of(
-            parsed(call.arguments),
+            bare.arguments,
             approved,
             execution.words,
             execution.request,
             runs_code="runs_code" in risk.parts,
+            terms=terms,
             is_against=is_against,
         )
 
@@ -138,7 +141,8 @@ class Definitions(Struct, frozen=True, kw_only=True):
                 return None
             return trust_value(known, trust_class, now_ms, people, contrary(trust_class))
 
-        return self.judge_citing(execution, call, now_ms, cited, history, rests=rests)
+        facts = _with_history(bare, history, terms)
+        return self.judge_citing(execution, call, now_ms, cited, history, rests=rests, facts=facts)
 
     def judge_citing(
         self,
@@ -187,7 +191,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
         facts = _facts(execution, call, self.readable_tool(execution.tenant, call.tool, execution.project))
         if trust_class is not None:
             return replace(facts, history=history, trust_class=trust_class)
-        return _with_history(facts, history)
+        return _with_history(facts, history, terms_of(facts.arguments, facts.tool_definition))
 
     def since(self, offset: int) -> dict[str, int]:
         """The versions published after an offset, by key; of many, only the newest `ADOPTED_NAMED_MAX`."""
@@ -197,10 +201,10 @@ class Definitions(Struct, frozen=True, kw_only=True):
         return {key.decode(): self.published[key].version for key in named}
 
 
-def _with_history(facts: CallFacts, history: CallHistory) -> CallFacts:
-    """The facts with the history of the call's values, and the class that it gives the call."""
+def _with_history(facts: CallFacts, history: CallHistory, terms: str | None) -> CallFacts:
+    """The facts with the history of the call's values, and the class that it and the terms give the call."""
     views = tool_views(facts.tool, facts.tool_definition, facts.tool_version, facts.claimed_annotations)
-    trust_class = class_of(facts.arguments, facts.tool_definition, views[-1].risk.parts, history)
+    trust_class = class_of(terms, views[-1].risk.parts, history)
     return replace(facts, history=history, trust_class=trust_class)
 
 

@@ -17,6 +17,7 @@ from tests.domain.counting import (
     propose,
 )
 from tests.domain.steps import decided
+from tests.domain.trusting import outcome
 from tests.domain.world import RITA, published, the
 
 
@@ -37,6 +38,98 @@ def test_approvals_of_new_files_say_nothing_about_new_recipients() -> None:
     found = propose(world, {"user": "mallory", "file": "report-0.pdf"})
     assert the(found, "PolicyVerdictIssued").trust_class == "file=text&user=text&risk=novel:user,writes"
     assert not is_released(world, {"user": "mallory", "file": "/etc/shadow"})
+
+
+KINDS = {"properties": {"priority": {"enum": ["low", "high"]}}}
+
+
+@pytest.mark.parametrize(
+    ("approved", "proposed"),
+    [
+        # A file and a person, each of which was approved with another.
+        (
+            [{"user": "bob", "file": "menu.pdf"}, {"user": "eve", "file": "salaries.pdf"}],
+            {"user": "bob", "file": "salaries.pdf"},
+        ),
+        # A flag that was approved with another file, and one that was not given then.
+        (
+            [{"file": "ledger.db", "delete": False}, {"file": "tmp.log", "delete": True}],
+            {"file": "ledger.db", "delete": True},
+        ),
+        ([{"file": "ledger.db"}, {"file": "tmp.log", "delete": True}], {"file": "ledger.db", "delete": True}),
+        # A listed text under a name of prose.
+        (
+            [{"page": "cron", "priority": "low"}, {"page": "backup", "priority": "high"}],
+            {"page": "cron", "priority": "high"},
+        ),
+        # Three of which each two were approved together.
+        (
+            [
+                {"a": "1x", "b": "2x", "c": "9x"},
+                {"a": "1x", "b": "9x", "c": "3x"},
+                {"a": "9x", "b": "2x", "c": "3x"},
+            ],
+            {"a": "1x", "b": "2x", "c": "3x"},
+        ),
+        (
+            [{"to": ["bob"], "file": "menu.pdf"}, {"to": ["eve"], "file": "pay.pdf"}],
+            {"to": ["eve"], "file": "menu.pdf"},
+        ),
+        # To more people together than before.
+        (
+            [{"to": ["bob"], "file": "menu.pdf"}, {"to": ["eve"], "file": "menu.pdf"}],
+            {"to": ["bob", "eve"], "file": "menu.pdf"},
+        ),
+    ],
+)
+def test_values_that_were_approved_apart_are_asked_about_until_they_are_approved_together(
+    approved: list[Any], proposed: Any
+) -> None:
+    world, _ = learning(KINDS)
+    for arguments in approved * 3:
+        answer(world, "approve", arguments, ENOUGH)
+    assert all(is_released(world, arguments) for arguments in approved)
+
+    bodies = propose(world, proposed)
+    assert (history(bodies).parts, outcome(bodies).result) == ((), "asked")
+    assert "but not together in such a call" in outcome(bodies).why
+    decided(world, the(bodies, "HoldOpened"), "approve")
+    assert is_released(world, proposed)
+
+
+def test_known_values_are_released_with_fewer_others_than_they_were_approved_with() -> None:
+    world, _ = learning()
+    answer(world, "approve", {"to": ["bob", "eve"], "file": "menu.pdf"}, ENOUGH)
+    assert is_released(world, {"to": ["eve"], "file": "menu.pdf"})
+
+
+def test_approval_of_values_together_counts_no_more_after_a_rejection() -> None:
+    world, _ = learning()
+    both, others = (
+        {"user": "bob", "file": "pay.pdf"},
+        [
+            {"user": "bob", "file": "menu.pdf"},
+            {"user": "eve", "file": "pay.pdf"},
+        ],
+    )
+    for arguments in (*others, both):
+        answer(world, "approve", arguments, ENOUGH)
+    assert is_released(world, both)
+
+    hold = _held(world, both)
+    decided(world, hold, "reject")
+    for arguments in others:
+        answer(world, "approve", arguments, ENOUGH_OF_NEW)
+    assert all(is_released(world, arguments) for arguments in others)
+    assert "not together in such a call" in outcome(propose(world, both)).why
+
+
+def _held(world: Any, arguments: dict[str, Any]) -> Any:
+    """The hold of a call that trust would release."""
+    world.definitions = _without_trust(world)
+    hold = the(propose(world, arguments), "HoldOpened")
+    world.definitions = _with_trust(world)
+    return hold
 
 
 ITEM = {"properties": {"role": {"enum": ["admin", "reader"]}}}
@@ -219,10 +312,7 @@ def test_value_that_people_were_against_is_not_released_before_trust_has_weighed
         answer(world, "approve", {"to": "bob", "amount": amount}, ENOUGH_OF_NEW)
     assert is_released(world, {"to": "mallory", "amount": 50})
 
-    hold = None
-    world.definitions = _without_trust(world)
-    hold = the(propose(world, {"to": "mallory", "amount": 500}), "HoldOpened")
-    world.definitions = _with_trust(world)
+    hold = _held(world, {"to": "mallory", "amount": 500})
     is_released(world, {"to": "bob", "amount": 50})
     counted.is_late = True
     decided(world, hold, "reject")

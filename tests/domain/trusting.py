@@ -46,6 +46,10 @@ def facts(
     return tuple(Placed(0, one) for one in (*approved, *more))
 
 
+# The class of the payments that these tests propose, as far as values are known together.
+PAYMENTS = "amount=1e0&recipient=text&risk=writes"
+
+
 class Known:
     """Trust in every class of calls by the same facts, with the classes that were asked for."""
 
@@ -58,10 +62,13 @@ class Known:
         self.classes.append(names[-1])
         if self.found is None:
             return None
-        parts = tuple(_part(names, *group) for group in groupby(self.found, lambda one: one.partition))
+        parts, payments = self._parts(names), self._parts((*names[:-1], PAYMENTS))
         approvals = sum(one.fact.kind == "approval" for one in self.found)
         counts = {**combine(()), "approvals": approvals}
-        return KnownTrust(counts, parts, {0: self.through}, parts)
+        return KnownTrust(counts, parts, {0: self.through}, payments)
+
+    def _parts(self, names: tuple[str, ...]) -> tuple[ClassPart, ...]:
+        return tuple(_part(names, *group) for group in groupby(self.found or (), lambda one: one.partition))
 
 
 def _part(names: tuple[str, ...], partition: int, found: Iterable[Placed]) -> ClassPart:

@@ -8,7 +8,7 @@ import pytest
 from ops.assessment import assessed
 from schemas.canonical import canonical
 from schemas.trust import ClassFact, ClassPart, encode
-from services.domain.policy.trust_class import class_of
+from services.domain.policy.trust_class import class_of, terms_of
 
 NOW_MS = 1_780_000_000_000
 NOTE = {
@@ -79,7 +79,7 @@ def only(**more: Any) -> dict[str, Any]:
 
 
 def test_approved_calls_of_a_class_are_released_and_the_answer_says_by_what() -> None:
-    assert class_of({"text": "hello"}, NOTE, ("writes",)) == CLASS
+    assert class_of(terms_of({"text": "hello"}, NOTE), ("writes",)) == CLASS
     call = only()
 
     assert (call["requires_approval"], call["effect"], call["rules"]) == (False, "hold", ("p@1/notes",))

@@ -25,9 +25,16 @@ MARK = "new: path, to; out of an untrusted output: to"
             {"novel": ["to"], "tainted": ["to"], "sources": ["c1", "c2"], "is_whole": True},
             "new to this agent and tool: to; out of an untrusted output of this run: to (of fetch_page c1, c2)",
         ),
+        (
+            {"novel": ["to"], "opposed": ["to"], "apart": ["cc", "file"]},
+            (
+                "new to this agent and tool: to; people were against calls with: to; "
+                "approved before, but not together in such a call: cc, file"
+            ),
+        ),
         ({"is_whole": False}, "too many, or not read alike by all programs"),
     ],
-    ids=["before", "known", "new", "tainted", "many"],
+    ids=["before", "known", "new", "tainted", "opposed", "many"],
 )
 def test_values_are_told_with_where_they_come_from(history: Any, told: str) -> None:
     assert in_full(history, {"c1": "fetch_page"}) == told

@@ -19,7 +19,7 @@ from services.domain.policy.compiled import policy_alone
 from services.domain.policy.remembered import judge_alone
 from services.domain.policy.risk import RiskLevel
 from services.domain.policy.tool_facts import tool_views
-from services.domain.policy.trust_class import class_of
+from services.domain.policy.trust_class import class_of, terms_of
 from services.domain.policy.verdict import CallFacts, Reason, Verdict
 
 TENANT = "test"
@@ -193,7 +193,7 @@ def facts_of(call: CallCase, tools: dict[str, dict[str, Any]]) -> CallFacts:
     definition = tools.get(call.tool)
     risk = tool_views(call.tool, definition, "", call.claimed_annotations)[-1].risk
     history = call.history.found
-    trust_class = class_of(call.arguments, definition, risk.parts, history)
+    trust_class = class_of(terms_of(call.arguments, definition), risk.parts, history)
     return CallFacts(
         tenant=call.tenant,
         project=call.project,

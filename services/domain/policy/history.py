@@ -28,6 +28,7 @@ def history_of(
     request: str = "",
     *,
     runs_code: bool = False,
+    terms: str | None = None,
     is_against: Callable[[str], bool] = nobody_is_against,
 ) -> CallHistory:
     """The history of a call.
@@ -38,12 +39,16 @@ def history_of(
         words: what untrusted tools returned in the call's run, and what people said in it.
         request: what the run was asked for.
         runs_code: True if the tool runs code.
+        terms: the terms of the arguments (`services.domain.policy.trust_class`); None for a call in no class, which
+            trust never releases.
         is_against: True for the digest of a value if people were against a call with it, and trust has not weighed
             that yet.
     """
     try:
         found = identifying_of(arguments, runs_code=runs_code)
-        return _history_of(found, approved, words, request, is_against)
+        history = _history_of(found, approved, words, request, is_against)
+        apart = () if approved is None or terms is None else _apart(found, approved, terms)
+        return replace(history, apart=apart) if apart else history
     except Exception as error:
         if not isinstance(error, TooMany):
             logger.exception("the values of a call were not looked at")
@@ -88,6 +93,14 @@ def _compared(
     opposed = [value.path for value in unknown if approved.opposes(value.digest)]
     opposed += [value.path for value in found.values if is_against(value.digest)]
     return replace(history, parts=tuple(parts), novel=_sorted(novel), opposed=_sorted(opposed))
+
+
+def _apart(found: Identifying, approved: Approved, terms: str) -> tuple[str, ...]:
+    """The paths of the known values, unless people have approved one call of these terms with all of them."""
+    known = [value for value in found.values if not value.is_weak and approved.has(value.digest)]
+    if not known or approved.joins(terms, [value.digest for value in known]):
+        return ()
+    return _sorted(value.path for value in known)
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:

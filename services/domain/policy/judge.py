@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from schemas.call_history import CallHistory
 from schemas.display.escape import revealed
 from schemas.policy_document import Defaults, Effect, Hold
 from services.domain.policy.adaptive import answer_of, refused
@@ -33,7 +34,7 @@ from services.domain.policy.verdict import STRICTNESS, AdaptiveAnswer, CallFacts
 from services.domain.policy.visible import variables_of
 
 MAX_DETAIL_CHARS = 500
-OPPOSED_NAMED_MAX = 3
+PATHS_NAMED_MAX = 3
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -183,12 +184,24 @@ def _adaptive(
         return refused(policy.adaptive, risk, f"the policy {unread.label} cannot be read")
     if case.call.trust_class and not case.call.history.is_whole:
         return refused(policy.adaptive, risk, "it has values that are not looked at")
-    if opposed := case.call.history.opposed:
-        # In whatever class the call now is: it is the value that people were against.
-        named = ", ".join(opposed[:OPPOSED_NAMED_MAX])
-        return refused(policy.adaptive, risk, f"people were against calls with the same value at {named}")
+    if why := _of_values(case.call.history):
+        return refused(policy.adaptive, risk, why)
     asking = [rule.rule.hold or Hold() for finding in holding for rule in finding.asking]
     return answer_of(policy.adaptive, asking, verdict.risk, risk, verdict.trust, bindings, evaluate)
+
+
+def _of_values(history: CallHistory) -> str:
+    """Why trust does not release a call with these values, in whatever class it is; empty if it may."""
+    if history.opposed:
+        return f"people were against calls with the same value at {_named(history.opposed)}"
+    if history.apart:
+        return f"people have approved what is at {_named(history.apart)}, but not together in such a call"
+    return ""
+
+
+def _named(paths: tuple[str, ...]) -> str:
+    more = len(paths) - PATHS_NAMED_MAX
+    return ", ".join(paths[:PATHS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _matched(case: _Case, rule: CompiledRule) -> _Finding:

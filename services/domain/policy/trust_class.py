@@ -45,33 +45,38 @@ class _Vague(Exception):
     """A class would say too little of the call."""
 
 
-def class_of(
-    arguments: Mapping[str, Any],
-    definition: Mapping[str, Any] | None,
-    risk_parts: Iterable[str],
-    history: CallHistory = NO_HISTORY,
-) -> str:
-    """The class of a call, or `NO_CLASS`.
+def terms_of(arguments: Mapping[str, Any], definition: Mapping[str, Any] | None) -> str | None:
+    """The terms of a call's arguments; None if they would say too little of it.
 
     Args:
         arguments: the arguments, parsed JSON.
         definition: the tool's published definition; None for an unknown tool.
+    """
+    schema = (definition or {}).get("inputSchema")
+    try:
+        terms = "&".join(sorted(set(_Terms(schema).of_object("", arguments, schema, 0))))
+        # By the terms alone: calls that differ in what is new are of one family.
+        is_long = len(terms) > MAX_CHARS
+        return f"sha256={sha256_hex(terms + canonical(arguments))}" if is_long else terms
+    except (_Vague, ValueError):
+        return None
+
+
+def class_of(terms: str | None, risk_parts: Iterable[str], history: CallHistory = NO_HISTORY) -> str:
+    """The class of a call, or `NO_CLASS`.
+
+    Args:
+        terms: of the arguments (`terms_of`).
         risk_parts: the names of the parts of the risk of the tool.
         history: of the call's values. Where they are new or tainted is a part of the class: approvals of new files
             say nothing about new recipients.
     """
-    schema = (definition or {}).get("inputSchema")
+    if terms is None:
+        return NO_CLASS
     paths = {"novel": history.novel, "tainted": set(history.novel) & set(history.tainted)}
     past = [history_part(name, paths[name]) for name in history.parts]
     risk = f"{RISK}{','.join(sorted([*risk_parts, *past]))}"
-    try:
-        terms = "&".join(sorted(set(_Terms(schema).of_object("", arguments, schema, 0))))
-        if len(terms) > MAX_CHARS:
-            # By the terms alone: calls that differ in what is new are of one family.
-            terms = f"sha256={sha256_hex(terms + canonical(arguments))}"
-        return f"{terms}&{risk}" if terms else risk
-    except (_Vague, ValueError):
-        return NO_CLASS
+    return f"{terms}&{risk}" if terms else risk
 
 
 class _Terms:

@@ -6,8 +6,9 @@ mistake of what was rejected before makes nothing known.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter, is_
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_, attrgetter, is_
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -35,12 +36,14 @@ class Approved(Struct, frozen=True):
 
     `worth` is, for the digest of each identifying value, what the approvals of calls with it are worth, less what
     contrary facts are; `numbers` are, for each path of the arguments, the least and the greatest number that was
-    approved in a call with the value of a digest, or in any call (`ANY`). Without `is_whole` there is more than is
-    looked at: every value counts as one that people were against.
+    approved in a call with the value of a digest, or in any call (`ANY`). `together` are, for the terms of arguments
+    (`schemas.trust_family`), the classes with them, and of each the approvals with a value: each one is a bit.
+    Without `is_whole` there is more than is looked at: every value counts as one that people were against.
     """
 
     worth: Mapping[str, float] = {}
     numbers: Mapping[tuple[str, str], tuple[float, float]] = {}
+    together: Mapping[str, tuple[Mapping[str, int], ...]] = {}
     is_whole: bool = True
 
     def has(self, digest: str) -> bool:
@@ -58,6 +61,13 @@ class Approved(Struct, frozen=True):
         """
         ranges = [self.numbers.get((digest, path)) for digest in (ANY, *digests)]
         return all(found is not None and found[0] <= number <= found[1] for found in ranges)
+
+    def joins(self, terms: str, digests: Sequence[str]) -> bool:
+        """True if people have approved a call of these terms in which all of the values were."""
+        for approvals in self.together.get(terms, ()):
+            if reduce(and_, (approvals.get(digest, 0) for digest in digests), -1):
+                return True
+        return False
 
 
 _Ranges = dict[tuple[str, str], tuple[float, float]]
@@ -142,7 +152,8 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
     }
     shares: defaultdict[str, list[float]] = defaultdict(list)
     numbers: _Ranges = {}
-    for one in weighed(placed, now_ms, discounting(people)):
+    together: defaultdict[str, int] = defaultdict(int)
+    for number, one in enumerate(weighed(placed, now_ms, discounting(people))):
         fact = one.placed.fact
         if (one.placed.partition, fact.offset) not in of_own:
             continue
@@ -152,19 +163,24 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
             digests = (ANY, *fact.values)
             ranges = (((by, path), (least, most)) for path, least, most in fact.numbers for by in digests)
             _widen(numbers, ranges)
-    return Approved(_summed(shares), numbers)
+            for value in fact.values:
+                together[value] |= 1 << number
+    return Approved(_summed(shares), numbers, {family_of(own).terms: (together,)})
 
 
 def _joined(found: Iterable[Approved]) -> Approved:
     shares: defaultdict[str, list[float]] = defaultdict(list)
     numbers: _Ranges = {}
+    together: dict[str, tuple[Mapping[str, int], ...]] = {}
     for one in found:
         for value, share in one.worth.items():
             shares[value].append(share)
         _widen(numbers, one.numbers.items())
         if not one.is_whole or len(numbers) > RANGES_MAX:
             return TOO_MUCH
-    return Approved(_summed(shares), numbers)
+        for terms, approvals in one.together.items():
+            together[terms] = (*together.get(terms, ()), *approvals)
+    return Approved(_summed(shares), numbers, together)
 
 
 def _summed(shares: Mapping[str, list[float]]) -> dict[str, float]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.domain.policy.trust_class import MAX_CHARS, NO_CLASS, class_of
+from services.domain.policy.trust_class import MAX_CHARS, NO_CLASS, class_of, terms_of
 
 SCHEMA = {
     "inputSchema": {
@@ -21,7 +21,7 @@ SCHEMA = {
 
 
 def class_for(arguments: dict[str, Any], *risk: str) -> str:
-    return class_of(arguments, SCHEMA, risk or ("writes",))
+    return class_of(terms_of(arguments, SCHEMA), risk or ("writes",))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_lists_behind_references_and_alternatives_are_found() -> None:
         }
     }
 
-    found = class_of({"action": "delete", "mode": "dry", "loop": "x"}, schema, ())
+    found = class_of(terms_of({"action": "delete", "mode": "dry", "loop": "x"}, schema), ())
 
     assert found == "action=delete&loop=text&mode=dry&risk="
 
@@ -109,9 +109,8 @@ def test_class_names_the_risk_in_a_fixed_order() -> None:
 
 
 def test_values_cannot_pass_for_other_terms() -> None:
-    forged = class_of(
-        {"x": "a&risk=reads"}, {"inputSchema": {"properties": {"x": {"enum": ["a&risk=reads"]}}}}, ("money",)
-    )
+    schema = {"inputSchema": {"properties": {"x": {"enum": ["a&risk=reads"]}}}}
+    forged = class_of(terms_of({"x": "a&risk=reads"}, schema), ("money",))
 
     assert forged == "x=a%26risk%3Dreads&risk=money"
     assert class_for({"amount=1e0&x": 5}) == "amount%3D1e0%26x=1e0&risk=writes"
@@ -135,10 +134,12 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=10), JSON, max_size=6), JSON)
 def test_class_of_anything_is_a_short_text(arguments: dict[str, Any], schema: Any) -> None:
-    found = class_of(arguments, {"inputSchema": schema}, ("writes",))
+    found = class_of(terms_of(arguments, {"inputSchema": schema}), ("writes",))
 
     assert len(found) <= MAX_CHARS + len("&risk=writes")
-    assert found == class_of(dict(reversed(arguments.items())), {"inputSchema": schema}, ("writes",))
+    assert found == class_of(
+        terms_of(dict(reversed(arguments.items())), {"inputSchema": schema}), ("writes",)
+    )
 
 
 def test_class_of_a_value_of_250_kib_is_short() -> None:

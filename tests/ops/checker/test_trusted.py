@@ -72,6 +72,10 @@ def test_history_that_cannot_be_read_is_a_violation(text: str) -> None:
         ({"verdict": {"risk_parts": ("unknown_tool",)}}, "that must outweigh less than its risk"),
         ({"verdict": {"risk_parts": ("unreadable",)}}, "that must outweigh less than its risk"),
         ({"history": replace(OF_NEW, opposed=("to",))}, "with a value that people were against"),
+        (
+            {"history": replace(OF_NEW, apart=("to",))},
+            "with values that people have approved, but not together",
+        ),
         ({"history": CallHistory(is_whole=False)}, "with values that were not looked at"),
         ({"history": CallHistory(is_known=False)}, "while nobody knew what is new in it"),
         ({"history": OF_NEW}, "in a class for other values than it has"),

@@ -11,6 +11,11 @@ from placet.models import Hold, ToolCall
 if TYPE_CHECKING:
     from placet.sync import Placet
 
+# What keeps trust from releasing a call, whatever its class.
+_OF_TRUST = (
+    ("opposed", "people were against calls with"),
+    ("apart", "approved before, but not together in such a call"),
+)
 UNREAD = "too many, or not read alike by all programs"
 
 
@@ -54,6 +59,7 @@ def in_full(history: Any, tools: Mapping[str, str]) -> str:
         told.append(UNREAD)
     if history.get("novel"):
         told.append(f"new to this agent and tool: {', '.join(history['novel'])}")
+    told += [f"{said}: {', '.join(history[name])}" for name, said in _OF_TRUST if history.get(name)]
     if history.get("tainted"):
         named = [f"{tools[one]} {one}" if one in tools else one for one in history.get("sources") or ()]
         sources = f" (of {', '.join(named)})" if named else ""
