@@ -13,16 +13,15 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import EXIT_USAGE, OperatorError, SettingsRefused
-from log.kafka.log import KafkaLog
-from log.kafka.settings import client_settings
 from ops.backtest.found import Found
 from ops.backtest.history import Candidate
 from ops.backtest.html import check_place, write_report
 from ops.backtest.naming import named_of
 from ops.backtest.partition import Window
 from ops.backtest.report import Report
-from ops.backtest.run import Question, Told, backtest
+from ops.backtest.run import Plan, Question, Told, planned, replayed_all
 from ops.backtest.telling import json_of, tell
+from ops.backtest.workers import backtest_by
 from ops.commands.common import (
     DataDirOption,
     JsonOption,
@@ -34,12 +33,12 @@ from ops.commands.policy import PolicyFile, document_in
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
+from ops.log_workers import PROCESSES_MAX, RECORDS_WORTH_IT, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
 from placet.parsing import parse_time
 from projections.main import GC_THRESHOLD
 from schemas.policy_problems import PolicyRefused
-from schemas.topics import Topics
 from schemas.trust_score import IN_FORCE, TrustFunction
 
 # As others are told while it holds the directory of a stopped stack.
@@ -102,6 +101,9 @@ def backtest_command(
     trust_half_life: HalfLifeOption = None,
     trust_window: WindowOption = None,
     unverified: UnverifiedOption = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help=f"By default one for each core, at most {PROCESSES_MAX}.")
+    ] = None,
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     bootstrap_servers: Annotated[
         str | None, typer.Option(envvar="PLACET_BOOTSTRAP_SERVERS", help="By default the stack's.")
@@ -125,7 +127,7 @@ def backtest_command(
             verified = None if unverified else read_signatures(settings)
             question = Question(candidate, window, verified, function)
             with reading_the_log(show=not json) as told:
-                found = _replayed(settings, question, told)
+                found = _replayed(settings, question, processes or default_processes(), told)
         named = _named(found, allow_named or ())
         took = time.monotonic() - began
         report = Report(candidate, window, found, named, took, accept_unjudged, function)
@@ -198,10 +200,14 @@ def _ms(text: str | None, option: str) -> int | None:
         raise UsageError(f"{option} {text}: {error}.") from error
 
 
-def _replayed(settings: dict[str, str], question: Question, told: Told) -> Found:
+def _replayed(settings: dict[str, str], question: Question, processes: int, told: Told) -> Found:
     gc.set_threshold(GC_THRESHOLD)
     try:
-        return asyncio.run(_opened(settings, question, told))
+        plan = asyncio.run(_planned(settings, question))
+        # Another function scores by the facts of all partitions, which one process has to know.
+        if processes == 1 or plan.records < RECORDS_WORTH_IT or question.function is not None:
+            return asyncio.run(_replayed_here(settings, plan, told))
+        return backtest_by(processes, settings, plan, told)
     except OpsError:
         raise
     except PolicyRefused as error:
@@ -212,10 +218,11 @@ def _replayed(settings: dict[str, str], question: Question, told: Told) -> Found
         raise OpsError(str(error)) from error
 
 
-async def _opened(settings: dict[str, str], question: Question, told: Told) -> Found:
-    clients = client_settings(settings["kafka_settings"])
-    log = KafkaLog(settings["bootstrap_servers"], Topics(settings["topic_prefix"]), clients)
-    try:
-        return await backtest(log, question, told)
-    finally:
-        await log.close()
+async def _planned(settings: dict[str, str], question: Question) -> Plan:
+    async with opened_log(settings) as log:
+        return await planned(log, question)
+
+
+async def _replayed_here(settings: dict[str, str], plan: Plan, told: Told) -> Found:
+    async with opened_log(settings) as log:
+        return await replayed_all(log, plan, told)

@@ -162,6 +162,28 @@ class Found:
     rescored: int = 0
     rescored_otherwise: int = 0
 
+    def add(self, other: Found) -> None:
+        """Add what was found in the next partition; what is of the whole backtest stays."""
+        self.records += other.records
+        self.events += other.events
+        self.refused += other.refused
+        self.unreadable += other.unreadable
+        self.set_aside += other.set_aside
+        self.judged += other.judged
+        self.reproduced += other.reproduced
+        self.effects += other.effects
+        for tool, effects in other.tools.items():
+            self.tools[self._name(tool)] += effects
+        for day, effects in other.days.items():
+            self.days[day] += effects
+        for rule, kinds in other.rules.items():
+            self.rules[rule] += kinds
+        self.rows += other.rows
+        self.not_reproduced += other.not_reproduced[: LISTED_MAX - len(self.not_reproduced)]
+        left = LISTED_MAX - len(self.not_judged)
+        self.unlisted += other.unlisted + len(other.not_judged[left:])
+        self.not_judged += other.not_judged[:left]
+
     def leave(self, one: NotJudged) -> None:
         """Note what could not be judged or read."""
         if len(self.not_judged) < LISTED_MAX:
@@ -184,12 +206,15 @@ class Found:
         self.judged += 1
         pair = (before.effect, after.effect)
         self.effects[pair] += 1
-        name = tool if tool in self.tools or len(self.tools) < TOOLS_MAX else OTHERS
-        self.tools[name][pair] += 1
+        self.tools[self._name(tool)][pair] += 1
         self.days[at_ms // DAY_MS][pair] += 1
         if before.effect != after.effect:
             for rule in after.rules or (f"({after.reason})",):
                 self.rules[rule][KIND_OF[after.effect]] += 1
+
+    def _name(self, tool: str) -> str:
+        """The name under which a tool is counted."""
+        return tool if tool in self.tools or len(self.tools) < TOOLS_MAX else OTHERS
 
     def of_kind(self, kind: Kind) -> Iterator[Judged]:
         """The verdicts that change in this way."""

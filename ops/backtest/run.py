@@ -37,6 +37,48 @@ class Question(NamedTuple):
     function: TrustFunction | None = None
 
 
+class Plan(NamedTuple):
+    """A backtest before it has read the executions.
+
+    `question` has the candidate where it would be published; `ends` are how far each partition is read.
+    """
+
+    question: Question
+    history: History
+    ends: Mapping[TopicPartition, int]
+
+    @property
+    def records(self) -> int:
+        """How many records it reads."""
+        return (1 if self.question.function is None else 2) * sum(self.ends.values())
+
+    def found(self) -> Found:
+        """What is found before anything is read."""
+        return Found(
+            project=self.question.candidate.project or TENANT_WIDE, definitions_refused=self.history.refused
+        )
+
+
+async def planned(log: Log, question: Question) -> Plan:
+    """Read the definitions of a log, and how far it has to be read.
+
+    Raises:
+        PlaceUnclearError: the candidate's name is published for several projects.
+        FactsDeleted: a partition does not begin at its first record.
+        LogTruncated: a partition ends before what was counted of it.
+        ClaimUnknown: the claim under which it was counted would not count any more.
+        NothingCountsError: the definitions have records, and none of them counts.
+        LogFromNewerVersion: a definition counts and cannot be read.
+        LogError: the log cannot be read; see its subclasses.
+    """
+    await check_complete(log, question.signatures)
+    topic = log.topics.executions
+    partitions = [TopicPartition(topic, number) for number in range(await log.partition_count(topic))]
+    ends = {tp: (await log.bounds(tp)).end for tp in partitions}
+    history = await read_history(log, question.signatures)
+    return Plan(question._replace(candidate=history.placed(question.candidate)), history, ends)
+
+
 async def backtest(log: Log, question: Question, told: Told = lambda done, of: None) -> Found:
     """Replay a log up to the end that it has now.
 
@@ -46,44 +88,57 @@ async def backtest(log: Log, question: Question, told: Told = lambda done, of: N
         told: hears how many records are read, of how many.
 
     Raises:
-        PlaceUnclearError: the candidate's name is published for several projects.
         PolicyRefused: the candidate does not compile, or cannot be published there.
-        FactsDeleted: a partition does not begin at its first record.
-        LogTruncated: a partition ends before what was counted of it.
-        ClaimUnknown: the claim under which it was counted would not count any more.
-        NothingCountsError: a partition has records, and none of them counts.
-        LogFromNewerVersion: a definition, or a record about the log itself, counts and cannot be read.
-        LogError: the log cannot be read; see its subclasses.
+        OperatorError: see `planned` and `replayed`.
     """
-    await check_complete(log, question.signatures)
-    topic = log.topics.executions
-    partitions = [TopicPartition(topic, number) for number in range(await log.partition_count(topic))]
-    ends = {tp: (await log.bounds(tp)).end for tp in partitions}
-    history = await read_history(log, question.signatures)
-    candidate = history.placed(question.candidate)
-    found = Found(project=candidate.project or TENANT_WIDE)
-    found.definitions_refused = history.refused
-    passes = 1 if question.function is None else 2
-    progress = _Progress(told, passes * sum(ends.values()))
-    rescoring = None
-    if question.function is not None:
-        rescoring = Rescoring(await _facts_of(log, question, ends, progress), question.function)
-    for tp, end in ends.items():
-        here = InForceHere(history, candidate)
-        rule = rule_of(question.signatures, topic)
-        replay = PartitionReplay(topic, rule, here, candidate, question.window, found, rescoring)
-        async with aclosing(log.read(tp, 0, end)) as chunks:
-            async for chunk in chunks:
-                replay.read(chunk)
-                progress.go_on(len(chunk))
-        replay.end()
+    return await replayed_all(log, await planned(log, question), told)
+
+
+async def replayed_all(log: Log, plan: Plan, told: Told) -> Found:
+    """Replay all partitions, one after the other; errors as `backtest`."""
+    found, progress, rescoring = plan.found(), Progress(told, plan.records), None
+    if plan.question.function is not None:
+        facts = await _facts_of(log, plan.question, plan.ends, progress)
+        rescoring = Rescoring(facts, plan.question.function)
+    for tp in plan.ends:
+        found.add(await replayed(log, plan, tp, progress.go_on, rescoring))
     if rescoring is not None:
         found.rescored, found.rescored_otherwise = rescoring.agreed, rescoring.differed
     return found
 
 
+async def replayed(
+    log: Log, plan: Plan, tp: TopicPartition, moved: Callable[[int], None], rescoring: Rescoring | None = None
+) -> Found:
+    """Replay one partition.
+
+    Args:
+        log: a connected log.
+        plan: of the backtest.
+        tp: the partition.
+        moved: hears how many records more are read.
+        rescoring: scores trust by the question's function.
+
+    Raises:
+        PolicyRefused: the candidate does not compile, or cannot be published there.
+        NothingCountsError: it has records, and none of them counts.
+        LogFromNewerVersion: a record about the log itself counts and cannot be read.
+        LogError: the log cannot be read; see its subclasses.
+    """
+    question, found = plan.question, plan.found()
+    here = InForceHere(plan.history, question.candidate)
+    rule = rule_of(question.signatures, tp.topic)
+    replay = PartitionReplay(tp.topic, rule, here, question.candidate, question.window, found, rescoring)
+    async with aclosing(log.read(tp, 0, plan.ends[tp])) as chunks:
+        async for chunk in chunks:
+            replay.read(chunk)
+            moved(len(chunk))
+    replay.end()
+    return found
+
+
 @dataclass(slots=True)
-class _Progress:
+class Progress:
     """How many records are read, of how many."""
 
     told: Told
@@ -91,12 +146,13 @@ class _Progress:
     done: int = 0
 
     def go_on(self, count: int) -> None:
+        """So many records more are read."""
         self.done += count
         self.told(self.done, self.total)
 
 
 async def _facts_of(
-    log: Log, question: Question, ends: Mapping[TopicPartition, int], progress: _Progress
+    log: Log, question: Question, ends: Mapping[TopicPartition, int], progress: Progress
 ) -> FactsOfLog:
     """The facts that count for classes of calls, in a pass of their own: verdicts cite those of all partitions."""
     facts = FactsOfLog()

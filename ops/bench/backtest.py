@@ -1,4 +1,4 @@
-"""Backtest: a log with people's decisions, replayed against a candidate policy, in one process.
+"""Backtest: a log with people's decisions, replayed against a candidate policy.
 
 The history is made by signed commands that are produced straight to Kafka (`seed`): in each execution nine calls that
 are allowed, run at once and reported, and one that a reviewer approves or, in every fifth execution, rejects.
@@ -77,21 +77,29 @@ def _arguments(number: int) -> str:
 
 
 def measure(bench: Bench) -> Result:
-    """Events a second of a backtest in one process, signatures verified, against the policy in force."""
+    """Events a second of a backtest, signatures verified, against the policy in force."""
     bench.load("ops.bench.backtest:fill", "making a log", executions=bench.size(6_500, 30))
     bench.tell("placet policy backtest")
     found = _backtested(bench.site)
-    reproduced = found["reproduced"] == found["judged"]
+    bench.tell("placet policy backtest --processes 1")
+    alone = _backtested(bench.site, "--processes", "1")
+    reproduced = all(one["reproduced"] == one["judged"] for one in (found, alone))
     return Result(
         "backtest",
         (
             Figure(
-                "placet policy backtest, one process",
+                "placet policy backtest, a process for each core",
                 found["records"] / found["seconds"],
                 "events/s",
                 target=None if bench.is_quick else EVENTS_A_SECOND,
             ),
-            Figure("most memory", getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024, "MiB", target=MEMORY_MIB),
+            Figure("the same in one process", alone["records"] / alone["seconds"], "events/s"),
+            Figure(
+                "most memory of a process",
+                getrusage(RUSAGE_CHILDREN).ru_maxrss / 1024,
+                "MiB",
+                target=MEMORY_MIB,
+            ),
             Figure("events in the log", found["records"], "events"),
             Figure("verdicts judged again", found["judged"], "verdicts"),
         ),
@@ -99,8 +107,15 @@ def measure(bench: Bench) -> Result:
     )
 
 
-def _backtested(site: Site) -> dict[str, Any]:
-    command = [str(Path(sys.executable).with_name("placet")), "policy", "backtest", str(POLICY), "--json"]
+def _backtested(site: Site, *more: str) -> dict[str, Any]:
+    command = [
+        str(Path(sys.executable).with_name("placet")),
+        "policy",
+        "backtest",
+        str(POLICY),
+        "--json",
+        *more,
+    ]
     done = subprocess.run(  # noqa: S603 - the command is built here
         [*command, "--data-dir", site.data_dir], capture_output=True, text=True, timeout=TIMEOUT_S
     )

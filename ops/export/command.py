@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import time
 from dataclasses import asdict
 from functools import partial
@@ -31,8 +30,9 @@ from ops.export.parts import new_part_of
 from ops.export.reading import Stretch, Work
 from ops.export.run import Growth, Outcome, Told, export, plan
 from ops.export.star import write_star
-from ops.export.workers import PROCESSES_MAX, RECORDS_WORTH_IT, Job, export_by, opened_log, shares
+from ops.export.workers import Job, export_by
 from ops.kafka.acl import READER
+from ops.log_workers import PROCESSES_MAX, RECORDS_WORTH_IT, default_processes, opened_log, shares
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
 from projections.main import GC_THRESHOLD
@@ -123,8 +123,8 @@ def _grow(
     if processes == 1 or growth.total < RECORDS_WORTH_IT:
         asyncio.run(_read(settings, work, stretches, growth))
     else:
-        # In no event loop, which an interrupt would let wait for the end.
-        export_by([Job(settings, work, share) for share in shares(stretches, processes)], growth)
+        divided = shares(stretches, processes, lambda stretch: stretch.offsets)
+        export_by([Job(settings, work, share) for share in divided], growth)
 
 
 async def _planned(settings: dict[str, str], folder: Folder) -> list[Stretch]:
@@ -135,11 +135,6 @@ async def _planned(settings: dict[str, str], folder: Folder) -> list[Stretch]:
 async def _read(settings: dict[str, str], work: Work, stretches: list[Stretch], growth: Growth) -> None:
     async with opened_log(settings) as log:
         await export(log, work, stretches, growth)
-
-
-def default_processes() -> int:
-    """One for each core that this process may use, as far as memory stays small."""
-    return min(PROCESSES_MAX, len(os.sched_getaffinity(0)))
 
 
 def _star(settings: dict[str, str], folder: Folder) -> dict[str, int]:

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from ops.backtest import command
 from tests.integration.doors import Tenant, new_tenant
 from tests.integration.site import PAY, READ, Site
 from tests.servers.stack import run_placet, wait_for
@@ -108,6 +111,28 @@ def test_policy_in_force_gives_every_recorded_verdict_again(tenant: Tenant, tmp_
     assert (answer["not_reproduced"], answer["not_judged"]) == ([], [])
     assert answer["judged"] == answer["reproduced"] >= 28
     assert (answer["project"], answer["changed"], answer["rejected_would_pass"]) == ("*", [], [])
+
+
+def test_several_processes_find_what_one_finds(
+    tenant: Tenant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "RECORDS_WORTH_IT", 1)
+    file = tmp_path / "policy.yaml"
+    file.write_text(LOOSE)
+    app = typer.Typer()
+    app.command()(command.backtest_command)
+    where = ("--data-dir", str(tenant.site.stack.data_dir), "--tenant", tenant.name, "--json")
+    answers = []
+    for processes in ("1", "3"):
+        done = CliRunner().invoke(app, [str(file), *where, "--processes", processes])
+        assert done.exit_code == 4, done.output
+        answers.append(json.loads(done.stdout))
+    for answer in answers:
+        # Other tenants' records come in the meantime.
+        for changing in ("seconds", "records", "events", "refused"):
+            del answer[changing]
+    assert answers[0] == answers[1]
+    assert len(answers[0]["rejected_would_pass"]) == 2
 
 
 def test_function_in_force_gives_every_recorded_score_again(tenant: Tenant, tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from typer.testing import CliRunner, Result
 from log.places import TopicPartition
 from ops.config import StackConfig, save_config
 from ops.export import command, workers
-from ops.export.command import default_processes, export_command
+from ops.export.command import export_command
 from ops.export.folder import Folder
 from ops.export.reading import Stretch
 from ops.export.state import Position
-from ops.export.workers import PROCESSES_MAX, shares
+from ops.log_workers import PROCESSES_MAX, default_processes, shares
 from ops.topics import ensure_topics
 from schemas.topics import Topics
 from tests.ops.export.logs import asked, expected_places, files, places, table
@@ -213,10 +213,10 @@ def test_shares_are_about_equally_long_and_have_each_stretch_once() -> None:
         Stretch(TopicPartition("t", number), "executions", Position(5), 5 + length)
         for number, length in enumerate(lengths)
     ]
-    found = shares(stretches, 2)
+    found = shares(stretches, 2, lambda one: one.offsets)
     assert [sum(one.offsets for one in share) for share in found] == [70, 60]
     assert sorted(one.tp.partition for share in found for one in share) == [0, 2, 3, 4, 5]
-    assert len(shares(stretches[:1], 4)) == 1
+    assert len(shares(stretches[:1], 4, lambda one: one.offsets)) == 1
 
 
 def test_processes_are_bounded_by_default() -> None:
