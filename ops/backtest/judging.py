@@ -112,7 +112,7 @@ def _most_trust(trust_class: str) -> dict[str, Any]:
 def _has_values(verdict: PolicyVerdictIssued, arguments: str) -> bool:
     """True if a call has values that have a history."""
     try:
-        found = identifying_of(parsed(arguments), runs_code="runs_code" in verdict.risk_parts)
+        found = identifying_of(parsed(arguments), verdict.risk_parts)
     except (TooMany, OverflowError):
         return True
     return bool(found.values or found.numbers)

@@ -87,7 +87,7 @@ class Values:
         if not missing:
             return ()
         try:
-            values = identifying_of(call.arguments, runs_code=_runs_code(call)).values
+            values = identifying_of(call.arguments, _risk_parts(call)).values
         except (TooMany, OverflowError):
             return None
         found: dict[str, Used] = {}
@@ -122,9 +122,9 @@ class Values:
         yield from (result.text for result in self.got.values())
 
 
-def _runs_code(call: RecordedCall) -> bool:
-    """True if its tool runs code, by the risk of its verdict: then no text of it is prose."""
-    return call.verdict is not None and "runs_code" in call.verdict.risk_parts
+def _risk_parts(call: RecordedCall) -> tuple[str, ...]:
+    """The parts of the risk of its verdict: where a tool runs code, no text of its calls is prose."""
+    return () if call.verdict is None else call.verdict.risk_parts
 
 
 def _shown(value: Value) -> str:

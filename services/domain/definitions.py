@@ -130,7 +130,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
             approved,
             execution.words,
             execution.request,
-            runs_code="runs_code" in risk.parts,
+            risk_parts=risk.parts,
             terms=terms,
             is_against=is_against,
         )

@@ -97,6 +97,86 @@ def test_values_that_were_approved_apart_are_asked_about_until_they_are_approved
     assert is_released(world, proposed)
 
 
+@pytest.mark.parametrize(
+    ("approved", "proposed"),
+    [
+        # The dear currency was approved for bob, and much of it for another.
+        (
+            [
+                {"user": "bob", "currency": "KWD", "amount": 101},
+                {"user": "bob", "currency": "JPY", "amount": 999},
+                {"user": "eve", "currency": "KWD", "amount": 999},
+            ],
+            {"user": "bob", "currency": "KWD", "amount": 999},
+        ),
+        # Many cheap ones, and few dear ones.
+        (
+            [{"sku": "disk", "quantity": 10, "price": 999}, {"sku": "disk", "quantity": 99, "price": 100}],
+            {"sku": "disk", "quantity": 99, "price": 999},
+        ),
+        ([{"quantity": 10, "price": 999}, {"quantity": 99, "price": 100}], {"quantity": 99, "price": 999}),
+        # As many of as much as before, in one of the ranges, and of another sum.
+        ([{"to": "bob", "amounts": [900] + [101] * 8}], {"to": "bob", "amounts": [101] + [900] * 8}),
+        (
+            [{"to": "bob", "amounts": [999, 101, 102, 103, 104]}],
+            {"to": "bob", "amounts": [999, 998, 997, 996, 995]},
+        ),
+        (
+            [{"user": "bob", "rights": [True, False, False, False]}],
+            {"user": "bob", "rights": [True, True, True, False]},
+        ),
+        ([{"bucket": "logs", "older_than_days": "90"}], {"bucket": "logs", "older_than_days": "10"}),
+        ([{"bucket": "logs", "older_than_days": 90}], {"bucket": "logs", "older_than_days": "10"}),
+        ([{"manifest": "a:\n  b:\n    c: 1\n"}], {"manifest": "a:\n  b:\n  c: 1\n"}),
+        ([{"path": "/data/a b"}], {"path": "/data/a  b"}),
+        ([{"job": "wipe", "start_time": "0 3 1 1 *"}], {"job": "wipe", "start_time": "* * * * *"}),
+        ([{"query": "SELECT name FROM users"}], {"query": "DROP TABLE users"}),
+    ],
+)
+def test_numbers_and_texts_that_were_approved_otherwise_are_asked_about(
+    approved: list[Any], proposed: Any
+) -> None:
+    world, _ = learning()
+    for arguments in approved * 3:
+        answer(world, "approve", arguments, ENOUGH)
+
+    assert all(is_released(world, arguments) for arguments in approved)
+    assert not is_released(world, proposed)
+
+
+def test_numbers_between_those_of_two_approved_calls_are_released() -> None:
+    world, _ = learning()
+    for quantity, price in ((10, 100), (99, 999)):
+        answer(world, "approve", {"sku": "disk", "quantity": quantity, "price": price}, ENOUGH)
+    assert is_released(world, {"sku": "disk", "quantity": 50, "price": 400})
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"anyOf": [{"const": f"k{number}"} for number in range(9)] + [{"enum": ["a_keep", "a_delete"]}]},
+        {"anyOf": [{"$ref": f"#/$defs/R{number}"} for number in range(6)]},
+        {"if": {"minLength": 1}, "then": {"enum": ["a_keep", "a_delete"]}},
+        {"anyOf": [{"const": f"k{number}"} for number in range(99)] + [{"enum": ["a_keep", "a_delete"]}]},
+    ],
+)
+def test_what_a_schema_lists_is_seen_wherever_it_does_or_nothing_is_released(reply: Any) -> None:
+    kinds = {f"R{number}": {"const": ("a_keep", "a_delete")[number % 2]} for number in range(6)}
+    world, _ = learning({"$defs": kinds, "properties": {"reply": reply}})
+    answer(world, "approve", {"reply": "a_keep"}, ENOUGH_OF_NEW)
+    assert not is_released(world, {"reply": "a_delete"})
+
+
+def test_approvals_of_calls_that_are_not_looked_at_earn_no_trust() -> None:
+    world, _ = learning()
+    for number in range(3):
+        bodies = propose(world, {"to": [f"friend{number}-{each}" for each in range(40)]})
+        verdict = the(bodies, "PolicyVerdictIssued")
+        assert (history(bodies).is_whole, verdict.trust_class) == (False, "")
+        assert outcome(bodies).why == "it has values that are not looked at"
+        decided(world, the(bodies, "HoldOpened"), "approve")
+
+
 def test_known_values_are_released_with_fewer_others_than_they_were_approved_with() -> None:
     world, _ = learning()
     answer(world, "approve", {"to": ["bob", "eve"], "file": "menu.pdf"}, ENOUGH)

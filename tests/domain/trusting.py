@@ -46,8 +46,15 @@ def facts(
     return tuple(Placed(0, one) for one in (*approved, *more))
 
 
-# The class of the payments that these tests propose, as far as values are known together.
-PAYMENTS = "amount=1e0&recipient=text&risk=writes"
+# Classes of the payments that these tests propose, in which what is approved is known together.
+PAYMENTS = tuple(
+    f"{terms}&risk=writes"
+    for terms in (
+        "count=1e0",
+        *(f"amount=1e{size}" for size in range(3)),
+        *(f"amount=1e0&{name}=text" for name in ("recipient", "to", "token")),
+    )
+)
 
 
 class Known:
@@ -62,10 +69,10 @@ class Known:
         self.classes.append(names[-1])
         if self.found is None:
             return None
-        parts, payments = self._parts(names), self._parts((*names[:-1], PAYMENTS))
+        payments = tuple(part for name in PAYMENTS for part in self._parts((*names[:-1], name)))
         approvals = sum(one.fact.kind == "approval" for one in self.found)
         counts = {**combine(()), "approvals": approvals}
-        return KnownTrust(counts, parts, {0: self.through}, payments)
+        return KnownTrust(counts, self._parts(names), {0: self.through}, payments)
 
     def _parts(self, names: tuple[str, ...]) -> tuple[ClassPart, ...]:
         return tuple(_part(names, *group) for group in groupby(self.found or (), lambda one: one.partition))

@@ -1,7 +1,7 @@
 """The history of a call's values: new to its agent and tool, or out of an untrusted output of its run."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ def history_of(
     words: WordsOfRun = NO_WORDS,
     request: str = "",
     *,
-    runs_code: bool = False,
+    risk_parts: Container[str] = (),
     terms: str | None = None,
     is_against: Callable[[str], bool] = nobody_is_against,
 ) -> CallHistory:
@@ -38,14 +38,14 @@ def history_of(
         approved: what people have approved for the call's agent and tool; None while trust is missing.
         words: what untrusted tools returned in the call's run, and what people said in it.
         request: what the run was asked for.
-        runs_code: True if the tool runs code.
+        risk_parts: the parts of the risk of the tool.
         terms: the terms of the arguments (`services.domain.policy.trust_class`); None for a call in no class, which
             trust never releases.
         is_against: True for the digest of a value if people were against a call with it, and trust has not weighed
             that yet.
     """
     try:
-        found = identifying_of(arguments, runs_code=runs_code)
+        found = identifying_of(arguments, risk_parts)
         history = _history_of(found, approved, words, request, is_against)
         apart = () if approved is None or terms is None else _apart(found, approved, terms)
         return replace(history, apart=apart) if apart else history
@@ -96,11 +96,13 @@ def _compared(
 
 
 def _apart(found: Identifying, approved: Approved, terms: str) -> tuple[str, ...]:
-    """The paths of the known values, unless people have approved one call of these terms with all of them."""
+    """The paths of what is known, unless people have approved it together in calls of these terms."""
     known = [value for value in found.values if not value.is_weak and approved.has(value.digest)]
-    if not known or approved.joins(terms, [value.digest for value in known]):
+    digests = [value.digest for value in known]
+    numbers = [number for number in found.numbers if approved.covers(number.path, number.size, digests)]
+    if not (known or numbers) or approved.joins(terms, digests, _ranges(numbers)):
         return ()
-    return _sorted(value.path for value in known)
+    return _sorted([*(value.path for value in known), *(number.path for number in numbers)])
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:

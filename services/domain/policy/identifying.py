@@ -2,13 +2,16 @@
 
 A text is identifying, unless the last word of its argument's name says that it is prose or a time (`reply_body`,
 `start_date`): then the addresses and codes in it are (`services.domain.codes`). To a tool that runs code no text is
-prose. A number is measured if it has a fraction, or if the name of its argument says that it is a quantity or a time
-(`amount`, `days`); any other is identifying, too, and so is each that a name on its path says so of (`file_id`). The
-items of a list share the list's path; to a tool that runs code a list is a value as well, in its order.
+prose, and to one that writes, no query or instruction is. A number is measured if it has a fraction, or if the name
+of its argument says that it is a quantity or a time (`amount`, `days`; then also one that is written as a text); any
+other is identifying, too, and so is each that a name on its path says so of (`file_id`). The items of a list share
+the list's path, and the sum of its measured numbers is one more; to a tool that runs code a list is a value as well,
+in its order.
 """
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -29,6 +32,8 @@ MAX_DEPTH = 8
 # The name at the end of a longer path is a digest: paths are kept with each approval, and shown. What is around it
 # stays, so that a rule about an argument is about all that is in it.
 MAX_PATH_CHARS = 96
+# The path of the sum of a list's numbers, at the list's; no name looks like this.
+SUM = ".#"
 # A longer value where a name says that it identifies is not looked at, and a longer text is a digest.
 MAX_CHARS = 2_048
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -46,6 +51,9 @@ _PROSE_WORDS = """
     format hour html instruction instructions message messages minute month note notes prompt query question reason
     reply search snippet start subject summary text time times timezone title when year
 """
+# Prose to a tool that only reads; what a tool that writes does with it is in its words.
+_COMMAND_WORDS = "instruction instructions prompt query search"
+_TIME_WORDS = "date dates day days end hour minute minutes month start time times timezone when year"
 _QUANTITY_WORDS = """
     adult adults age amount amounts balance budget cent cents child children copies cost costs count days
     deposit depth discount distance euro euros fee fees height hours kilometers lat latitude length
@@ -55,11 +63,15 @@ _QUANTITY_WORDS = """
     top total totals units usd volume weeks weight width years
     anzahl betrag importe menge monto montant preis prix quantite summe
 """
-_SPACES = re.compile(r"[ \t]+")
+# Whatever else stands where a time is expected, such as `* * * * *` for a job, is a value.
+_TIME = re.compile(r"[\w\s:/.,+-]*")
+_NUMBER = re.compile(r"[-+]?[0-9]{1,15}(\.[0-9]{0,15})?")
 # The names inside of an argument are looked at as prose.
 _A_NAME = ("text",)
 _IDENTIFYING = frozenset(_NAMING_WORDS.split())
 _PROSE = frozenset(_PROSE_WORDS.split())
+_COMMANDS = frozenset(_COMMAND_WORDS.split())
+_TIMES = frozenset(_TIME_WORDS.split())
 _MEASURED = frozenset(_QUANTITY_WORDS.split()) | _PROSE
 
 
@@ -121,17 +133,35 @@ class _Leaf(NamedTuple):
     value: Any
 
     @property
-    def is_prose(self) -> bool:
+    def is_named(self) -> bool:
+        """True if a name on its path says that it identifies."""
+        return not self.words.isdisjoint(_IDENTIFYING)
+
+    @property
+    def is_measured(self) -> bool:
+        """True if its name says that a number here is a quantity or a time, and no name on its path identifies."""
+        return not self.is_named and not _MEASURED.isdisjoint(self.last)
+
+    def measures(self, size: float) -> bool:
+        """True if a number here is a quantity or a time, by its name or its fraction."""
+        return self.is_measured or (not self.is_named and size != int(size))
+
+    def is_prose(self, risk_parts: Container[str]) -> bool:
         """True if the last word of its name says so: `start_date` is a date, and `start_command` a command."""
-        return bool(self.last) and self.last[-1] in _PROSE
+        if self.last is _A_NAME:
+            return True
+        word = self.last[-1] if self.last else ""
+        if word not in _PROSE or "runs_code" in risk_parts or (word in _COMMANDS and "writes" in risk_parts):
+            return False
+        return word not in _TIMES or _TIME.fullmatch(self.value) is not None
 
 
-def identifying_of(arguments: Mapping[str, Any], *, runs_code: bool = False) -> Identifying:
+def identifying_of(arguments: Mapping[str, Any], risk_parts: Container[str] = ()) -> Identifying:
     """The identifying values and the numbers of a call's arguments.
 
     Args:
         arguments: parsed JSON.
-        runs_code: True if the tool runs code, so that any text can be some.
+        risk_parts: the parts of the risk of the tool: if it runs code, any text can be some.
 
     Raises:
         TooMany: it has more than are looked at, or an address that programs could read differently.
@@ -139,7 +169,7 @@ def identifying_of(arguments: Mapping[str, Any], *, runs_code: bool = False) -> 
     values: dict[Value, None] = {}
     numbers: dict[Number, None] = {}
     for leaf in _leaves(arguments):
-        for found in _found(leaf, runs_code):
+        for found in _found(leaf, risk_parts):
             kept: dict[Any, None] = values if isinstance(found, Value) else numbers
             kept[found] = None
             if len(values) > MAX_VALUES or len(numbers) > MAX_NUMBERS:
@@ -195,29 +225,42 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORD.findall(name[:256]))
 
 
-def _found(leaf: _Leaf, runs_code: bool) -> Iterable[Value | Number]:
+def _found(leaf: _Leaf, risk_parts: Container[str]) -> Iterable[Value | Number]:
     value = leaf.value
     if value is None or isinstance(value, bool):
         return ()
     if isinstance(value, list | tuple):
-        is_ordered = runs_code and len(value) > 1
-        return (
-            (Value(leaf.path, f"sha256:{sha256_hex(canonical(value))}", is_list=True),) if is_ordered else ()
-        )
-    named = not leaf.words.isdisjoint(_IDENTIFYING)
+        return _of_list(leaf, value, is_ordered="runs_code" in risk_parts and len(value) > 1)
     if isinstance(value, str):
-        # Line breaks stay: to a shell, or in a header, they are no spaces.
-        text = _SPACES.sub(" ", value).strip(" ")
-        if named and len(text) > MAX_CHARS:
+        if leaf.is_named and len(value) > MAX_CHARS:
             raise TooMany
-        is_prose = leaf.is_prose and not (runs_code and leaf.last is not _A_NAME)
-        return _of_text(leaf.path, text, is_whole=named or not is_prose)
-    if abs(value) > MAX_SAFE_INTEGER:
+        size = _number_in(value) if leaf.is_measured else None
+        is_whole = size is None and (leaf.is_named or not leaf.is_prose(risk_parts))
+        # As it is written: in code, and in names of files, one space is not two.
+        found = _of_text(leaf.path, value, is_whole=is_whole)
+        return found if size is None else (*found, Number(leaf.path, size))
+    if not abs(value) <= MAX_SAFE_INTEGER:
         # No two programs agree about it.
         raise TooMany
-    if not named and (value != int(value) or not _MEASURED.isdisjoint(leaf.last)):
-        return (Number(leaf.path, float(value)),)
-    return (Value(leaf.path, canonical(value)),)
+    return (Number(leaf.path, float(value)) if leaf.measures(value) else Value(leaf.path, canonical(value)),)
+
+
+def _of_list(leaf: _Leaf, items: Sequence[Any], *, is_ordered: bool) -> Iterable[Value | Number]:
+    """A list as a value, if its order matters; and the sum of its numbers, if they are measured."""
+    if is_ordered:
+        yield Value(leaf.path, f"sha256:{sha256_hex(canonical(items))}", is_list=True)
+    sizes = [size for item in items if (size := _number_in(item)) is not None]
+    if not all(abs(size) <= MAX_SAFE_INTEGER for size in sizes):
+        raise TooMany
+    if len(sizes) > 1 and all(map(leaf.measures, sizes)):
+        yield Number(f"{leaf.path}{SUM}", math.fsum(sizes))
+
+
+def _number_in(item: Any) -> float | None:
+    """A number, also one that is written as a text; None for anything else."""
+    if isinstance(item, str):
+        return float(item) if _NUMBER.fullmatch(item.strip()) else None
+    return item if isinstance(item, int | float) and not isinstance(item, bool) else None
 
 
 def _of_text(path: str, text: str, *, is_whole: bool) -> list[Value]:

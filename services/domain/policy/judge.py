@@ -182,7 +182,7 @@ def _adaptive(
         return refused(policy.adaptive, risk, "it is not a rule alone that holds this call")
     if unread is not None:
         return refused(policy.adaptive, risk, f"the policy {unread.label} cannot be read")
-    if case.call.trust_class and not case.call.history.is_whole:
+    if not case.call.history.is_whole:
         return refused(policy.adaptive, risk, "it has values that are not looked at")
     if why := _of_values(case.call.history):
         return refused(policy.adaptive, risk, why)

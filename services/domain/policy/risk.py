@@ -32,7 +32,7 @@ HIGH_FROM = 0.65
 TOLERATED = 0.05
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MONEY_WORDS = "amount money pay payment payments price refund transfer invoice iban currency salary fee"
-_CODE_WORDS = "code command cmd shell script bash exec python sql"
+_CODE_WORDS = "bash cmd code command eval exec javascript powershell python script shell sql terminal"
 # Words of a task's description that say more than the names of its tools do.
 _DESTRUCTIVE_WORDS = "delete remove drop destroy erase wipe purge overwrite"
 _MONEY = frozenset(_MONEY_WORDS.split())

@@ -9,7 +9,8 @@ A class names the arguments whose kind matters and the risk, as `name=value` joi
 * a text that the published schema lists (`enum`, `const`): itself; a text with addresses in it: the domains
   (`@example.com`) and hosts; any other text: `text`;
 * a list: the power of ten of its length (`to#=1e0`), with numbers in it the length itself, how often an item is
-  repeated at most (`to#=1e0~2x`), and the terms of its items; a list with objects or lists in it: a digest of it.
+  repeated at most (`to#=1e0~2x`), and the terms of its items; a list with objects, lists, flags or nothing in it: a
+  digest of it.
 
 Calls are in no class if a class would say too little of them: an address that programs could read differently, items
 or addresses of too many kinds, deep nesting, too many values. A class that would be long is a digest of it and of the
@@ -37,7 +38,11 @@ MAX_KINDS = 4
 MAX_ADDRESSES = 8
 MAX_TEXT_CHARS = 64
 DIGEST_CHARS = 32
-MAX_REFERENCES = 8
+MAX_ALTERNATIVES = 64
+_MADE_OF = ("anyOf", "oneOf", "allOf", "if", "then", "else")
+_OF_ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
+# What a schema refers to by these is not looked for.
+_ELSEWHERE = frozenset(("$dynamicRef", "$recursiveRef", "dependencies"))
 _NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][-+]?[0-9]{1,3})?")
 
 
@@ -66,12 +71,13 @@ def class_of(terms: str | None, risk_parts: Iterable[str], history: CallHistory 
     """The class of a call, or `NO_CLASS`.
 
     Args:
-        terms: of the arguments (`terms_of`).
+        terms: of the arguments (`terms_of`); None for those that have none, as a call has none of which some values
+            are not looked at.
         risk_parts: the names of the parts of the risk of the tool.
         history: of the call's values. Where they are new or tainted is a part of the class: approvals of new files
             say nothing about new recipients.
     """
-    if terms is None:
+    if terms is None or not history.is_whole:
         return NO_CLASS
     paths = {"novel": history.novel, "tainted": set(history.novel) & set(history.tainted)}
     past = [history_part(name, paths[name]) for name in history.parts]
@@ -89,7 +95,7 @@ class _Terms:
     def of_object(self, path: str, value: Mapping[str, Any], schema: Any, depth: int) -> Iterator[str]:
         for name, item in value.items():
             place = f"{path}.{_name(name)}" if path else _name(name)
-            yield from self._of_value(place, item, self._parts(schema, "properties", name), depth + 1)
+            yield from self._of_value(place, item, self._members(schema, name), depth + 1)
 
     def _of_value(self, path: str, value: Any, schemas: list[Any], depth: int) -> Iterator[str]:
         self._left -= 1
@@ -106,8 +112,8 @@ class _Terms:
             yield from (f"{path}={said}" for said in self._of_scalar(value, schemas))
 
     def _of_list(self, path: str, items: Sequence[Any], schemas: list[Any], depth: int) -> Iterator[str]:
-        if any(isinstance(item, Mapping | list | tuple) for item in items):
-            # Which amount goes to whom, and which file is to be deleted: nothing coarser says that.
+        if any(item is None or isinstance(item, Mapping | list | tuple | bool) for item in items):
+            # Which amount goes to whom, which file is to be deleted, which flag is set: nothing coarser says that.
             yield f"{path}=sha256:{sha256_hex(canonical(items))[:DIGEST_CHARS]}"
             return
         if len(items) > self._left:
@@ -119,7 +125,7 @@ class _Terms:
         yield from self._of_items(path, items, schemas, depth)
 
     def _of_items(self, path: str, items: Iterable[Any], schemas: list[Any], depth: int) -> Iterator[str]:
-        inner = [part for schema in schemas for part in self._parts(schema, "items")]
+        inner = [part for schema in schemas for part in self._items(schema)]
         kinds = set()
         for item in items:
             kinds.add(frozenset(self._of_value(path, item, inner, depth + 1)))
@@ -144,16 +150,25 @@ class _Terms:
             return (_magnitude(float(text)),)
         return _addresses(value) or ("text",)
 
-    def _parts(self, schema: Any, keyword: str, name: str | None = None) -> list[Any]:
-        """What a schema says of an object's member or a list's items, also behind references and alternatives."""
-        found = []
+    def _members(self, schema: Any, name: str) -> list[Any]:
+        """What a schema says of an object's member, also behind references and alternatives."""
+        found: list[Any] = []
         for one in self._alternatives(schema):
-            part = one.get(keyword)
-            if name is not None:
-                part = part.get(name) if isinstance(part, Mapping) else None
-            if isinstance(part, Mapping):
-                found.append(part)
-        return found
+            named, patterns = one.get("properties"), one.get("patternProperties")
+            found += [named.get(name)] if isinstance(named, Mapping) else []
+            # Whichever pattern fits: what one lists too much only makes the class say more.
+            found += patterns.values() if isinstance(patterns, Mapping) else []
+            found += [one.get("additionalProperties"), one.get("unevaluatedProperties")]
+        return [part for part in found if isinstance(part, Mapping)]
+
+    def _items(self, schema: Any) -> list[Any]:
+        """What a schema says of a list's items, likewise."""
+        found: list[Any] = []
+        for one in self._alternatives(schema):
+            for keyword in _OF_ITEMS:
+                said = one.get(keyword)
+                found += said if isinstance(said, list) else [said]
+        return [part for part in found if isinstance(part, Mapping)]
 
     def _listed(self, schema: Any) -> list[Any]:
         listed: list[Any] = []
@@ -164,27 +179,42 @@ class _Terms:
         return listed
 
     def _alternatives(self, schema: Any) -> list[Mapping[str, Any]]:
-        """A schema, and those that it refers to or is made of."""
-        found: list[Mapping[str, Any]] = []
+        """A schema, and those that it refers to or is made of.
+
+        Raises:
+            _Vague: there are more than are looked at, or one that is not found: it may list what a text can be.
+        """
+        found: dict[int, Mapping[str, Any]] = {}
         waiting = [schema]
-        while waiting and len(found) < MAX_REFERENCES:
+        while waiting:
             one = waiting.pop()
-            if not isinstance(one, Mapping):
+            if not isinstance(one, Mapping) or id(one) in found:
                 continue
-            found.append(one)
-            waiting += [self._referred(one.get("$ref"))]
-            for keyword in ("anyOf", "oneOf", "allOf"):
-                several = one.get(keyword)
-                waiting += several if isinstance(several, list) else []
-        return found
+            if len(found) == MAX_ALTERNATIVES or not _ELSEWHERE.isdisjoint(one):
+                raise _Vague
+            found[id(one)] = one
+            if "$ref" in one:
+                waiting.append(self._referred(one["$ref"]))
+            for keyword in _MADE_OF:
+                said = one.get(keyword)
+                waiting += said if isinstance(said, list) else [said]
+            dependent = one.get("dependentSchemas")
+            waiting += dependent.values() if isinstance(dependent, Mapping) else []
+        return list(found.values())
 
     def _referred(self, reference: Any) -> Any:
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            return None
+        """What a reference within the schema stands for (RFC 6901)."""
+        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+            raise _Vague
         found = self._schema
-        for step in reference[2:].split("/"):
+        for step in reference.split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
+            if isinstance(found, list) and name.isdecimal() and int(name) < len(found):
+                found = found[int(name)]
+            elif isinstance(found, Mapping) and name in found:
+                found = found[name]
+            else:
+                raise _Vague
         return found
 
 

@@ -6,7 +6,7 @@ mistake of what was rejected before makes nothing known.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_, attrgetter, is_
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
-from schemas.trust import ClassPart
+from schemas.trust import ClassPart, NumberRange
 from schemas.trust_family import closes, family_of
 from schemas.trust_score import CONTRARY, Placed, discounting, weighed, weight
 from services.domain.trust.book import KnownTrust
@@ -36,14 +36,14 @@ class Approved(Struct, frozen=True):
 
     `worth` is, for the digest of each identifying value, what the approvals of calls with it are worth, less what
     contrary facts are; `numbers` are, for each path of the arguments, the least and the greatest number that was
-    approved in a call with the value of a digest, or in any call (`ANY`). `together` are, for the terms of arguments
-    (`schemas.trust_family`), the classes with them, and of each the approvals with a value: each one is a bit.
-    Without `is_whole` there is more than is looked at: every value counts as one that people were against.
+    approved in a call with the value of a digest, or in any call (`ANY`). `together` are the classes by the terms of
+    their arguments (`schemas.trust_family`), with their approvals. Without `is_whole` there is more than is looked
+    at: every value counts as one that people were against.
     """
 
     worth: Mapping[str, float] = {}
     numbers: Mapping[tuple[str, str], tuple[float, float]] = {}
-    together: Mapping[str, tuple[Mapping[str, int], ...]] = {}
+    together: Mapping[str, tuple["Together", ...]] = {}
     is_whole: bool = True
 
     def has(self, digest: str) -> bool:
@@ -62,12 +62,38 @@ class Approved(Struct, frozen=True):
         ranges = [self.numbers.get((digest, path)) for digest in (ANY, *digests)]
         return all(found is not None and found[0] <= number <= found[1] for found in ranges)
 
-    def joins(self, terms: str, digests: Sequence[str]) -> bool:
-        """True if people have approved a call of these terms in which all of the values were."""
-        for approvals in self.together.get(terms, ()):
-            if reduce(and_, (approvals.get(digest, 0) for digest in digests), -1):
-                return True
+    def joins(self, terms: str, digests: Sequence[str], numbers: Sequence[NumberRange]) -> bool:
+        """True if people have approved what a call has together.
+
+        That is, calls of these terms with all of its values: one in which no number was less, and one in which none
+        was more. Otherwise a small price of a large quantity and a large price of a small one would make both large.
+        """
+        least = most = False
+        for one in self.together.get(terms, ()):
+            for ranges in one.with_all(digests):
+                pairs = [(ranges.get(path), low, high) for path, low, high in numbers]
+                least = least or all(known is not None and known[0] <= low for known, low, _ in pairs)
+                most = most or all(known is not None and known[1] >= high for known, _, high in pairs)
+                if least and most:
+                    return True
         return False
+
+
+class Together(Struct, frozen=True):
+    """The approvals of a class: those with the value of a digest, each one a bit, and the numbers of each by path."""
+
+    approvals: Mapping[str, int]
+    numbers: Sequence[Mapping[str, tuple[float, float]]]
+
+    def with_all(self, digests: Iterable[str]) -> Iterator[Mapping[str, tuple[float, float]]]:
+        """The numbers of each approval of a call that had all of these values."""
+        left = reduce(
+            and_, (self.approvals.get(digest, 0) for digest in digests), (1 << len(self.numbers)) - 1
+        )
+        while left:
+            number = left.bit_length() - 1
+            yield self.numbers[number]
+            left ^= 1 << number
 
 
 _Ranges = dict[tuple[str, str], tuple[float, float]]
@@ -153,7 +179,8 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
     shares: defaultdict[str, list[float]] = defaultdict(list)
     numbers: _Ranges = {}
     together: defaultdict[str, int] = defaultdict(int)
-    for number, one in enumerate(weighed(placed, now_ms, discounting(people))):
+    approvals: list[Mapping[str, tuple[float, float]]] = []
+    for one in weighed(placed, now_ms, discounting(people)):
         fact = one.placed.fact
         if (one.placed.partition, fact.offset) not in of_own:
             continue
@@ -164,22 +191,23 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
             ranges = (((by, path), (least, most)) for path, least, most in fact.numbers for by in digests)
             _widen(numbers, ranges)
             for value in fact.values:
-                together[value] |= 1 << number
-    return Approved(_summed(shares), numbers, {family_of(own).terms: (together,)})
+                together[value] |= 1 << len(approvals)
+            approvals.append({path: (least, most) for path, least, most in fact.numbers})
+    return Approved(_summed(shares), numbers, {family_of(own).terms: (Together(together, approvals),)})
 
 
 def _joined(found: Iterable[Approved]) -> Approved:
     shares: defaultdict[str, list[float]] = defaultdict(list)
     numbers: _Ranges = {}
-    together: dict[str, tuple[Mapping[str, int], ...]] = {}
+    together: dict[str, tuple[Together, ...]] = {}
     for one in found:
         for value, share in one.worth.items():
             shares[value].append(share)
         _widen(numbers, one.numbers.items())
         if not one.is_whole or len(numbers) > RANGES_MAX:
             return TOO_MUCH
-        for terms, approvals in one.together.items():
-            together[terms] = (*together.get(terms, ()), *approvals)
+        for terms, classes in one.together.items():
+            together[terms] = (*together.get(terms, ()), *classes)
     return Approved(_summed(shares), numbers, together)
 
 

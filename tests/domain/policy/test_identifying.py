@@ -30,7 +30,7 @@ def texts(arguments: dict[str, Any]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        ({"recipient": " GB29 NWBK  6016 "}, [("recipient", "GB29 NWBK 6016")]),
+        ({"recipient": " GB29 NWBK  6016 "}, [("recipient", " GB29 NWBK  6016 ")]),
         ({"to": ["Ann@Example.com"]}, [("to", "ann@example.com")]),
         ({"to": "Ann <ann@example.com>"}, [("to", "Ann <ann@example.com>"), ("to", "ann@example.com")]),
         (
@@ -44,13 +44,13 @@ def texts(arguments: dict[str, Any]) -> list[tuple[str, str]]:
         ({"recipient": {"first": "Ann", "age": 3}}, [("recipient.age", "3"), ("recipient.first", "Ann")]),
         ({"recipients": {"eve@evil.com": True}}, [("recipients", "eve@evil.com")]),
         ({"mode": "fast"}, [("mode", "fast")]),
-        ({"dest": "EVE\n.  x\t"}, [("dest", "EVE\n. x")]),
+        ({"dest": "EVE\n.  x\t"}, [("dest", "EVE\n.  x\t")]),
         ({"topic": "arn:evil"}, [("topic", "arn:evil")]),
         ({"message": {"chat": "eve"}}, [("message.chat", "eve")]),
         ({"note": "a long story"}, []),
         ({"note": "write to eve@evil.com, please"}, [("note", "eve@evil.com")]),
         ({"start_date": "2026-01-05"}, []),
-        ({"anything": "a long text " * 10}, [("anything", ("a long text " * 10).strip())]),
+        ({"anything": "a long text " * 10}, [("anything", "a long text " * 10)]),
         ({"wallet": "4" + "E6" * 47}, [("wallet", "4" + "E6" * 47)]),
         ({"amount": "0" * 70 + "999"}, [("amount", "0" * 70 + "999")]),
         ({"konto": 601613, "rate": 7}, [("konto", "601613")]),
@@ -79,10 +79,37 @@ def test_url_is_known_by_its_host_and_exactly_by_itself() -> None:
 
 
 def test_numbers_of_other_arguments_are_measured() -> None:
-    found = identifying_of({"amount": 98.7, "limits": [1, 20], "file_id": 3})
+    found = identifying_of({"amount": 98.7, "limits": [1, 20], "file_id": 3, "older_than_days": "90"})
 
-    assert set(found.numbers) == {Number("amount", 98.7), Number("limits", 1.0), Number("limits", 20.0)}
+    numbers = {
+        ("amount", 98.7),
+        ("limits", 1.0),
+        ("limits", 20.0),
+        ("limits.#", 21.0),
+        ("older_than_days", 90.0),
+    }
+    assert set(found.numbers) == {Number(*one) for one in numbers}
     assert [value.path for value in found.values] == ["file_id"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "risk_parts", "found"),
+    [
+        ({"query": "DROP TABLE users"}, ("writes",), ["query"]),
+        ({"query": "cheap hotels"}, (), []),
+        ({"content": "Remove-Item *"}, ("runs_code", "writes"), ["content"]),
+        ({"content": "Dear all"}, ("writes",), []),
+        ({"start_time": "* * * * *"}, ("writes",), ["start_time"]),
+        ({"start_time": "2026-01-05T10:00:00+01:00"}, ("writes",), []),
+        ({"end_date": "next Monday, 5 p.m."}, ("writes",), []),
+        ({"version": "1.10"}, ("writes",), ["version"]),
+        ({"subject": "123456"}, (), ["subject"]),
+    ],
+)
+def test_prose_is_what_a_tool_does_nothing_by(
+    arguments: dict[str, Any], risk_parts: tuple[str, ...], found: list[str]
+) -> None:
+    assert [value.path for value in identifying_of(arguments, risk_parts).values] == found
 
 
 def test_value_is_another_under_another_path() -> None:

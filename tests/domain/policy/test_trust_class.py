@@ -104,6 +104,36 @@ def test_lists_behind_references_and_alternatives_are_found() -> None:
     assert found == "action=delete&loop=text&mode=dry&risk="
 
 
+LISTS = {"enum": ["keep", "delete"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "terms"),
+    [
+        ({"additionalProperties": LISTS}, {"reply": "keep"}, "reply=keep"),
+        ({"unevaluatedProperties": LISTS}, {"reply": "keep"}, "reply=keep"),
+        ({"patternProperties": {"^re": LISTS}}, {"reply": "keep"}, "reply=keep"),
+        ({"dependentSchemas": {"to": {"properties": {"reply": LISTS}}}}, {"reply": "keep"}, "reply=keep"),
+        ({"properties": {"reply": {"prefixItems": [LISTS]}}}, {"reply": ["keep"]}, "reply#=1e0&reply=keep"),
+        ({"anyOf": [LISTS], "properties": {"reply": {"$ref": "#/anyOf/0"}}}, {"reply": "keep"}, "reply=keep"),
+        ({"properties": {"reply": {"$ref": "#"}}}, {"reply": "keep"}, "reply=text"),
+        ({"properties": {"reply": {"$ref": "https://example.com/reply.json"}}}, {"reply": "keep"}, None),
+        ({"properties": {"reply": {"$ref": "#/$defs/Missing"}}}, {"reply": "keep"}, None),
+        ({"properties": {"reply": {"$ref": "#/anyOf/1"}}, "anyOf": [{}]}, {"reply": "keep"}, None),
+        ({"properties": {"reply": {"$dynamicRef": "#reply"}}}, {"reply": "keep"}, None),
+        (
+            {"properties": {"reply": {"anyOf": [{"const": str(n)} for n in range(99)]}}},
+            {"reply": "keep"},
+            None,
+        ),
+    ],
+)
+def test_schema_lists_a_text_wherever_it_may_or_the_call_has_no_terms(
+    schema: Any, arguments: Any, terms: str | None
+) -> None:
+    assert terms_of(arguments, {"inputSchema": schema}) == terms
+
+
 def test_class_names_the_risk_in_a_fixed_order() -> None:
     assert class_for({}, "writes", "money") == class_for({}, "money", "writes") == "risk=money,writes"
 
