@@ -26,6 +26,7 @@ class Event(Resource):
     execution_id: str
     command_id: str
     data: dict[str, Any]
+    cursor: str | None = None
 
 
 class AuditRow(Resource):

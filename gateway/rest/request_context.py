@@ -136,14 +136,7 @@ class RequestContext:
             Problem: 422, it is not a number in the parameter's range.
         """
         text = self.query(parameter.name)
-        if text is None:
-            return None
-        least, most = parameter.least, parameter.most
-        # A text with more digits than the maximum is not parsed.
-        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-        if not is_number or not least <= int(text) <= most:
-            raise Problem(Refusal.INVALID, f"{parameter.name} must be a whole number from {least} to {most}")
-        return int(text)
+        return None if text is None else number_in(text, parameter)
 
     async def given(self) -> Given:
         """Read the body now; it is parsed when the result is called."""
@@ -300,6 +293,20 @@ def _have_reached(positions: Positions, vector: Vector) -> bool:
     return positions.definitions > definitions and all(
         positions.executions.get(partition, 0) > last for partition, last in enumerate(executions)
     )
+
+
+def number_in(text: str, parameter: Number) -> int:
+    """Return the value of a parameter that is a whole number.
+
+    Raises:
+        Problem: 422, it is not a number in the parameter's range.
+    """
+    least, most = parameter.least, parameter.most
+    # A text with more digits than the maximum is not parsed.
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not is_number or not least <= int(text) <= most:
+        raise Problem(Refusal.INVALID, f"{parameter.name} must be a whole number from {least} to {most}")
+    return int(text)
 
 
 def choice_in(request: Request, parameter: Choice) -> str | None:
