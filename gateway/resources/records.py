@@ -139,6 +139,14 @@ class TrustClass(Resource):
     lower_bound: Annotated[
         float, Field(description="The lower credible bound of trust, rounded down to six digits.")
     ]
+    required: Annotated[
+        float | None,
+        Field(
+            description="The trust that the parts of the risk in the class require, as `risk.required` of such "
+            "calls. The floor and `allow_when` of a policy are not part of it. Null if the class has a part of "
+            "another version."
+        ),
+    ]
     raising: Annotated[float, Field(description="The weights of the facts that raise it, together.")]
     lowering: Annotated[float, Field(description="The weights of the facts that lower it, together.")]
     facts: Annotated[int, Field(description="How many facts there are, also those that add nothing.")]

@@ -6,8 +6,9 @@ from typing import Any
 
 from projections.folds.rows import json_value, moment
 from projections.tables.analytics import EvidenceRow
+from schemas.risk_score import are_weighed, score_of
 from schemas.trust import ClassFact
-from schemas.trust_family import closes
+from schemas.trust_family import closes, risk_parts_of
 from schemas.trust_score import (
     CONTRARY,
     KEPT_NAMES_MAX_BYTES,
@@ -105,9 +106,16 @@ def _class(
         "tool": tool,
         "trust_class": name,
         **found._asdict(),
+        "required": _required(name),
         "facts": len(facts),
         "evidence": told,
     }
+
+
+def _required(trust_class: str) -> float | None:
+    """The trust that the parts of the risk in a class require; None if this version does not know one of them."""
+    parts = risk_parts_of(trust_class)
+    return score_of(parts).required if parts is not None and are_weighed(parts) else None
 
 
 def placed_fact(row: EvidenceRow) -> Placed:

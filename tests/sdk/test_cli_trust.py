@@ -27,6 +27,7 @@ CLASS = {
     "tool": "send_money",
     "trust_class": "amount=1e2&risk=money",
     "lower_bound": 0.838433,
+    "required": 0.8974,
     "raising": 16.0,
     "lowering": 0.25,
     "facts": 17,
@@ -54,7 +55,7 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     asked = answering(terminal, {path: {"agent": "billing-bot", "lower_bound": 0.8, "classes": [CLASS]}})
 
     assert terminal("trust", "explain", "billing-bot") == 0
-    for said in ("send_money", "0.8384", "16", "0.25", "amount=1e2&risk=money"):
+    for said in ("send_money", "0.8384", "0.8974", "16", "0.25", "amount=1e2&risk=money"):
         assert said in terminal.out
 
     anew = {**FACT, "raising": 0.0, "uncounted": "before_it_began_anew"}
@@ -63,6 +64,7 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     assert terminal("trust", "explain", "billing-bot", "send_money", "--at", moment) == 0
     for said in (
         "trust is at least 0.8384",
+        "the risk requires 0.8974",
         "rita, tess",
         "0.5",
         "3@77",
@@ -71,6 +73,16 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     ):
         assert said in terminal.out
     assert dict(asked[0].params) == {}
+
+
+def test_explain_leaves_out_a_required_trust_that_the_gateway_does_not_know(terminal: Terminal) -> None:
+    path = "/v1/agents/billing-bot/trust/classes"
+    for unknown in ({**CLASS, "required": None}, {name: CLASS[name] for name in CLASS if name != "required"}):
+        answering(terminal, {path: {"classes": [unknown]}})
+        for tool in ((), ("send_money",)):
+            assert terminal("trust", "explain", "billing-bot", *tool) == 0
+            assert "None" not in terminal.out
+            assert "the risk requires" not in terminal.out
 
 
 def test_explain_of_an_agent_without_facts_says_so(terminal: Terminal) -> None:

@@ -1,12 +1,21 @@
 """The facts behind the trust in a class, as people read them: in the order of time, and why one adds nothing."""
 
+from itertools import chain, combinations
 from typing import Any, cast
+
+import pytest
 
 from projections.folds.trust_classes import trust_classes
 from projections.tables.analytics import EvidenceRow
+from schemas.call_history import CallHistory
 from schemas.canonical import canonical
+from schemas.risk_score import HISTORY_WEIGHTS, UNKNOWN_TOOL, WEIGHTS
 from schemas.topics import DAY_MS
 from schemas.trust import ClassFact
+from services.domain.policy.annotations import published
+from services.domain.policy.identifying import joined
+from services.domain.policy.risk import Risk, risk_of, with_history
+from services.domain.policy.trust_class import class_of
 
 NOW_MS = 400 * DAY_MS + 1_000
 PERSONS = {"rita@new": "rita"}
@@ -73,3 +82,40 @@ def test_facts_of_several_partitions_are_in_the_order_of_time() -> None:
     )
 
     assert [(one["partition"], one["offset"]) for one in found] == [(0, 1), (1, 3), (0, 8)]
+
+
+def required_of(trust_class: str) -> float | None:
+    rows = [fact(1, "approval", NOW_MS, trust_class=trust_class)]
+    (found,) = trust_classes(rows, NOW_MS, discounted, with_facts=False)
+    required: float | None = found["required"]
+    return required
+
+
+def every_set(of: Any) -> Any:
+    return chain.from_iterable(combinations(sorted(of), count) for count in range(len(of) + 1))
+
+
+def test_class_requires_what_the_decider_requires_of_such_calls() -> None:
+    paths = ("a", joined("b", ",risk=c"))
+    for parts in every_set(set(WEIGHTS) - {UNKNOWN_TOOL}):
+        of_tool = with_history(Risk(0.0, "low", (), 0.0), parts, is_known=True)
+        for new in ((), ("novel",), ("novel", "tainted")):
+            history = CallHistory(parts=new, novel=paths, tainted=paths)
+            risk = with_history(of_tool, new, is_known=True)
+            assert required_of(class_of("risk=text", parts, history)) == risk.required, risk.parts
+    assert set(HISTORY_WEIGHTS) == {"novel", "tainted"}
+
+
+def test_class_of_an_unknown_tool_requires_what_no_trust_reaches() -> None:
+    risk = risk_of("pay", None, published(None))
+    assert required_of(class_of("to=text", risk.parts)) == risk.required == 1.0
+
+
+@pytest.mark.parametrize("trust_class", ["risk=", "to=text&risk="])
+def test_class_without_risk_requires_nothing(trust_class: str) -> None:
+    assert required_of(trust_class) == 0.0
+
+
+@pytest.mark.parametrize("trust_class", ["to=text", "to=text&risk=money,of_a_later_version"])
+def test_class_with_parts_that_have_no_weight_requires_nothing_that_is_known(trust_class: str) -> None:
+    assert required_of(trust_class) is None
