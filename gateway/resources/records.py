@@ -166,7 +166,11 @@ class ExplainedTrust(Resource):
     at: Annotated[datetime, Field(description="The time for which trust is computed.")]
     lower_bound: Annotated[float, Field(description="That of all classes together.")]
     classes: Annotated[
-        list[TrustClass], Field(description="Every class that has facts with weight, or those of the tool.")
+        list[TrustClass],
+        Field(description="Every class that has facts with weight, or those of the tool; or a page of them."),
+    ]
+    next_cursor: Annotated[
+        str | None, Field(description="The cursor of the next page of the classes; null on the last one.")
     ]
     cursor: Annotated[str | None, Field(description=CURSOR)] = None
 

@@ -13,7 +13,8 @@ from gateway.problems import not_found
 from gateway.rest.documented import operation
 from gateway.rest.history import read_place
 from gateway.rest.parameters import AFTER, NUMBER_MAX, Number
-from gateway.rest.request_context import RequestContext, answer, context_of, number_in
+from gateway.rest.reading_parameters import number_in
+from gateway.rest.request_context import RequestContext, answer, context_of
 from projections.queries.history import event_json
 
 router = APIRouter(prefix="/v1/events", tags=["events"])

@@ -75,6 +75,41 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     assert dict(asked[0].params) == {}
 
 
+def test_explain_follows_the_pages_at_the_moment_of_the_first(terminal: Terminal) -> None:
+    names = [f"amount=1e{number}&risk=money" for number in range(5)]
+    asked: list[dict[str, str]] = []
+    others = terminal.script.on_http
+
+    async def answer(request: Asked) -> Response:
+        if not request.path.endswith("/trust/classes"):
+            return await others(request)
+        asked.append(dict(request.params))
+        begin = int(request.params.get("cursor", 0))
+        classes = [{**CLASS, "trust_class": name} for name in names[begin : begin + 2]]
+        following = str(begin + 2) if begin + 2 < len(names) else None
+        moment = "2026-11-20T10:00:00.000Z"
+        page = {"agent": "bot", "at": moment, "lower_bound": 0.7, "classes": classes}
+        return JSONResponse({**page, "next_cursor": following})
+
+    terminal.script.on_http = answer
+
+    assert terminal("trust", "explain", "bot", "--json") == 0
+    found = json.loads(terminal.out)
+    assert [one["trust_class"] for one in found["classes"]] == names
+    assert (found["lower_bound"], found["next_cursor"]) == (0.7, None)
+    moment = {"at": "2026-11-20T10:00:00.000Z"}
+    assert asked == [{}, {**moment, "cursor": "2"}, {**moment, "cursor": "4"}]
+    assert terminal("trust", "explain", "bot") == 0
+    assert all(name in terminal.out for name in names)
+
+
+def test_explain_of_an_answer_without_classes_says_that_it_does_not_fit(terminal: Terminal) -> None:
+    answering(terminal, {"/v1/agents/bot/trust/classes": {"page": "of a proxy"}})
+
+    assert terminal("trust", "explain", "bot") == 1
+    assert "expected a list of classes" in terminal.err
+
+
 def test_explain_leaves_out_a_required_trust_that_the_gateway_does_not_know(terminal: Terminal) -> None:
     path = "/v1/agents/billing-bot/trust/classes"
     for unknown in ({**CLASS, "required": None}, {name: CLASS[name] for name in CLASS if name != "required"}):

@@ -15,7 +15,6 @@ from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
 from placet.errors import NotFound
-from placet.ids import segment
 from placet.parsing import parse_time
 from placet.sync import Placet
 from placet.trust import AssessedCall
@@ -51,7 +50,7 @@ def explain(
     """Show how far an agent's calls are trusted, by classes of calls; with a tool, the facts behind each."""
     _check_agent(agent)
     with connect(context) as placet:
-        found = placet.fetch(f"/agents/{segment(agent)}/trust/classes", tool=tool, at=at)
+        found = placet.trust.classes(agent, tool=tool, at=at)
         if tool is not None and not found["classes"]:
             _check_used(placet, agent, tool)
     if at is not None and _is_ahead(at):
