@@ -28,6 +28,7 @@ from schemas.limits import DEADLINE_MAX_S
 from schemas.policy_problems import PolicyRefused, Problem, path_of, problems_of
 
 Effect = Literal["allow", "hold", "deny"]
+ALLOW_WHEN = "adaptive.allow_when"
 MAX_EXPRESSION_CHARS = 2_000
 MAX_RULES = 500
 
@@ -288,7 +289,7 @@ def conditions_of(document: PolicyDocument) -> Iterator[tuple[str, str]]:
         if rule.when is not None:
             yield f"rules[{index}].when", rule.when
     if document.adaptive is not None:
-        yield "adaptive.allow_when", document.adaptive.allow_when
+        yield ALLOW_WHEN, document.adaptive.allow_when
 
 
 def _empty_values(value: Any, loc: tuple[int | str, ...]) -> Iterator[Problem]:

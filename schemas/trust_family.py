@@ -52,6 +52,12 @@ def family_of(trust_class: str) -> Family:
     return Family(before.removesuffix("&"), paths["novel"], paths["tainted"])
 
 
+def risk_parts_of(trust_class: str) -> tuple[str, ...] | None:
+    """The names of the parts of the risk in a class, without the paths that they are about; None if it names none."""
+    _, mark, risk = trust_class.rpartition(RISK)
+    return tuple(part.partition(OF_PATHS)[0] for part in risk.split(",") if part) if mark else None
+
+
 def closes(other: str, trust_class: str) -> bool:
     """True if contrary facts about a class count for another one: the class itself, and riskier ones."""
     if other == trust_class:

@@ -26,6 +26,7 @@ class Event(Resource):
     execution_id: str
     command_id: str
     data: dict[str, Any]
+    cursor: str | None = None
 
 
 class AuditRow(Resource):
@@ -138,6 +139,14 @@ class TrustClass(Resource):
     lower_bound: Annotated[
         float, Field(description="The lower credible bound of trust, rounded down to six digits.")
     ]
+    required: Annotated[
+        float | None,
+        Field(
+            description="The trust that the parts of the risk in the class require, as `risk.required` of such "
+            "calls. The floor and `allow_when` of a policy are not part of it. Null if the class has a part of "
+            "another version."
+        ),
+    ]
     raising: Annotated[float, Field(description="The weights of the facts that raise it, together.")]
     lowering: Annotated[float, Field(description="The weights of the facts that lower it, together.")]
     facts: Annotated[int, Field(description="How many facts there are, also those that add nothing.")]
@@ -157,7 +166,11 @@ class ExplainedTrust(Resource):
     at: Annotated[datetime, Field(description="The time for which trust is computed.")]
     lower_bound: Annotated[float, Field(description="That of all classes together.")]
     classes: Annotated[
-        list[TrustClass], Field(description="Every class that has facts with weight, or those of the tool.")
+        list[TrustClass],
+        Field(description="Every class that has facts with weight, or those of the tool; or a page of them."),
+    ]
+    next_cursor: Annotated[
+        str | None, Field(description="The cursor of the next page of the classes; null on the last one.")
     ]
     cursor: Annotated[str | None, Field(description=CURSOR)] = None
 

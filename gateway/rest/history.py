@@ -9,12 +9,13 @@ from typing import Any, Protocol, TypeVar
 
 from starlette.responses import Response
 
+from gateway.identity.authentication import reads_project
 from gateway.live.live import lane_of
 from gateway.problems import Problem
 from gateway.rest.list_cursors import mark_at, offset_in
 from gateway.rest.request_context import RequestContext
 from gateway.shares.work import owner_of
-from projections.queries.history import NO_ROWS, ExecutionState, Fold, Until, WantedRows
+from projections.queries.history import NO_ROWS, ExecutionState, Fold, Until, WantedRows, event_at
 from projections.queries.moment import Moment as ViewMoment
 from projections.queries.paging import bounded
 from projections.tables.conversations import MessageRow
@@ -146,6 +147,37 @@ async def read_execution(context: RequestContext, execution_id: str, ask: Callab
     key = execution_key(actor.tenant, actor.project, execution_id)
     partition = partition_of(key, context.gate.partitions)
     wanted = context.gate.live.ring.last_offset_of(key, lane_of(partition))
+    return await _read_through(context, partition, wanted, ask)
+
+
+async def read_place(context: RequestContext, partition: int, offset: int) -> EventRow | None:
+    """Return the event at a place of the log; None if there is none that the caller may see.
+
+    Which places are the caller's makes no difference to when and how this fails.
+
+    Raises:
+        Problem: as `read_execution`.
+    """
+    actor, read_through = context.actor, context.gate.live.read_through
+    if partition >= context.gate.partitions:
+        return None
+    # Of what this gateway has not read itself nothing is known yet.
+    wanted = offset if offset < read_through[lane_of(partition)] else -1
+    agent = None if reads_project(actor) else actor.agent
+    return await _read_through(
+        context,
+        partition,
+        wanted,
+        lambda moment: event_at(
+            moment, actor.tenant, actor.project, partition=partition, offset=offset, agent=agent
+        ),
+    )
+
+
+async def _read_through(
+    context: RequestContext, partition: int, wanted: int, ask: Callable[[ViewMoment], T]
+) -> T:
+    """Query the views once they have read a partition through the wanted offset; -1: at once."""
     until = asyncio.get_running_loop().time() + VIEW_WAIT_S
     while True:
         found, positions = await context.ask_views(ask)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -24,6 +23,7 @@ from gateway.problems import Problem, still_starting
 from gateway.rest.caller_note import note_caller
 from gateway.rest.list_cursors import cursor_for, mark_in
 from gateway.rest.parameters import CURSOR, IDEMPOTENCY_KEY, LIMIT, Choice, Number, Seconds
+from gateway.rest.reading_parameters import check_parameters, choice_in, number_in, seconds_in
 from gateway.rest.request_bodies import read_body
 from gateway.server.connections import mark_request_authenticated
 from gateway.service.served import Served
@@ -40,7 +40,6 @@ from schemas.token import Claims
 T = TypeVar("T")
 # The key in a request's state under which the middleware finds the caller.
 OWNER = "owner"
-_SECONDS = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,3})?")
 AFTER_WAIT_S = 3.0
 VIEWS_LOOK_S = 0.05
 # Well below what may wait for one subject: a larger page could never be sent.
@@ -114,12 +113,7 @@ class RequestContext:
             Problem: 422, it is not a number from 0 to the parameter's maximum.
         """
         text = self.query(parameter.name)
-        if text is None:
-            return float(parameter.default)
-        # Python accepts more forms of a number than clients write: 1_0, other scripts' digits, blanks, nan.
-        if _SECONDS.fullmatch(text) is None or float(text) > parameter.most:
-            raise Problem(Refusal.INVALID, f"{parameter.name} must be seconds from 0 to {parameter.most}")
-        return parameter.permitted(float(text))
+        return float(parameter.default) if text is None else seconds_in(text, parameter)
 
     def limit(self) -> int | None:
         """Return the query parameter `limit`.
@@ -136,14 +130,7 @@ class RequestContext:
             Problem: 422, it is not a number in the parameter's range.
         """
         text = self.query(parameter.name)
-        if text is None:
-            return None
-        least, most = parameter.least, parameter.most
-        # A text with more digits than the maximum is not parsed.
-        is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
-        if not is_number or not least <= int(text) <= most:
-            raise Problem(Refusal.INVALID, f"{parameter.name} must be a whole number from {least} to {most}")
-        return int(text)
+        return None if text is None else number_in(text, parameter)
 
     async def given(self) -> Given:
         """Read the body now; it is parsed when the result is called."""
@@ -256,6 +243,9 @@ class RequestContext:
         item: Callable[[T], dict[str, Any]],
         next_cursor: str | None = None,
         cursor_after: Callable[[T], str] | None = None,
+        *,
+        name: str = "items",
+        of: Mapping[str, Any] | None = None,
     ) -> Response:
         """Answer with a list, written in slices between which other requests are served.
 
@@ -264,6 +254,8 @@ class RequestContext:
             item: makes the JSON of a row.
             next_cursor: where the next page begins.
             cursor_after: where it begins if this page ends early with a row, which happens at `PAGE_BYTES`.
+            name: the name of the list in the answer.
+            of: the other members of the answer, which say what the list is of.
         """
         work, owner = self.gateway.work, owner_of(self.actor)
         cursor = self.gate.live.position.cursor()
@@ -282,8 +274,9 @@ class RequestContext:
                     break
                 items.append(one)
         next_page = orjson.dumps(cursor_for(self.request.url.path, next_cursor))
+        head = orjson.dumps({**(of or {}), name: []}).removesuffix(b"]}")
         tail = b'],"next_cursor":%b,"cursor":"%b"}' % (next_page, cursor.encode())
-        return answer(Reply(200, b'{"items":[' + b",".join(items) + tail))
+        return answer(Reply(200, head + b",".join(items) + tail))
 
     async def done(self, work: Callable[[], T]) -> T:
         """Run slow work on a thread, in the caller's turn; its exceptions are raised here."""
@@ -302,21 +295,6 @@ def _have_reached(positions: Positions, vector: Vector) -> bool:
     )
 
 
-def choice_in(request: Request, parameter: Choice) -> str | None:
-    """Return a request's query parameter that must be one of its choices; None if it is missing.
-
-    Raises:
-        Problem: 422, it is none of them, empty or given twice.
-    """
-    _check_said_once(request, parameter.name)
-    found = request.query_params.get(parameter.name)
-    if found is None and parameter.required:
-        raise Problem(Refusal.INVALID, f"{parameter.name} is required: one of {', '.join(parameter.choices)}")
-    if found is not None and found not in parameter.choices:
-        raise Problem(Refusal.INVALID, f"{parameter.name} must be one of {', '.join(parameter.choices)}")
-    return found
-
-
 async def context_of(request: Request) -> RequestContext:
     """Authenticate a request.
 
@@ -326,31 +304,8 @@ async def context_of(request: Request) -> RequestContext:
             or given twice.
     """
     context = await context_for(request, request.headers)
-    _check_parameters(request)
+    check_parameters(request)
     return context
-
-
-def _check_parameters(request: Request) -> None:
-    if not request.query_params:
-        return
-    # If they were ignored, a misspelt filter or another project's name would get an answer to a different question.
-    declared = (request.scope["route"].openapi_extra or {}).get("parameters", ())
-    taken = [one["name"] for one in declared if one["in"] == "query"]
-    unknown = next((name for name in request.query_params if name not in taken), None)
-    if unknown is not None:
-        only = f"only {', '.join(taken)}" if taken else "no parameters"
-        raise Problem(Refusal.INVALID, f"{unknown}: unknown parameter; this route takes {only}")
-    for name in request.query_params:
-        _check_said_once(request, name)
-
-
-def _check_said_once(request: Request, name: str) -> None:
-    """Refuse parameters that are empty (an unset variable in a script) or given twice (only one would be used)."""
-    values = request.query_params.getlist(name)
-    if len(values) > 1:
-        raise Problem(Refusal.INVALID, f"{name} is given {len(values)} times: give it once")
-    if "" in values:
-        raise Problem(Refusal.INVALID, f"{name} is empty: give it a value, or leave it out")
 
 
 async def context_for(request: Request, headers: Mapping[str, str]) -> RequestContext:

@@ -13,7 +13,8 @@ from gateway import resources as r
 from gateway.identity.authentication import check_reads, is_owner
 from gateway.rest.documented import open_operation, operation, refusals
 from gateway.rest.parameters import Choice
-from gateway.rest.request_context import RequestContext, answer, choice_in, context_of, listed
+from gateway.rest.reading_parameters import choice_in
+from gateway.rest.request_context import RequestContext, answer, context_of, listed
 from gateway.service.current_metrics import update_metrics
 from gateway.service.gateway import Gateway
 from gateway.service.readiness import all_problems, own_finding

@@ -1,18 +1,20 @@
 """The trust in an agent by classes of its calls, recomputed from the facts in the views."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from projections.folds.rows import json_value, moment
 from projections.tables.analytics import EvidenceRow
+from schemas.risk_score import are_weighed, score_of
 from schemas.trust import ClassFact
-from schemas.trust_family import closes
+from schemas.trust_family import closes, family_of, risk_parts_of
 from schemas.trust_score import (
     CONTRARY,
     KEPT_NAMES_MAX_BYTES,
     RAISES,
     Placed,
+    Posterior,
     Weighed,
     kept,
     lower_bound,
@@ -24,29 +26,37 @@ from schemas.trust_score import (
 Discounted = Callable[[ClassFact], bool]
 
 
-def trust_classes(
-    rows: Iterable[EvidenceRow],
-    now_ms: int,
-    discounted: Discounted,
-    *,
-    with_facts: bool,
-    name_of: Callable[[str], str] = str,
-) -> list[dict[str, Any]]:
-    """Each class with its score, as the API returns it.
+class TrustClass(NamedTuple):
+    """A class of an agent's calls of a tool: its score and the facts behind it, also those of other classes."""
+
+    tool: str
+    name: str
+    rows: Sequence[EvidenceRow]
+    facts: Sequence[Weighed]
+    score: Posterior
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        """Its place in the list of classes."""
+        return self.tool, self.name
+
+
+def trust_classes(rows: Iterable[EvidenceRow], now_ms: int, discounted: Discounted) -> list[TrustClass]:
+    """Each class with its score, by tool and name.
 
     Args:
         rows: the facts, those of a class together (`projections.queries.trust`).
         now_ms: the time for which they are weighed.
         discounted: as for `schemas.trust_score.weighed`.
-        with_facts: whether each class lists its facts, in the order of time.
-        name_of: the person behind an account (`schemas.principals`).
     """
-    found: list[dict[str, Any]] = []
+    found: list[TrustClass] = []
     for tool, of_tool in groupby(rows, lambda row: row["tool"]):
         groups = by_class(of_tool)
-        for name in groups:
-            facts = [*groups[name], *closing_rows(groups, name)]
-            found.append(_class(str(tool), name, facts, now_ms, discounted, with_facts, name_of))
+        closing = ClosingRows(groups)
+        for name in sorted(groups):
+            all_rows = [*groups[name], *closing.of(name)]
+            facts = weighed([placed_fact(row) for row in all_rows], now_ms, discounted)
+            found.append(TrustClass(str(tool), name, all_rows, facts, total(facts)))
     return found
 
 
@@ -72,42 +82,66 @@ def _kept_of(rows: list[EvidenceRow]) -> list[EvidenceRow]:
     return [row for row in rows if row["log_offset"] in offsets]
 
 
-def closing_rows(groups: Mapping[str, list[EvidenceRow]], name: str) -> list[EvidenceRow]:
-    """The contrary facts of other classes that count for a class (`schemas.trust_family`)."""
-    closing = sorted(other for other in groups if other != name and closes(other, name))
-    return [row for other in closing for row in groups[other] if row["fact"] in CONTRARY]
+class ClosingRows:
+    """The contrary facts of a tool's classes, which count for others of these classes (`schemas.trust_family`)."""
+
+    def __init__(self, groups: Mapping[str, list[EvidenceRow]]) -> None:
+        """Find them in the rows of each class."""
+        # By the terms, which such classes share: an agent can have thousands of classes.
+        self._of_terms: dict[str, dict[str, list[EvidenceRow]]] = {}
+        for name in sorted(groups):
+            if contrary := [row for row in groups[name] if row["fact"] in CONTRARY]:
+                self._of_terms.setdefault(family_of(name).terms, {})[name] = contrary
+
+    def of(self, name: str) -> list[EvidenceRow]:
+        """The facts of other classes that count for a class."""
+        alike = self._of_terms.get(family_of(name).terms, {})
+        return [row for other, rows in alike.items() if other != name and closes(other, name) for row in rows]
 
 
-def agent_score(classes: Iterable[dict[str, Any]]) -> float:
+def agent_score(classes: Iterable[TrustClass]) -> float:
     """The score of an agent over all classes together: for people to compare agents, and never used for a release."""
-    found = list(classes)
-    raising = sum(one["raising"] for one in found)
-    return lower_bound(raising, sum(one["lowering"] for one in found))
+    scores = [one.score for one in classes]
+    return lower_bound(sum(one.raising for one in scores), sum(one.lowering for one in scores))
 
 
-def _class(
-    tool: str,
-    name: str,
-    rows: list[EvidenceRow],
+def class_json(
+    one: TrustClass,
     now_ms: int,
     discounted: Discounted,
+    *,
     with_facts: bool,
-    name_of: Callable[[str], str],
+    name_of: Callable[[str], str] = str,
 ) -> dict[str, Any]:
-    facts = weighed([placed_fact(row) for row in rows], now_ms, discounted)
-    found = total(facts)
+    """A class as the API returns it.
+
+    Args:
+        one: the class.
+        now_ms: as for `trust_classes`.
+        discounted: as for `trust_classes`.
+        with_facts: whether it lists its facts, in the order of time.
+        name_of: the person behind an account (`schemas.principals`).
+    """
     told = []
     if with_facts:
         # In one partition the order of the log; between two only time says what came first.
-        ordered = sorted(zip(rows, facts, strict=True), key=lambda pair: (pair[0]["at_ms"], *_place(pair[0])))
-        told = [_fact(row, one, _uncounted(one, now_ms, discounted, name_of)) for row, one in ordered]
+        pairs = zip(one.rows, one.facts, strict=True)
+        ordered = sorted(pairs, key=lambda pair: (pair[0]["at_ms"], *_place(pair[0])))
+        told = [_fact(row, fact, _uncounted(fact, now_ms, discounted, name_of)) for row, fact in ordered]
     return {
-        "tool": tool,
-        "trust_class": name,
-        **found._asdict(),
-        "facts": len(facts),
+        "tool": one.tool,
+        "trust_class": one.name,
+        **one.score._asdict(),
+        "required": _required(one.name),
+        "facts": len(one.facts),
         "evidence": told,
     }
+
+
+def _required(trust_class: str) -> float | None:
+    """The trust that the parts of the risk in a class require; None if this version does not know one of them."""
+    parts = risk_parts_of(trust_class)
+    return score_of(parts).required if parts is not None and are_weighed(parts) else None
 
 
 def placed_fact(row: EvidenceRow) -> Placed:

@@ -15,7 +15,7 @@ from projections.tables.answers import AnswerRow
 from projections.tables.calls import CallRow
 from projections.tables.conversations import TurnRow
 from projections.tables.events import EVENTS, EventRow
-from projections.tables.executions import ExecutionRow
+from projections.tables.executions import EXECUTIONS, ExecutionRow
 from projections.tables.holds import HOLDS, HoldRow
 from schemas.codec import MODELS
 from schemas.ids import execution_key
@@ -163,6 +163,28 @@ def events(
         'ORDER BY "log_offset" LIMIT ?'
     )
     return some_of(moment.each(EVENTS, tail, (tenant, project, execution_id, after_offset, limit)))
+
+
+def event_at(
+    moment: Moment, tenant: str, project: str, *, partition: int, offset: int, agent: str | None = None
+) -> EventRow | None:
+    """The row of the event at a place of the log, if it is the project's.
+
+    Args:
+        moment: the views.
+        tenant: the tenant.
+        project: its project.
+        partition: of the log.
+        offset: in the partition.
+        agent: only an event of an execution of this agent; None: of any.
+    """
+    place = {"log_partition": partition, "log_offset": offset}
+    row = moment.one(EVENTS, tenant=tenant, project=project, **place)
+    if row is None or agent is None:
+        return row
+    of_agent = {"execution_id": row["execution_id"], "agent": agent}
+    is_its = moment.one(EXECUTIONS, tenant=tenant, project=project, **of_agent) is not None
+    return row if is_its else None
 
 
 def each_event(

@@ -19,7 +19,8 @@ MAX_LIMIT = 500
 DEFAULT_LIMIT = 50
 # The last millisecond that RFC 3339 can write, and more than any offset in a log.
 NUMBER_MAX = 253_402_300_799_999
-TEXT_MAX_CHARS = 512
+# More than a class of calls takes, the longest text that a list is ordered by.
+TEXT_MAX_CHARS = 1_024
 # A NUL, and half of a surrogate pair.
 NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 OTHER = "the cursor is not one of this list: leave it out to begin again"
@@ -100,6 +101,28 @@ def items_after(items: Iterable[T], order: Callable[[T], Mark], cursor: str | No
     mark = read_cursor(cursor, tuple(map(type, order(begin[0])))) if begin else None
     found = chain(begin, rest)
     return found if mark is None else dropwhile(lambda item: order(item) <= mark, found)
+
+
+def some_after(
+    items: Iterable[T], order: Callable[[T], Mark], cursor: str | None, limit: int | None
+) -> tuple[list[T], str | None]:
+    """A page of an ordered list, and the cursor of the next one.
+
+    Args:
+        items: as for `items_after`.
+        order: as for `items_after`.
+        cursor: of the page before.
+        limit: how many at most, and never more than `MAX_LIMIT`; None: all.
+
+    Raises:
+        BadCursor: it is not a cursor of this list.
+    """
+    rest = items_after(items, order, cursor)
+    if limit is None:
+        return list(rest), None
+    count = bounded(limit)
+    found = list(islice(rest, count + 1))
+    return found[:count], cursor_at(order(found[count - 1])) if len(found) > count else None
 
 
 def page_of(rows: list[R], limit: int, *order: str) -> PageOf[R]:

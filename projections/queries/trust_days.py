@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from itertools import groupby
 
 from projections.folds.people import with_published
-from projections.folds.trust_classes import by_class, closing_rows, placed_fact
+from projections.folds.trust_classes import ClosingRows, by_class, placed_fact
 from projections.folds.trust_days import days
 from projections.queries.moment import Moment
 from projections.tables.analytics import EVIDENCE, EvidenceRow
@@ -50,8 +50,9 @@ def trust_days(moment: Moment, now_ms: int) -> Iterator[TrustDayRow]:
     rows = moment.each(EVIDENCE, f"WHERE fact IS NOT NULL ORDER BY {order}")
     for _, found in groupby(rows, _tool_of):
         groups = by_class(found)
+        closing = ClosingRows(groups)
         for name, facts in groups.items():
-            yield from _rows(facts, closing_rows(groups, name), people, today)
+            yield from _rows(facts, closing.of(name), people, today)
 
 
 def _tool_of(row: EvidenceRow) -> tuple[str, str, str, str]:

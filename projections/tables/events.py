@@ -39,6 +39,10 @@ EVENTS = TableOf(
     "events",
     EventRow,
     key=("tenant", "project", "execution_id", "log_offset"),
-    indices=(Index("events_by_time", ("tenant", "project", "at_ms")),),
+    indices=(
+        Index("events_by_time", ("tenant", "project", "at_ms")),
+        # Verdicts, messages and lists name facts by their places.
+        Index("events_by_place", ("tenant", "project", "log_partition", "log_offset")),
+    ),
     time="at_ms",
 )

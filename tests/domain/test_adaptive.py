@@ -218,6 +218,20 @@ def test_new_value_raises_the_risk_and_the_reason_says_by_how_much() -> None:
     assert found.why == raised
 
 
+def test_condition_of_the_block_sees_the_parts_that_the_values_of_the_call_add() -> None:
+    known = CallHistory(numbers=(("count", 0.0, 1.0),))
+    rules = [rule("notes", "write", "hold", timeout_seconds=60)]
+    hints = {"destructiveHint": False, "openWorldHint": False, "idempotentHint": True}
+    adaptive = {"allow_when": "!('novel' in risk.parts)", "sample_rate": 0, "floor": {"medium": 0.1}}
+
+    def result(number: int) -> str:
+        world = world_of(Known(facts(history=known)), adaptive, rules)
+        world.definitions = published(world.definitions, None, [{"name": "write", "annotations": hints}])
+        return outcome(proposed(world, "write", arguments=f'{{"count":{number}}}')).result
+
+    assert (result(1), result(2)) == ("released", "asked")
+
+
 def test_call_of_high_risk_by_its_new_values_alone_is_not_said_to_be_always_asked() -> None:
     known = CallHistory(numbers=(("count", 0.0, 1.0),))
     rules = [rule("notes", "write", "hold", timeout_seconds=60)]

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from schemas.canonical import canonical
+from schemas.risk_score import HISTORY_WEIGHTS
 from services.domain.assessing import AskedCall, Assessed, assess, risk_of_task
 from services.domain.execution.adaptive import ENOUGH, SEALED
-from services.domain.policy.risk import HISTORY_WEIGHTS, Risk, of_task
+from services.domain.policy.risk import Risk, of_task
 from services.domain.trust.reading import Contrary
 from tests.domain.steps import proposed, started
 from tests.domain.test_secrets import LOGIN

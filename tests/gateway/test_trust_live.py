@@ -69,6 +69,41 @@ def test_explained_trust_is_only_the_projects_and_of_an_agent_that_is_known(
     assert _code(mallory.get("/v1/agents/billing/trust/classes"))[0] == 404
 
 
+def test_explained_trust_is_listed_in_pages(doors: Doors) -> None:
+    pager, rita = doors.caller("pager", "agent", agent="pager"), doors.caller("rita", "reviewer")
+    after, execution_id = "", pager.execution()
+    for amount in (1, 10, 100, 1_000, 10_000):
+        held = pager.propose(execution_id, arguments={"amount": amount})
+        decision = {"decision": "approve", "digest": held["digest"]}
+        after = rita.post(f"/v1/holds/{held['hold_id']}/decision", decision).json()["cursor"]
+    path = "/v1/agents/pager/trust/classes"
+    whole = rita.get(f"{path}?after={after}").json()
+    names = [one["trust_class"] for one in whole["classes"]]
+    assert (len(set(names)), whole["next_cursor"]) == (5, None)
+    assert names == sorted(names)
+
+    found: list[dict[str, Any]] = []
+    query = "limit=2"
+    while True:
+        page = rita.get(f"{path}?{query}&at={whole['at']}").json()
+        r.ExplainedTrust.model_validate(page)
+        assert (page["lower_bound"], page["at"]) == (whole["lower_bound"], whole["at"])
+        found += page["classes"]
+        if page["next_cursor"] is None:
+            break
+        assert len(page["classes"]) == 2
+        query = f"limit=2&cursor={page['next_cursor']}"
+    assert found == whole["classes"]
+    # The cursor also goes on within one tool's classes, whose facts are listed.
+    first = rita.get(f"{path}?limit=1&tool=send_money").json()
+    rest = rita.get(f"{path}?tool=send_money&cursor={first['next_cursor']}").json()
+    assert [one["trust_class"] for one in first["classes"] + rest["classes"]] == names
+    assert all(one["evidence"] for one in first["classes"] + rest["classes"])
+    others = rita.get("/v1/executions?limit=1").json()["next_cursor"]
+    assert _code(rita.get(f"{path}?cursor={others}")) == (422, "invalid")
+    assert _code(rita.get(f"{path}?limit=0")) == (422, "invalid")
+
+
 def _explained(anna: Caller) -> r.ExplainedTrust:
     return r.ExplainedTrust.model_validate(anna.get("/v1/agents/billing/trust/classes").json())
 

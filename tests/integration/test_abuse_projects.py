@@ -217,6 +217,7 @@ def things(tenant: Tenant) -> Things:
         wait_for(lambda: olga.get("/standing-rules").json()["items"], bool)[0]["rule_id"],
         wait_for(lambda: olga.get(f"/audit?subject=rita&after={after}").json()["items"], bool)[0]["event_id"],
         olga.get("/data-keys").json()["items"][0]["name"],
+        "{partition}@{offset}".format(**olga.get(f"/executions/{run}/events?limit=1").json()["items"][0]),
     )
 
 
@@ -229,6 +230,8 @@ def sent(by: Caller, verb: Verb, things: Things, headers: dict[str, str] | None 
         rule=things.rule_id,
         event=things.event_id,
         key=things.data_key,
+        partition=things.place.partition("@")[0],
+        offset=things.place.partition("@")[2],
     )
     return by.ask(verb.name, path, body, headers=headers or {})
 

@@ -72,6 +72,7 @@ def test_agent_earns_trust_is_released_by_it_and_loses_it(
     assert verdict["adaptive"]["required"] == verdict["risk"]["required"] <= bound
     # Anybody can compute it again, from the facts up to the offsets that the verdict cites.
     (found,) = explained(tenant, "note")["classes"]
+    assert found["required"] == verdict["adaptive"]["required"]
     through = verdict["trust"]["through"]
     cited = [fact for fact in found["evidence"] if fact["offset"] <= through[str(fact["partition"])]]
     assert {(fact["kind"], *fact["by"]) for fact in cited} == {("approval", "rita")}

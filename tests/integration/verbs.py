@@ -21,6 +21,7 @@ class Things:
     rule_id: str
     event_id: str
     data_key: str
+    place: str
 
 
 Body = dict[str, Any] | Callable[[Things], dict[str, Any]] | None
@@ -48,6 +49,7 @@ VERBS = (
     *(Verb("GET", path) for path in ("/tools/local-tool", "/policies/local", "/policies/local/versions")),
     Verb("POST", "/policies/local/retire", {"version": 77}),
     *(Verb("GET", RUN + of) for of in ("", "/events", "/tool-calls")),
+    Verb("GET", "/events/{partition}/{offset}"),
     Verb("GET", RUN + "/messages"),
     Verb("POST", RUN + "/messages", {"text": "hello"}),
     Verb("GET", RUN + "/turns/m"),

@@ -29,7 +29,7 @@ class Gateway:
     async def answer(self, request: Asked) -> Response:
         self.asked.append(request)
         if request.method == "GET":
-            return JSONResponse({"agent": "bot", "lower_bound": 0.75, "classes": []})
+            return JSONResponse({"agent": "bot", "lower_bound": 0.75, "classes": [], "next_cursor": "c"})
         risk = {"score": 0.5, "level": self.level, "parts": [], "required": 0.9}
         calls = [
             {"tool": one["tool"], "risk": risk, **self.tools[one["tool"]]} for one in request.json()["calls"]

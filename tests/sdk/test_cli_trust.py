@@ -27,6 +27,7 @@ CLASS = {
     "tool": "send_money",
     "trust_class": "amount=1e2&risk=money",
     "lower_bound": 0.838433,
+    "required": 0.8974,
     "raising": 16.0,
     "lowering": 0.25,
     "facts": 17,
@@ -54,7 +55,7 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     asked = answering(terminal, {path: {"agent": "billing-bot", "lower_bound": 0.8, "classes": [CLASS]}})
 
     assert terminal("trust", "explain", "billing-bot") == 0
-    for said in ("send_money", "0.8384", "16", "0.25", "amount=1e2&risk=money"):
+    for said in ("send_money", "0.8384", "0.8974", "16", "0.25", "amount=1e2&risk=money"):
         assert said in terminal.out
 
     anew = {**FACT, "raising": 0.0, "uncounted": "before_it_began_anew"}
@@ -63,6 +64,7 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     assert terminal("trust", "explain", "billing-bot", "send_money", "--at", moment) == 0
     for said in (
         "trust is at least 0.8384",
+        "the risk requires 0.8974",
         "rita, tess",
         "0.5",
         "3@77",
@@ -71,6 +73,51 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     ):
         assert said in terminal.out
     assert dict(asked[0].params) == {}
+
+
+def test_explain_follows_the_pages_at_the_moment_of_the_first(terminal: Terminal) -> None:
+    names = [f"amount=1e{number}&risk=money" for number in range(5)]
+    asked: list[dict[str, str]] = []
+    others = terminal.script.on_http
+
+    async def answer(request: Asked) -> Response:
+        if not request.path.endswith("/trust/classes"):
+            return await others(request)
+        asked.append(dict(request.params))
+        begin = int(request.params.get("cursor", 0))
+        classes = [{**CLASS, "trust_class": name} for name in names[begin : begin + 2]]
+        following = str(begin + 2) if begin + 2 < len(names) else None
+        moment = "2026-11-20T10:00:00.000Z"
+        page = {"agent": "bot", "at": moment, "lower_bound": 0.7, "classes": classes}
+        return JSONResponse({**page, "next_cursor": following})
+
+    terminal.script.on_http = answer
+
+    assert terminal("trust", "explain", "bot", "--json") == 0
+    found = json.loads(terminal.out)
+    assert [one["trust_class"] for one in found["classes"]] == names
+    assert (found["lower_bound"], found["next_cursor"]) == (0.7, None)
+    moment = {"at": "2026-11-20T10:00:00.000Z"}
+    assert asked == [{}, {**moment, "cursor": "2"}, {**moment, "cursor": "4"}]
+    assert terminal("trust", "explain", "bot") == 0
+    assert all(name in terminal.out for name in names)
+
+
+def test_explain_of_an_answer_without_classes_says_that_it_does_not_fit(terminal: Terminal) -> None:
+    answering(terminal, {"/v1/agents/bot/trust/classes": {"page": "of a proxy"}})
+
+    assert terminal("trust", "explain", "bot") == 1
+    assert "expected a list of classes" in terminal.err
+
+
+def test_explain_leaves_out_a_required_trust_that_the_gateway_does_not_know(terminal: Terminal) -> None:
+    path = "/v1/agents/billing-bot/trust/classes"
+    for unknown in ({**CLASS, "required": None}, {name: CLASS[name] for name in CLASS if name != "required"}):
+        answering(terminal, {path: {"classes": [unknown]}})
+        for tool in ((), ("send_money",)):
+            assert terminal("trust", "explain", "billing-bot", *tool) == 0
+            assert "None" not in terminal.out
+            assert "the risk requires" not in terminal.out
 
 
 def test_explain_of_an_agent_without_facts_says_so(terminal: Terminal) -> None:

@@ -58,7 +58,8 @@ class AsyncAdaptiveApprovalService:
         Raises:
             NotFound: the project has no such agent.
         """
-        return float((await self._client.trust.classes(agent_id))["lower_bound"])
+        # It is of all classes, however many are asked for.
+        return float((await self._client.trust.classes(agent_id, limit=1))["lower_bound"])
 
     async def calculate_task_risk_level(
         self, task_description: str, context: Mapping[str, Any] | None = None

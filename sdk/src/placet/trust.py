@@ -10,6 +10,7 @@ from typing import Any
 from placet import asks
 from placet.channel import Channel
 from placet.models import Object, Risk
+from placet.parsing import UnexpectedAnswer
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,46 @@ class AsyncTrust:
 
     channel: Channel
 
-    async def classes(self, agent: str, *, tool: str | None = None, at: str | None = None) -> Object:
-        """The trust in an agent by classes of its calls; with a tool, the facts behind each, also as of a time."""
-        found: Object = await self.channel.ask(asks.read(asks.trust_path(agent), tool=tool, at=at))
-        return found
+    async def classes(
+        self,
+        agent: str,
+        *,
+        tool: str | None = None,
+        at: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Object:
+        """The trust in an agent by classes of its calls; with a tool, the facts behind each, also as of a time.
+
+        Args:
+            agent: whose calls.
+            tool: only the classes of this tool, each with its facts.
+            at: an RFC 3339 time, as of which trust is computed.
+            limit: at most so many classes, and `next_cursor` for the others; without it all, of as many pages as
+                there are.
+            cursor: the `next_cursor` of the page before; give its `at`, too, so that both are of one moment.
+
+        Raises:
+            NotFound: the project has no such agent.
+        """
+
+        async def page(at: str | None, cursor: str | None) -> tuple[Object, list[Any]]:
+            path = asks.trust_path(agent)
+            request = asks.read(path, tool=tool, at=at, limit=limit, cursor=cursor)
+            answer = await self.channel.ask(request)
+            if not isinstance(answer, Mapping) or not isinstance(answer.get("classes"), list):
+                raise UnexpectedAnswer("expected a list of classes")
+            return answer, answer["classes"]
+
+        first, classes = await page(at, cursor)
+        following = first.get("next_cursor")
+        if limit is not None or following is None:
+            return first
+        while following not in (None, cursor):
+            cursor = following
+            found, more = await page(first.get("at"), cursor)
+            classes, following = [*classes, *more], found.get("next_cursor")
+        return {**first, "classes": classes, "next_cursor": None}
 
     async def assess(
         self,

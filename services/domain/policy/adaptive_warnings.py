@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from schemas.policy_document import Adaptive, Hold, PolicyDocument, Rule
+from schemas.policy_document import ALLOW_WHEN, Adaptive, Hold, PolicyDocument, Rule
 from schemas.policy_problems import Problem, warning
 from schemas.trust_score import Posterior
 from services.domain.policy.adaptive import asks_certain_people
@@ -104,7 +104,7 @@ def _of_condition(block: Adaptive) -> Iterator[Problem]:
     tried = _tried(block.allow_when)
     if tried is None:
         return
-    path = f"{BLOCK}.allow_when"
+    path = ALLOW_WHEN
     if tried.failures == tried.of:
         message = f"it fails for every trust and risk, so nothing is ever released: {tried.error}"
         yield warning(path, "always_fails", message)

@@ -11,13 +11,13 @@ from schemas.call_history import CallHistory
 from schemas.policy_document import Effect, PolicyDocument, PolicyModel, Share
 from schemas.policy_problems import PolicyRefused, Problem, problems_of
 from schemas.requirement import Requirement
+from schemas.risk_score import RiskLevel
 from schemas.strict_yaml import MalformedYaml, load_yaml
 from schemas.tool_definition import form_problems
 from services.domain.policy.annotations import claim_problem
 from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
 from services.domain.policy.remembered import judge_alone
-from services.domain.policy.risk import RiskLevel
 from services.domain.policy.tool_facts import tool_views
 from services.domain.policy.trust_class import class_of, terms_of
 from services.domain.policy.verdict import CallFacts, Reason, Verdict

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from schemas.ids import TENANT_WIDE
 from schemas.linear_patterns import PatternRefused
-from schemas.policy_document import Defaults, PolicyDocument, Rule, Scope, policy_from_value
+from schemas.policy_document import ALLOW_WHEN, Defaults, PolicyDocument, Rule, Scope, policy_from_value
 from schemas.policy_problems import PolicyRefused, Problem
 from services.domain.policy.adaptive import CompiledAdaptive, compile_adaptive
 from services.domain.policy.cel import CompiledExpression, DoesNotCompile, compile_expression
@@ -113,7 +113,7 @@ def compile_policy(
 
 def _adaptive_problems(document: PolicyDocument) -> Iterator[Problem]:
     if document.adaptive is not None:
-        yield from _fault("adaptive.allow_when", compile_expression, document.adaptive.allow_when)
+        yield from _fault(ALLOW_WHEN, compile_expression, document.adaptive.allow_when)
 
 
 @lru_cache(maxsize=256)

@@ -5,12 +5,12 @@ rule with it would never deny. Policies in force are not checked: one that an ea
 readable, and holds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
 from schemas.plain_words import nearest
-from schemas.policy_document import PolicyDocument, conditions_of
+from schemas.policy_document import ALLOW_WHEN, PolicyDocument, conditions_of
 from schemas.policy_problems import PROBLEMS_MAX, Problem
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.cel_tokens import (
@@ -22,7 +22,15 @@ from services.domain.policy.cel_tokens import (
     tokenize,
 )
 from services.domain.policy.question import BadTemplate, parse_template
-from services.domain.policy.visible import ANSWERS, VISIBLE, Kind, no_field
+from services.domain.policy.visible import (
+    ANSWERS,
+    PARTS_OF_HISTORY,
+    PARTS_OF_TOOL,
+    VISIBLE,
+    VISIBLE_IN_BLOCK,
+    Kind,
+    no_field,
+)
 
 _ANY = Kind()
 _EQUAL = frozenset({"==", "!="})
@@ -62,7 +70,8 @@ def unknown_names(document: PolicyDocument) -> Iterator[Problem]:
 
 def _unknown_names(document: PolicyDocument) -> Iterator[Problem]:
     for path, condition in conditions_of(document):
-        for message in _distinct(_of_condition(condition)):
+        visible = VISIBLE_IN_BLOCK if path == ALLOW_WHEN else VISIBLE
+        for message in _distinct(_of_condition(condition, visible)):
             yield Problem(path=path, code="unknown_field", message=message)
     for index, rule in enumerate(document.rules):
         for message in _distinct(_of_question((rule.hold and rule.hold.question) or "")):
@@ -92,7 +101,7 @@ def _of_question(question: str) -> Iterator[str]:
             kind, path = _under(kind, name), f"{path}.{name}"
 
 
-def _of_condition(condition: str) -> Iterator[str]:
+def _of_condition(condition: str, visible: Mapping[str, Kind]) -> Iterator[str]:
     try:
         tokens = tokenize(condition)
     except Unreadable:
@@ -100,7 +109,7 @@ def _of_condition(condition: str) -> Iterator[str]:
         return
     scopes: dict[int, _Scope] = {}
     for index in range(len(tokens)):
-        found = _begun(tokens, index, scopes.values())
+        found = _begun(tokens, index, scopes.values(), visible)
         # Other values that end here are an argument's, or made in the expression, and can be anything.
         path = _Path(index, index, _ANY, "") if found is None else _followed(tokens, found)
         if path.fault:
@@ -111,7 +120,7 @@ def _of_condition(condition: str) -> Iterator[str]:
             scopes.setdefault(scope.first, scope)
 
 
-def _begun(tokens: Tokens, index: int, scopes: Iterable[_Scope]) -> _Path | None:
+def _begun(tokens: Tokens, index: int, scopes: Iterable[_Scope], visible: Mapping[str, Kind]) -> _Path | None:
     """A name, or a function call, with its kind; None if none begins here."""
     token = tokens[index]
     if token.kind != "name" or _text(tokens, index - 1) == ".":
@@ -125,7 +134,7 @@ def _begun(tokens: Tokens, index: int, scopes: Iterable[_Scope]) -> _Path | None
         return _Path(index, index, bound[-1].kind, token.text)
     if token.text == MEMORY:
         return _remembered(tokens, index)
-    kind = VISIBLE.get(token.text)
+    kind = visible.get(token.text)
     return None if kind is None else _Path(index, index, kind, token.text)
 
 
@@ -228,7 +237,9 @@ def _of_sought(path: _Path, word: str) -> Iterator[str]:
         yield f"{path.text} never has {word!r}{_instead(word, items.values)}"
 
 
-def _instead(word: str, values: Iterable[str]) -> str:
+def _instead(word: str, values: frozenset[str]) -> str:
+    if values == PARTS_OF_TOOL and word in PARTS_OF_HISTORY:
+        return f" in a rule, only in allow_when; write {word}(args.NAME), or {word!r} in history.parts"
     near = nearest(word, values)
     return f"; did you mean {near!r}?" if near is not None else f"; write one of {', '.join(sorted(values))}"
 

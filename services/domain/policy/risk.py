@@ -1,35 +1,17 @@
 """Risk: the possible cost of a wrong call, computed from published definitions only.
 
 For trust that may release a call, the history of its values adds parts (`with_history`); rules see the risk without
-them, so that no rule depends on how far trust has been counted.
-
-score = 1 − Π (1 − weight of each part), so every further part only raises it.
-required = 1 − TOLERATED / score (at least 0): the lower bound of trust at which score × (1 − trust), the expected
-harm of one call, is TOLERATED. An unknown tool requires 1, which no evidence reaches.
+them, so that no rule depends on how far trust has been counted. What the parts are worth is in `schemas.risk_score`.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-RiskLevel = Literal["low", "medium", "high"]
+from schemas.risk_score import UNKNOWN_TOOL, RiskLevel, are_weighed, score_of
 
-WEIGHTS: dict[str, float] = {
-    "unknown_tool": 0.50,
-    "destructive": 0.35,
-    "money": 0.35,
-    "writes": 0.25,
-    "runs_code": 0.25,
-    "open_world": 0.10,
-    "not_idempotent": 0.05,
-}
-# New values ask for much trust, or for people; values out of untrusted texts are of high risk whatever the tool is.
-HISTORY_WEIGHTS: dict[str, float] = {"novel": 0.30, "tainted": 0.65}
-MEDIUM_FROM = 0.30
-HIGH_FROM = 0.65
-TOLERATED = 0.05
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _MONEY_WORDS = "amount money pay payment payments price refund transfer invoice iban currency salary fee"
 _CODE_WORDS = "bash cmd code command eval exec javascript powershell python script shell sql terminal"
@@ -58,7 +40,7 @@ def risk_of(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str,
         hints: the four hints, with the agent's claims (see `annotations.raised`).
     """
     parts = tuple(sorted(_parts(tool, definition, hints)))
-    return _risk(parts, [WEIGHTS[part] for part in parts], is_known=definition is not None)
+    return _risk(parts, is_known=definition is not None)
 
 
 def with_history(risk: Risk, parts: Iterable[str], *, is_known: bool) -> Risk:
@@ -66,8 +48,7 @@ def with_history(risk: Risk, parts: Iterable[str], *, is_known: bool) -> Risk:
     found = tuple(parts)
     if not found:
         return risk
-    weights = [WEIGHTS[part] for part in risk.parts] + [HISTORY_WEIGHTS[part] for part in found]
-    return _risk(tuple(sorted((*risk.parts, *found))), weights, is_known=is_known)
+    return _risk(tuple(sorted((*risk.parts, *found))), is_known=is_known)
 
 
 def of_task(risks: Iterable[Risk], description: str = "") -> Risk:
@@ -75,16 +56,15 @@ def of_task(risks: Iterable[Risk], description: str = "") -> Risk:
 
     A description is anyone's text: its words add parts, and take none away. Of a task without calls nothing is known.
     """
-    found, every = list(risks), WEIGHTS | HISTORY_WEIGHTS
+    found = list(risks)
     for risk in found:
         # A call that could not be judged has the highest risk, for a reason without a weight.
-        if not every.keys() >= set(risk.parts):
+        if not are_weighed(risk.parts):
             return risk
     parts = {part for risk in found for part in risk.parts} | _parts_in(description)
     if not found:
-        parts.add("unknown_tool")
-    weights = [every[part] for part in sorted(parts)]
-    return _risk(tuple(sorted(parts)), weights, is_known="unknown_tool" not in parts)
+        parts.add(UNKNOWN_TOOL)
+    return _risk(tuple(sorted(parts)), is_known=True)
 
 
 def _parts_in(text: str) -> set[str]:
@@ -93,20 +73,15 @@ def _parts_in(text: str) -> set[str]:
     return {part for part, of_part in of_words.items() if words & of_part}
 
 
-def _risk(parts: tuple[str, ...], weights: Iterable[float], *, is_known: bool) -> Risk:
-    harmless = 1.0
-    for weight in weights:
-        harmless *= 1 - weight
-    score = round(1 - harmless, 4)
-    level: RiskLevel = "high" if score >= HIGH_FROM else "medium" if score >= MEDIUM_FROM else "low"
-    required = 0.0 if not score else round(max(0.0, 1 - TOLERATED / score), 4)
-    return Risk(score, level, parts, required if is_known else 1.0)
+def _risk(parts: tuple[str, ...], *, is_known: bool) -> Risk:
+    score, level, required = score_of(parts, is_known=is_known)
+    return Risk(score, level, parts, required)
 
 
 def _parts(tool: str, definition: Mapping[str, Any] | None, hints: Mapping[str, bool]) -> set[str]:
     parts = set()
     if definition is None:
-        parts.add("unknown_tool")
+        parts.add(UNKNOWN_TOOL)
     if hints["openWorldHint"]:
         parts.add("open_world")
     words = _words(tool, definition)

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, get_args
 
 from schemas.call_history import CallHistory
 from schemas.plain_words import nearest
+from schemas.risk_score import HISTORY_WEIGHTS, WEIGHTS, RiskLevel
 from schemas.trust_score import Posterior
 from services.domain.policy.cel_failures import kind_of
 from services.domain.policy.cel_memory import MEMORY
 from services.domain.policy.identifying import prefixes
-from services.domain.policy.risk import HISTORY_WEIGHTS, WEIGHTS, RiskLevel
 from services.domain.policy.sql_dialects import KINDS
 from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import CallFacts
@@ -84,21 +84,30 @@ def no_field(path: str, field: str, known: Iterable[str]) -> str:
     return f"{path} has no field {field!r}; it has {', '.join(names[:_NAMED_MAX])}"
 
 
-def _kind(value: Any, *path: str) -> Kind:
+# All values that a text, or an item of a list, can have, by the path of names to it.
+_Values = Mapping[tuple[str, ...], frozenset[str]]
+
+
+def _kind(value: Any, values: _Values, *path: str) -> Kind:
     if value is None or value == {}:
         return Kind()
     if isinstance(value, Mapping):
-        return Kind(kind_of({}), fields={name: _kind(part, *path, name) for name, part in value.items()})
+        fields = {name: _kind(part, values, *path, name) for name, part in value.items()}
+        return Kind(kind_of({}), fields=fields)
     if isinstance(value, list | tuple):
-        return Kind(kind_of([]), items=Kind(kind_of(""), values=_VALUES.get(path)))
-    return Kind(kind_of(value), values=_VALUES.get(path))
+        return Kind(kind_of([]), items=Kind(kind_of(""), values=values.get(path)))
+    return Kind(kind_of(value), values=values.get(path))
 
 
-_VALUES: dict[tuple[str, ...], frozenset[str]] = {
+PARTS_OF_TOOL = frozenset(WEIGHTS)
+PARTS_OF_HISTORY = frozenset(HISTORY_WEIGHTS)
+_VALUES: _Values = {
     ("risk", "level"): frozenset(get_args(RiskLevel)),
-    ("risk", "parts"): frozenset(WEIGHTS),
-    ("history", "parts"): frozenset(HISTORY_WEIGHTS),
+    ("risk", "parts"): PARTS_OF_TOOL,
+    ("history", "parts"): PARTS_OF_HISTORY,
 }
+# The risk that trust must outweigh has parts that the risk of a tool has not (`judge`).
+_VALUES_OF_BLOCK: _Values = {**_VALUES, ("risk", "parts"): PARTS_OF_TOOL | PARTS_OF_HISTORY}
 # A call with only its mandatory facts: every call has the fields that this one has.
 _BARE_CALL = CallFacts(
     tenant="",
@@ -109,10 +118,15 @@ _BARE_CALL = CallFacts(
 )
 _BARE_VIEW = tool_views("", None, "", {})[0]
 
-VISIBLE: dict[str, Kind] = {
-    **{name: _kind(value, name) for name, value in variables_of(_BARE_CALL, _BARE_VIEW).items()},
-    "now": Kind("a time"),
-}
+
+def _visible(values: _Values) -> dict[str, Kind]:
+    variables = variables_of(_BARE_CALL, _BARE_VIEW)
+    return {**{name: _kind(value, values, name) for name, value in variables.items()}, "now": Kind("a time")}
+
+
+# The names that a rule's condition sees, and those of the condition of an adaptive block.
+VISIBLE = _visible(_VALUES)
+VISIBLE_IN_BLOCK = _visible(_VALUES_OF_BLOCK)
 # The kinds of the own functions' results.
 ANSWERS: dict[str, Kind] = {
     "url_host": Kind("a text"),

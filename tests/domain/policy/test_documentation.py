@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
+from schemas.risk_score import HIGH_FROM, MEDIUM_FROM, TOLERATED, WEIGHTS
 from services.domain.policy.cases import parse_cases, run_policy_tests
 from services.domain.policy.cel import MAX_COST
-from services.domain.policy.risk import HIGH_FROM, MEDIUM_FROM, TOLERATED, WEIGHTS
 from tests.policy_documents import check, parse_policy
 
 TEXT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ import pytest
 from schemas.policy_document import policy_from_value
 from schemas.policy_problems import PROBLEMS_MAX, PolicyRefused
 from schemas.principals import People
+from schemas.risk_score import HISTORY_WEIGHTS, WEIGHTS
 from services.domain.policy import Bindings, PolicySet, judge
 from services.domain.policy.cases import TrustCase, parse_cases
 from services.domain.policy.cel import compile_expression, evaluate_in_process
@@ -70,6 +71,15 @@ def said(when: str) -> list[str]:
         ),
         ("risk.parts.exists(part, part == 'mony')", "part is never 'mony'; did you mean 'money'?"),
         ("'mony' in risk.parts", "risk.parts never has 'mony'; did you mean 'money'?"),
+        (
+            "'novel' in risk.parts",
+            "risk.parts never has 'novel' in a rule, only in allow_when; write novel(args.NAME), or 'novel' in",
+        ),
+        (
+            "risk.parts.exists(part, part == 'tainted')",
+            "part is never 'tainted' in a rule, only in allow_when; write tainted(args.NAME), or ",
+        ),
+        ("'money' in history.parts", "history.parts never has 'money'; write one of novel, tainted"),
         ("risk.parts[0] in ['money', 'mony']", "risk.parts[…] is never 'mony'; did you mean 'money'?"),
         ("risk.level == 'hi'", "risk.level is never 'hi'; "),
         ("'hihg' != risk.level", "risk.level is never 'hihg'; did you mean 'high'?"),
@@ -114,6 +124,44 @@ def test_name_or_word_that_no_call_has_is_refused_with_the_near_one(when: str, m
 )
 def test_names_that_calls_have_and_whatever_is_not_sure_are_taken(when: str) -> None:
     assert said(when) == []
+
+
+def said_of_block(allow_when: str) -> list[str]:
+    value = policy(then="hold", when="'money' in risk.parts")
+    problems = check(policy_from_value({**value, "adaptive": {"allow_when": allow_when}}))
+    assert {problem.path for problem in problems} <= {"adaptive.allow_when"}
+    return [problem.message for problem in problems]
+
+
+@pytest.mark.parametrize("part", [*WEIGHTS, *HISTORY_WEIGHTS])
+@pytest.mark.parametrize(
+    "allow_when",
+    [
+        "trust.lower_bound >= risk.required && !({!r} in risk.parts)",
+        "!risk.parts.exists(part, part == {!r})",
+        "risk.parts.all(part, part != {!r} && !(part in ['money', {!r}]))",
+    ],
+)
+def test_condition_of_the_block_may_name_every_part_of_the_risk(allow_when: str, part: str) -> None:
+    assert said_of_block(allow_when.replace("{!r}", repr(part))) == []
+
+
+@pytest.mark.parametrize(
+    ("allow_when", "message"),
+    [
+        ("!('novl' in risk.parts)", "risk.parts never has 'novl'; did you mean 'novel'?"),
+        (
+            "!('x' in risk.parts)",
+            "risk.parts never has 'x'; write one of destructive, money, not_idempotent, novel, ",
+        ),
+        ("risk.level != 'hihg'", "risk.level is never 'hihg'; did you mean 'high'?"),
+    ],
+)
+def test_word_that_no_call_has_is_refused_in_the_condition_of_the_block(
+    allow_when: str, message: str
+) -> None:
+    (found,) = said_of_block(allow_when)
+    assert found.startswith(message)
 
 
 def test_misspelt_name_in_a_question_is_refused() -> None:
@@ -195,7 +243,7 @@ def test_trust_of_a_case_has_the_fields_that_deciders_know() -> None:
 
 
 @pytest.mark.parametrize(
-    "when", ["risk.level == 'hi'", "'mony' in risk.parts", "sql_kind(args.s) == 'SELECT'"]
+    "when", ["risk.level == 'hi'", "'novel' in risk.parts", "sql_kind(args.s) == 'SELECT'"]
 )
 def test_words_that_are_refused_are_never_true(when: str) -> None:
     expression = compile_expression(when)

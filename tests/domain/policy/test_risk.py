@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from schemas.risk_score import HIGH_FROM, MEDIUM_FROM, TOLERATED, WEIGHTS
 from services.domain.policy.annotations import CLAIMABLE, HINTS, published, raised
-from services.domain.policy.risk import HIGH_FROM, MEDIUM_FROM, TOLERATED, WEIGHTS, Risk, risk_of
+from services.domain.policy.risk import Risk, risk_of
 
 hints = st.fixed_dictionaries(
     {}, optional=dict.fromkeys(HINTS, st.booleans() | st.sampled_from(["true", 1, None]))

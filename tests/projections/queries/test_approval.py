@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from projections.folds.approval import approval_json
-from projections.folds.trust_classes import trust_classes
+from projections.folds.trust_classes import class_json, trust_classes
 from projections.queries.approval import weighed_holds
 from projections.queries.trust import class_facts
 from projections.queries.views import Views, open_views
@@ -115,7 +115,8 @@ def test_facts_of_a_class_are_those_that_people_made_as_they_were_then(views: Vi
 
     def classes(**more: Any) -> list[dict[str, Any]]:
         rows = views.read_now(lambda now: class_facts(now, *OURS, agent, now_ms=LATER_MS, **more))[0]
-        return trust_classes(rows, LATER_MS, lambda fact: False, with_facts=True)
+        found = trust_classes(rows, LATER_MS, lambda fact: False)
+        return [class_json(one, LATER_MS, lambda fact: False, with_facts=True) for one in found]
 
     (found,) = classes()
     kinds = sorted(fact["kind"] for fact in found["evidence"])

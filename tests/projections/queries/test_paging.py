@@ -6,7 +6,18 @@ import base64
 
 import pytest
 
-from projections.queries.paging import BadCursor, cursor_at, items_after, page_of, read_cursor
+from projections.queries.paging import (
+    MAX_LIMIT,
+    BadCursor,
+    cursor_at,
+    items_after,
+    page_of,
+    read_cursor,
+    some_after,
+)
+from schemas.call_history import CallHistory
+from schemas.risk_score import WEIGHTS
+from services.domain.policy.trust_class import MAX_CHARS, class_of
 
 
 def encoded(text: str) -> str:
@@ -63,3 +74,32 @@ def test_items_are_read_as_they_are_asked_for() -> None:
 def test_items_after_a_mark_of_another_list_are_refused(mark: tuple[int | str, ...]) -> None:
     with pytest.raises(BadCursor):
         items_after(NAMES, lambda name: (name, 0), cursor_at(mark))
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 6, 100])
+def test_some_after_each_page_are_the_next_ones(limit: int) -> None:
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        page, cursor = some_after(NAMES, lambda name: (name,), cursor, limit)
+        assert len(page) == min(limit, len(NAMES) - len(found))
+        found += page
+        if cursor is None:
+            break
+    assert found == NAMES
+
+
+def test_some_after_without_a_limit_are_all_and_with_one_never_too_many() -> None:
+    many = range(MAX_LIMIT + 9)
+    assert some_after(many, lambda number: (number,), None, None) == (list(many), None)
+    page, cursor = some_after(many, lambda number: (number,), None, 10**6)
+    assert len(page) == MAX_LIMIT
+    assert some_after(many, lambda number: (number,), cursor, None)[0] == list(many)[MAX_LIMIT:]
+
+
+def test_cursor_of_a_class_with_the_longest_name_is_read() -> None:
+    history = CallHistory(parts=("novel", "tainted"), novel=("p" * 160,), tainted=("p" * 160,))
+    name = class_of("t" * MAX_CHARS, WEIGHTS, history)
+    mark = ("t" * 128, name)
+    assert len(name) > 600
+    assert read_cursor(cursor_at(mark), (str, str)) == mark

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import pytest
 
@@ -17,6 +18,8 @@ from projections.queries.paging import BadCursor, Page
 from projections.queries.reviewers import reviewers
 from projections.queries.views import Views, open_views
 from projections.store.port import ViewUnavailable
+from projections.store.sqlite import DIALECT
+from projections.tables.events import EventRow
 from schemas.events import executions as x
 from schemas.ids import derived_id
 from tests.projections.filling import Filler
@@ -242,6 +245,42 @@ def test_events_of_an_execution_are_those_of_the_log(filled: Filler, views: View
     on_the_log = [read_event(raw) for records in a_log().records for raw in records if raw.key == KEY]
     assert [history.event_of(row) for row in rows] == on_the_log
     assert history.event_json(rows[0])["data"]["agent"] == "billing-bot"
+
+
+def test_event_at_a_place_is_found_by_its_project_and_agent_alone(filled: Filler, views: Views) -> None:
+    def event(tenant: str, project: str, partition: int, offset: int, agent: str | None) -> EventRow | None:
+        return ask(
+            views,
+            lambda now: history.event_at(
+                now, tenant, project, partition=partition, offset=offset, agent=agent
+            ),
+        )
+
+    for row in ask(views, lambda moment: [*history.each_event(moment, *OURS, "run-5")]):
+        place = row["log_partition"], row["log_offset"]
+        assert event(*OURS, *place, None) == event(*OURS, *place, "mail-bot") == row
+        assert event(*OURS, *place, "billing-bot") is None
+        assert event("other", "main", *place, None) is event("acme", "elsewhere", *place, None) is None
+    assert event(*OURS, 0, 10**15, None) is None
+
+
+def test_event_at_a_place_is_found_by_an_index(filled: Filler, views: Views) -> None:
+    plan: list[str] = []
+
+    def explained(now: Moment) -> None:
+        explain = "EXPLAIN QUERY PLAN" if now.dialect is DIALECT else "EXPLAIN"
+        if now.dialect is not DIALECT:
+            # Of a table as small as this one the database would read everything.
+            now.execute("SELECT set_config('enable_seqscan', 'off', true)", ())
+
+        def execute(text: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+            plan.extend(str(row) for row in now.execute(f"{explain} {text}", values))
+            return now.execute(text, values)
+
+        history.event_at(replace(now, execute=execute), *OURS, partition=1, offset=1)
+
+    ask(views, explained)
+    assert "events_by_place" in "\n".join(plan), plan
 
 
 def test_state_at_a_version_or_time_is_the_fold_up_to_there(filled: Filler, views: Views) -> None:

@@ -40,9 +40,8 @@ def explained(moment: Moment, day: int) -> dict[Place, tuple[float, float, float
     found = {}
     for agent in AGENTS:
         facts = class_facts(moment, TENANT, PROJECT, agent, now_ms=now_ms, until_ms=now_ms)
-        for one in trust_classes(facts, now_ms, discounted, with_facts=False):
-            place = (agent, one["tool"], one["trust_class"], name_of(day))
-            found[place] = (one["lower_bound"], one["raising"], one["lowering"], one["facts"])
+        for one in trust_classes(facts, now_ms, discounted):
+            found[agent, one.tool, one.name, name_of(day)] = (*one.score, len(one.facts))
     return found
 
 

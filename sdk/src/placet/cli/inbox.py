@@ -13,6 +13,7 @@ from placet.cli.answering import asks_of
 from placet.cli.choices import KINDS, completing, hold_ids, one_of
 from placet.cli.describing import purpose
 from placet.cli.lines import begun, print_with_texts
+from placet.cli.log_places import Place, call_of, hold_of, named_at, place_in
 from placet.cli.past_values import in_full, in_short, tools_of_sources
 from placet.cli.session import (
     JsonFlag,
@@ -23,6 +24,7 @@ from placet.cli.session import (
     find_call,
     find_hold,
     in_project,
+    local_time,
     print_json,
     print_pretty,
     print_table,
@@ -41,7 +43,7 @@ from placet.cli.viewing import (
     until,
     weighed,
 )
-from placet.models import Event, Hold, HoldGroup, ToolCall
+from placet.models import Event, Execution, Hold, HoldGroup, ToolCall
 from placet.parsing import parse
 
 if TYPE_CHECKING:
@@ -156,24 +158,42 @@ def show(
         str,
         typer.Argument(
             metavar="ID",
-            help="The id of a hold, call or request, or its beginning; EXECUTION/CALL.",
+            help="The id of a hold, call or request, or its beginning; EXECUTION/CALL; a place in the log, 2@16.",
             autocompletion=hold_ids,
         ),
     ],
     as_json: JsonFlag = False,
 ) -> None:
     """Show a hold, or a call, in full."""
-    call = split_call(id)
+    place = place_in(id)
+    call = split_call(id) if place is None else None
     with connect(context) as placet:
-        shown: Hold | ToolCall = find_hold(placet, id) if call is None else find_call(placet, *call)
+        shown: Hold | ToolCall | Execution
+        title = ""
+        if place is not None:
+            title, shown = _found_at(placet, place)
+        else:
+            shown = find_hold(placet, id) if call is None else find_call(placet, *call)
         view = fetch_view(placet, shown) if isinstance(shown, Hold) and not as_json else None
-        tools = {} if as_json else tools_of_sources(placet, shown)
+        tools = {} if as_json or isinstance(shown, Execution) else tools_of_sources(placet, shown)
     if as_json:
         print_json(shown.raw)
-    elif isinstance(shown, Hold) and view is not None:
+        return
+    if title:
+        console().print(safe.text(title))
+    if isinstance(shown, Hold) and view is not None:
         print_view(shown, view, tools=tools)
     elif isinstance(shown, ToolCall):
         _print_call(shown, tools)
+    elif isinstance(shown, Execution):
+        print_pretty(dict(shown.raw))
+
+
+def _found_at(placet: Placet, place: Place) -> tuple[str, Hold | ToolCall | Execution]:
+    """What the event at a place is about, with a line that says what the event is."""
+    named = named_at(placet, place)
+    found = call_of(placet, named) or hold_of(placet, named) or placet.executions.get(named.execution_id)
+    return f"{place} in the log: {named.event_type}, {local_time(named.at)}", found
 
 
 def _print_call(call: ToolCall, tools: Mapping[str, str]) -> None:

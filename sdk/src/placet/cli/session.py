@@ -16,6 +16,7 @@ import typer
 
 from placet.canonical import MalformedJson, parse_strict
 from placet.cli import safe
+from placet.cli.log_places import hold_at, named_at, place_in
 from placet.cli.prompting import agrees
 from placet.errors import NotFound, PlacetError
 from placet.ids import InvalidId, check_id
@@ -232,8 +233,11 @@ def by_prefix(
 def find_hold(placet: Placet, id_or_prefix: str) -> Hold:
     """A hold by the beginning of its id; an open hold also by that of its call's or request's id.
 
-    The hold of a closed question is found by the question's whole id as well.
+    The hold of a closed question is found by the question's whole id as well; any hold by a place of the log
+    that has an event about it or its call.
     """
+    if (place := place_in(id_or_prefix)) is not None:
+        return hold_at(placet, place)
     # A whole id first: the lists of ended holds may be a moment behind.
     with suppress(NotFound):
         return placet.holds.get(id_or_prefix)
@@ -275,7 +279,9 @@ def find_call(placet: Placet, execution_id: str, call_id: str) -> ToolCall:
 
 
 def find_execution(placet: Placet, id_or_prefix: str, at: str | None = None) -> Execution:
-    """An execution by its id, or by the unique beginning of one."""
+    """An execution by its id, by the unique beginning of one, or by a place of the log that has an event of it."""
+    if (place := place_in(id_or_prefix, "EXECUTION")) is not None:
+        return placet.executions.get(named_at(placet, place).execution_id, at=at)
     try:
         return placet.executions.get(id_or_prefix, at=at)
     except NotFound:

@@ -15,7 +15,6 @@ from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
 from placet.errors import NotFound
-from placet.ids import segment
 from placet.parsing import parse_time
 from placet.sync import Placet
 from placet.trust import AssessedCall
@@ -51,7 +50,7 @@ def explain(
     """Show how far an agent's calls are trusted, by classes of calls; with a tool, the facts behind each."""
     _check_agent(agent)
     with connect(context) as placet:
-        found = placet.fetch(f"/agents/{segment(agent)}/trust/classes", tool=tool, at=at)
+        found = placet.trust.classes(agent, tool=tool, at=at)
         if tool is not None and not found["classes"]:
             _check_used(placet, agent, tool)
     if at is not None and _is_ahead(at):
@@ -197,11 +196,12 @@ def _print_share(said: str, share: Mapping[str, Any]) -> None:
 
 def _print_classes(found: Mapping[str, Any], nothing: str) -> None:
     print_rows(
-        ("tool", "trust is at least", "raising", "lowering", "facts", "class of calls"),
+        ("tool", "trust is at least", "risk requires", "raising", "lowering", "facts", "class of calls"),
         [
             (
                 one["tool"],
                 f"{one['lower_bound']:.4f}",
+                _required(one),
                 _number(one["raising"]),
                 _number(one["lowering"]),
                 one["facts"],
@@ -214,9 +214,11 @@ def _print_classes(found: Mapping[str, Any], nothing: str) -> None:
 
 
 def _print_facts(one: Mapping[str, Any]) -> None:
+    required = _required(one)
     head = (
         f"{one['tool']}, calls of the class {one['trust_class']}: trust is at least {one['lower_bound']:.4f} "
         f"(raising {_number(one['raising'])}, lowering {_number(one['lowering'])})"
+        f"{required and f', the risk requires {required}'}"
     )
     console().print(safe.text(head, lines=True))
     print_rows(
@@ -236,6 +238,12 @@ def _print_facts(one: Mapping[str, Any]) -> None:
         ],
         "",
     )
+
+
+def _required(one: Mapping[str, Any]) -> str:
+    """The trust that the risk of a class requires; nothing if the gateway does not know it, or is an earlier one."""
+    required = one.get("required")
+    return "" if required is None else f"{required:.4f}"
 
 
 def _raises(fact: Mapping[str, Any]) -> str:
