@@ -22,27 +22,13 @@ from schemas.authority import OWN_REQUEST
 from schemas.events.calls import ToolCallReleased
 from schemas.message import Message
 from schemas.probe import Probe, is_caught
-from schemas.probe_commands import PlantProbe
 from services.domain.execution.probes import with_probes
 from services.domain.execution.verdicts import release
 from services.runtime.contrary_facts import ContraryFacts
+from tests.actions.planting import ARGUMENTS, NOTE, plant, planted
 from tests.domain.steps import TESSA, ask_two, code, consumed, decided, refusal, started
 from tests.domain.trusting import ALWAYS, Known, facts, world_of
 from tests.domain.world import ANNA, BOT, OLGA, RITA, World, names, published, the, with_people
-
-NOTE = "nobody pays this account"
-ARGUMENTS = '{"amount":5,"to":"mallory"}'
-
-
-def plant(**changes: Any) -> PlantProbe:
-    fields = {"agent": "bot", "call_id": "c", "tool": "pay", "arguments": ARGUMENTS, "note": NOTE} | changes
-    return PlantProbe(**fields)
-
-
-def planted(world: World | None = None, **changes: Any) -> tuple[World, Any]:
-    """A world with one planted call, and its HoldOpened."""
-    world = world or World()
-    return world, the(world.ask(plant(**changes), OLGA), "HoldOpened")
 
 
 def ended(bodies: list[Message]) -> tuple[str, list[Any]]:

@@ -46,6 +46,10 @@ class Planter:
             note="nobody owes this",
             wrong=self.rng.choice(("[]", '["/amount"]', '["/to"]')),
         )
+        if self.rng.random() < 0.5:
+            # Its run is opened some time before.
+            await self._ask(key, plant.model_copy(update={"only_opens": True}), OPERATOR)
+            await asyncio.sleep(self.rng.uniform(0.0, 8.0))
         trace = await self._ask(key, plant, OPERATOR)
         for event in trace:
             if event.type == "HoldOpened":
