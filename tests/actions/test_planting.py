@@ -247,13 +247,21 @@ def _context() -> Any:
     return Ids()
 
 
-def test_answers_say_nothing_about_the_agent() -> None:
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_answers_say_nothing_about_the_agent(has_mark: bool) -> None:
+    """Also where the start of the run has no mark, as in the logs of versions that opened it by the same command."""
     world = world_of(Known(facts()), {**ALWAYS, "sample_rate": 1})
     hold = the(world.ask(plant(), OLGA, execution_id="own"), "HoldOpened")
     contrary = ContraryFacts()
     reject = k.DecideHold(hold_id=hold.hold_id, decision="reject", digest=hold.digest)
+    consume = k.ConsumeGrant(call_id="c", digest=hold.digest, attempt_id="a")
+    assert code(world.ask(reject, OLGA, execution_id="own")) == "own_request"
+    assert code(world.ask(consume, BOT, execution_id="own")) == "not_released"
     assert ended(world.ask(reject, RITA, execution_id="own"))[0] == "caught"
+    assert code(world.ask(reject, TESSA, execution_id="own")) == "already_decided"
     own = [event for event in world.events if event.key == world.key("own")]
+    if not has_mark:
+        own[0] = own[0]._replace(body=own[0].body.model_copy(update={"probe": None}))
     state, rows = fold_all([]), []
     for number, event in enumerate(own, 1):
         after = fold_event(event, _Rows(state))

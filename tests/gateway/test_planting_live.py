@@ -267,7 +267,10 @@ def test_planted_calls_are_not_among_what_the_agent_did(doors: Doors) -> None:
     doors.publish(tenant)
     olga = doors.caller("olga", "operator", tenant=tenant)
     rita = doors.caller("rita", "reviewer", tenant=tenant)
-    decide(rita, planted(olga), "reject")
+    call = planted(olga)
+    body = {"decision": "reject", "digest": olga.get(f"/v1/holds/{call['hold_id']}").json()["digest"]}
+    assert olga.post(f"/v1/holds/{call['hold_id']}/decision", body).status_code == 403
+    decide(rita, call, "reject")
     wait_for(
         lambda: rita.get("/v1/reviewers").json()["items"], lambda items: bool(items and items[0]["probes"])
     )
