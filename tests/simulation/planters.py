@@ -32,7 +32,7 @@ class Planter:
     async def run(self) -> None:
         """Plant some call now and then, for ever."""
         while True:
-            await asyncio.sleep(self.rng.uniform(2.0, 12.0))
+            await asyncio.sleep(self.rng.uniform(0.5, 4.0))
             await self._plant()
 
     async def _plant(self) -> None:
