@@ -40,6 +40,15 @@ ScopeName = Annotated[str, Field(max_length=limit_of(k.StartExecution, "user"))]
 Text = Annotated[str, Field(max_length=limit_of(k.ProposeToolCall, "reason"))]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 JsonObject = dict[str, Any]
+IdleSeconds = Annotated[
+    float | None,
+    Field(
+        ge=1,
+        le=DEADLINE_MAX_S,
+        description="The execution is completed by itself once nothing in it has been open, and nothing was "
+        "done, for so long; null: never.",
+    ),
+]
 
 
 def _whole(given: Any) -> Any:
@@ -86,15 +95,7 @@ class StartExecution(Body):
     workspace: ScopeName = ""
     request: Any = Field(default=None, description=REQUEST_WORDS)
     context: JsonObject = Field(default_factory=dict)
-    idle_seconds: Annotated[
-        float | None,
-        Field(
-            ge=1,
-            le=DEADLINE_MAX_S,
-            description="The execution is completed by itself once nothing in it has been open, and nothing was "
-            "done, for so long; null: never.",
-        ),
-    ] = None
+    idle_seconds: IdleSeconds = None
 
 
 class ProposeToolCall(Body):
@@ -117,7 +118,8 @@ class PlantProbe(Body):
     """Plant a known-bad call of an agent, in a run of its own (docs/probes.md).
 
     Ids that are left out are made. `requester` is the account that appears to propose it, by default the agent's
-    name.
+    name. `context` and `annotations` are the call's, `run_context` and `idle_seconds` the run's, as an agent gives
+    them. The same body opens the run alone (`POST /v1/probes/runs`); with the run's id it then plants the call there.
     """
 
     agent: ChosenId
@@ -147,6 +149,9 @@ class PlantProbe(Body):
     request: Any = Field(default=None, description=REQUEST_WORDS)
     reason: Text = ""
     context: JsonObject = Field(default_factory=dict)
+    annotations: JsonObject = Field(default_factory=dict)
+    run_context: JsonObject = Field(default_factory=dict)
+    idle_seconds: IdleSeconds = None
 
 
 class AskedCall(Body):

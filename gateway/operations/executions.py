@@ -63,7 +63,7 @@ def plan_start(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
         workspace=permitted_scope(claims, "workspace", body.workspace),
         request=request_text(body.request),
         context=canonical_text(body.context, "context"),
-        idle_ms=None if body.idle_seconds is None else int(body.idle_seconds * 1000),
+        idle_ms=idle_ms_of(body.idle_seconds),
     )
     execution_id = body.execution_id or made_id(gate, actor, "/v1/executions", key)
     name = name_of(actor, "/v1/executions", key, (execution_id,) if body.execution_id else None)
@@ -149,6 +149,11 @@ def _plan(
 
     ask = gate.execution_ask(execution_id, command, actor, name)
     return Plan(ask, subject_of(actor, execution_id), render)
+
+
+def idle_ms_of(idle_seconds: float | None) -> int | None:
+    """Return the time after which a run ends by itself, as commands have it."""
+    return None if idle_seconds is None else int(idle_seconds * 1000)
 
 
 def request_text(request: object) -> str:

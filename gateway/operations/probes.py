@@ -7,24 +7,27 @@ from gateway.asking.asker import name_of
 from gateway.bodies import read_body
 from gateway.identity.authentication import check_role, permitted_scope
 from gateway.live.outcome import Outcome
-from gateway.operations.calls import subject_of
-from gateway.operations.executions import OPENED, made_id, request_text
+from gateway.operations.calls import subject_of as call_subject
+from gateway.operations.executions import OPENED, idle_ms_of, made_id, request_text, subject_of
 from gateway.operations.plan import Gate, Given, Plan, Reply
 from gateway.operations.sealing import arguments_to_seal
 from gateway.problems import Problem
 from gateway.strictjson import canonical_text
 from projections.folds.calls import planted_json
+from projections.folds.executions import execution_json
 from projections.tables.calls import CallRow
+from projections.tables.executions import ExecutionRow
 from schemas.canonical import canonical
 from schemas.probe_commands import PlantProbe
 from schemas.refusals import Refusal
 from schemas.token import Claims
 
 ROUTE = "/v1/probes"
+RUNS = f"{ROUTE}/runs"
 
 
 def plan_plant(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
-    """Plant a call.
+    """Plant a call, in a run that it opens, or in the one that was opened for it.
 
     Args:
         gate: the services of the gateway.
@@ -36,19 +39,49 @@ def plan_plant(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
         Problem: the token or this gateway's policy does not permit it, or the body is invalid.
     """
     actor = claims.actor
-    check_role(actor, "operator")
+    body = _body_of(gate, claims, given)
+    execution_id = body.execution_id or made_id(gate, actor, ROUTE, key)
+    command = _command(gate, claims, body, key)
+    own_ids = (execution_id, command.call_id) if body.execution_id and body.call_id else None
+    ask = gate.execution_ask(execution_id, command, actor, name_of(actor, ROUTE, key, own_ids))
+
+    def render(row: CallRow, outcome: Outcome) -> Reply:
+        return gate.json(planted_json(row), 200 if outcome.old else OPENED)
+
+    return Plan(ask, call_subject(actor, execution_id, command.call_id), render)
+
+
+def plan_open(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan:
+    """Open a run in which a call is planted later; arguments and errors as `plan_plant`."""
+    actor = claims.actor
+    body = _body_of(gate, claims, given)
+    execution_id = body.execution_id or made_id(gate, actor, RUNS, key)
+    command = _command(gate, claims, body, key).model_copy(update={"only_opens": True})
+    own_id = (execution_id,) if body.execution_id else None
+    ask = gate.execution_ask(execution_id, command, actor, name_of(actor, RUNS, key, own_id))
+
+    def render(row: ExecutionRow, outcome: Outcome) -> Reply:
+        return gate.json(execution_json(row), 200 if outcome.old else OPENED)
+
+    return Plan(ask, subject_of(actor, execution_id), render)
+
+
+def _body_of(gate: Gate, claims: Claims, given: Given) -> bodies.PlantProbe:
+    check_role(claims.actor, "operator")
     body = read_body(bodies.PlantProbe, given())
     gate.policy.check(body.tool)
-    if arguments_to_seal(gate, actor, body.tool, body.arguments):
+    if arguments_to_seal(gate, claims.actor, body.tool, body.arguments):
         # They would be kept for an attempt that never comes.
         raise Problem(
             Refusal.INVALID, "arguments: a planted call cannot have sensitive values: leave them out"
         )
-    execution_id = body.execution_id or made_id(gate, actor, ROUTE, key)
-    call_id = body.call_id or made_id(gate, actor, f"{ROUTE}/call", key)
-    command = PlantProbe(
+    return body
+
+
+def _command(gate: Gate, claims: Claims, body: bodies.PlantProbe, key: str | None) -> PlantProbe:
+    return PlantProbe(
         agent=body.agent,
-        call_id=call_id,
+        call_id=body.call_id or made_id(gate, claims.actor, f"{ROUTE}/call", key),
         tool=body.tool,
         arguments=canonical_text(body.arguments, "arguments"),
         note=body.note,
@@ -59,11 +92,8 @@ def plan_plant(gate: Gate, claims: Claims, given: Given, key: str | None) -> Pla
         request=request_text(body.request),
         reason=body.reason,
         context=canonical_text(body.context, "context"),
+        # As an agent's own call: a policy of this gateway can raise its risk, which people see.
+        claims=canonical(gate.policy.claims(body.tool, body.annotations)),
+        run_context=canonical_text(body.run_context, "run_context"),
+        idle_ms=idle_ms_of(body.idle_seconds),
     )
-    own_ids = (execution_id, call_id) if body.execution_id and body.call_id else None
-    ask = gate.execution_ask(execution_id, command, actor, name_of(actor, ROUTE, key, own_ids))
-
-    def render(row: CallRow, outcome: Outcome) -> Reply:
-        return gate.json(planted_json(row), 200 if outcome.old else OPENED)
-
-    return Plan(ask, subject_of(actor, execution_id, call_id), render)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.authentication import check_role
-from gateway.operations.probes import ROUTE, plan_plant
+from gateway.operations.probes import ROUTE, plan_open, plan_plant
 from gateway.rest.documented import operation
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT
 from gateway.rest.request_context import RequestContext, context_of
@@ -34,6 +34,21 @@ async def plant(context: Context) -> Response:
     """
     given = await context.given()
     return await context.perform(lambda: plan_plant(context.gate, context.claims, given, context.key))
+
+
+@router.post(
+    "/runs",
+    status_code=201,
+    operation_id="openProbeRun",
+    **operation({200: r.Execution, 201: r.Execution}, 409, body=b.PlantProbe, writes=True),
+)
+async def open_run(context: Context) -> Response:
+    """Open the run of a planted call some time before the call, as an agent proposes one after its run has begun.
+
+    Refused as the planting would be. The same body with the run's id, sent to `/v1/probes`, plants the call in it.
+    """
+    given = await context.given()
+    return await context.perform(lambda: plan_open(context.gate, context.claims, given, context.key))
 
 
 @router.get(

@@ -15,7 +15,7 @@ import rfc8785
 from ops.checker.agreed import who_may_no_more
 from ops.checker.facts import Fact
 from ops.checker.hold_seen import HoldSeen
-from ops.checker.probes import Planted, planted
+from ops.checker.probes import Planted, is_for_it, planted
 from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
 from ops.checker.run_facts import RunFacts
@@ -113,6 +113,8 @@ class RunSeen:
         self.report = report
         self.adopted_through = adopted_through
         self.tenant, self.project = facts.tenant, facts.project
+        # The planted call whose hold the fact that is being read has ended.
+        self.to_tell = ""
 
     def call(self, fact: Fact) -> None:
         """Take an event about a call."""
@@ -169,6 +171,9 @@ class RunSeen:
         if not call.revision:
             call.senders = len(self.facts.senders)
             call.planted = planted(body)
+            if call.planted is not None and not is_for_it(self.facts, fact):
+                self._say("I4", fact, "a call planted in a run that was not opened for it alone")
+            self.facts.has_calls = True
         call.state, call.revision, call.digest = "proposed", body.revision, body.digest
         call.arguments_sha, call.agent = short(body.arguments), body.agent
         call.tool, call.tool_version = body.tool, body.tool_version
@@ -364,6 +369,9 @@ def _probe_ended(run: RunSeen, call: CallSeen, fact: Fact) -> None:
     if call.planted is None or hold is None:
         run.say("I4", fact, "the end of a planted call that nobody has planted")
         return
+    if call.planted.told:
+        run.say("I4", fact, "the end of a planted call is told twice")
+    call.planted.told = True
     for what in call.planted.misfits(fact.body, hold.state):
         run.say("I1", fact, what)
 

@@ -28,6 +28,14 @@ def hold_event(run: RunSeen, fact: Fact) -> None:
     _STEPS[fact.type](run, hold, fact)
     if was_open and hold.state != "open":
         hold_ended(run, fact)
+        _planted_call_over(run, hold)
+
+
+def _planted_call_over(run: RunSeen, hold: HoldSeen) -> None:
+    call = run.calls.get(hold.opened.call_id)
+    if call is not None and call.planted is not None:
+        call.planted.over = True
+        run.to_tell = hold.opened.call_id
 
 
 def _opened(run: RunSeen, fact: Fact) -> None:

@@ -30,6 +30,8 @@ NOT_AFTER_THE_END = frozenset({"ToolCallProposed", "GrantConsumed", "MessageSent
 TRIED_ALONE_MIN = 3
 TIMER = "placet:timer"
 REFUSALS = frozenset({"CommandRefused", "DecisionRefused", "CommandAbandoned"})
+# Key, command id and call.
+Place = tuple[str, str, str]
 
 
 @dataclass(slots=True)
@@ -54,10 +56,12 @@ class PartitionSeen:
     of_executions: bool = True
     now_ms: int = 0
     adopted_through: int = -1
+    _to_tell: Place | None = None
     _tried_alone: dict[int, set[int]] = field(default_factory=dict)
 
     def read(self, fact: Fact) -> None:
         """Take the next counting fact of the partition."""
+        self._check_told(fact)
         self._check_time(fact)
         if fact.type in LOG_EVENTS:
             self._log_event(fact)
@@ -67,6 +71,18 @@ class PartitionSeen:
         if fact.type == "CommandAbandoned":
             self._check_abandoned(fact)
         self._event(fact)
+
+    def _check_told(self, fact: Fact) -> None:
+        """The end of a planted call's hold is followed at once by what tells of it, in the same batch.
+
+        Where the log ends in between, that may be yet to come: it is wrong at rest only (`check_rest`).
+        """
+        awaited, self._to_tell = self._to_tell, None
+        if awaited is None:
+            return
+        found = (fact.key, fact.command_id, getattr(fact.body, "call_id", "")), fact.type
+        if found != (awaited, "ProbeEnded"):
+            self._say("I4", fact, "the hold of a planted call ended, and what it was is not told", *awaited)
 
     def _check_time(self, fact: Fact) -> None:
         if fact.type == "WriterClaimed":
@@ -151,6 +167,8 @@ class PartitionSeen:
                 started_by=body.by,
                 user=body.user,
                 agent=body.agent,
+                started_command=fact.command_id,
+                opened_for=body.probe,
                 idle_ms=body.idle_ms,
                 active_at_ms=fact.at_ms,
             )
@@ -164,9 +182,10 @@ class PartitionSeen:
         if run is None:
             self._say("I6", fact, "an event of an execution that was never started")
             return
-        self._event_of(
-            RunSeen(fact.key, run, self.runs, self.published, self.report, self.adopted_through), fact
-        )
+        seen = RunSeen(fact.key, run, self.runs, self.published, self.report, self.adopted_through)
+        self._event_of(seen, fact)
+        if seen.to_tell:
+            self._to_tell = fact.key, fact.command_id, seen.to_tell
 
     def _event_of(self, run: RunSeen, fact: Fact) -> None:
         check_resumption(run, fact)

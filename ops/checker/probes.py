@@ -1,4 +1,4 @@
-"""The checker's own model of planted calls: they never run, and what people answered is told as it was.
+"""The checker's own model of planted calls: they never run, and what people answered is told at once, as it was.
 
 Written apart from `schemas.probe` and `schemas.json_pointer` on purpose: a mistake there must not be repeated here.
 """
@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ops.checker.facts import Fact
+from ops.checker.run_facts import RunFacts
+
 _NOTHING = object()
 
 
@@ -18,6 +21,7 @@ class Planted:
     """A planted call: by whom, its arguments as JSON, and the places in them that an edit must change.
 
     `answers` are (account, decision, caught) of all who have voted; `ended` is what the last of them made of it.
+    `over` is true once its hold has ended, `told` once ProbeEnded says what it was.
     """
 
     by: str
@@ -25,6 +29,8 @@ class Planted:
     wrong: tuple[str, ...]
     answers: list[tuple[str, str, bool]] = field(default_factory=list)
     ended: str = ""
+    over: bool = False
+    told: bool = False
 
     def voted(self, body: Any) -> None:
         """Take a DecisionRecorded on the call."""
@@ -65,6 +71,13 @@ def planted(body: Any) -> Planted | None:
     wrong = said.get("wrong")
     places = tuple(map(str, wrong)) if isinstance(wrong, list) else ()
     return Planted(str(said.get("by")), body.arguments, places)
+
+
+def is_for_it(run: RunFacts, proposed: Fact) -> bool:
+    """Whether a run was opened for the planted call that is proposed in it, and has no other before it."""
+    # A version that opened the run by the same command left no mark in its start.
+    is_opened_for_it = run.opened_for == proposed.body.probe or run.started_command == proposed.command_id
+    return is_opened_for_it and not run.has_calls
 
 
 def _answer(one: Any) -> tuple[Any, Any, Any]:

@@ -38,6 +38,8 @@ def check_rest(runs: Iterable[tuple[str, RunSeen]], now_ms: int, report: Callabl
 
 def _unsettled(run: RunSeen, call_id: str, call: CallSeen, now_ms: int) -> str:
     due_ms = now_ms - GRACE_MS
+    if call.planted is not None and call.planted.over and not call.planted.told:
+        return "the hold of a planted call ended, and what it was is not told"
     if call.state == "released" and call.expires_at_ms <= due_ms:
         return "a release outlived its time"
     if call.state == "consumed" and call.run_deadline_at_ms <= due_ms:

@@ -15,6 +15,10 @@ class RunFacts:
     started_by: str = ""
     user: str = ""
     agent: str = ""
+    # The command that started it, and for which planted call it was opened, as JSON; None for any other run.
+    started_command: str = ""
+    opened_for: str | None = None
+    has_calls: bool = False
     # What the run remembers of its decisions, as JSON, and who made the rule that is asked for next.
     memory: dict[str, str] = field(default_factory=dict)
     makers: tuple[str, ...] = ()

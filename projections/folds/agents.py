@@ -31,7 +31,10 @@ def counted(event: Event, *, execution: ExecutionRow | None, call: CallRow | Non
     """
     effect = EFFECTS[type(event.body)]
     if effect.is_refusal:
-        return None if execution is None else Counted(execution["agent"], NO_TOOL, _REFUSED)
+        if execution is None or execution["planted"]:
+            # The run of a planted call is none of the agent's.
+            return None
+        return Counted(execution["agent"], NO_TOOL, _REFUSED)
     if call is None or effect.counts is None or call["probe"] is not None:
         return None
     counters = effect.counts(event.body, call)

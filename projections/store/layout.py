@@ -9,7 +9,8 @@ LAYOUT_STATEMENT = "CREATE TABLE IF NOT EXISTS placet_layout (layout TEXT PRIMAR
 # 2: a call that is denied has no grant. 3: an adoption has the time at which it was written.
 # 4: every hold that time ended has timed out, and only an existing default answers.
 # 5: holds, calls and executions have the senders of messages, and holds the message that the agent was answering.
-ROWS_VERSION = 5
+# 6: what was refused in the run of a planted call is not counted for the agent.
+ROWS_VERSION = 6
 
 
 def layout_of(dialect: Dialect) -> str:

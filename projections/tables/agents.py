@@ -43,7 +43,9 @@ class AgentRow(TypedDict):
     failed: Annotated[int, "Runs that failed."]
     unknown: Annotated[int, "Runs with an unknown outcome."]
     refused: Annotated[
-        int, "Commands on its runs that were refused, whoever sent them: also a reviewer's late vote."
+        int,
+        "Commands on its runs that were refused, whoever sent them: also a reviewer's late vote. None on runs of "
+        "planted calls (docs/probes.md).",
     ]
     last_seen_at_ms: Annotated[Moment, "When a count last changed."]
 

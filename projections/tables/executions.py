@@ -45,6 +45,7 @@ class ExecutionRow(TypedDict):
     error: Error | None
     reason: Annotated[str | None, "Why it is paused or was cancelled."]
     started_by: Annotated[str, "Who started it."]
+    planted: Annotated[int, "1 if an operator opened it for a planted call (docs/probes.md), else 0."]
     ended_by: Annotated[str | None, "Who ended it."]
     started_at_ms: Annotated[Moment, "When it started."]
     updated_at_ms: UpdatedAt

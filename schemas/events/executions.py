@@ -5,7 +5,10 @@ from schemas.refusals import Refusal
 
 
 class ExecutionStarted(Message):
-    """An agent's run began. With `idle_ms` it ends by itself once nothing in it has been open for so long."""
+    """An agent's run began. With `idle_ms` it ends by itself once nothing in it has been open for so long.
+
+    `probe` is JSON of `schemas.probe.Probe` if an operator opened the run for a call that is planted; else None.
+    """
 
     agent: str
     user: str
@@ -14,6 +17,7 @@ class ExecutionStarted(Message):
     context: str
     by: str
     idle_ms: Long | None = None
+    probe: str | None = None
 
 
 class ExecutionPaused(Message):

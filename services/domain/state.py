@@ -226,8 +226,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     (`joining`), each once, in the order of their first ones. `asked_about` is
     the question that was asked, from the event that asks it to the one that opens its hold: one batch.
     `idle_ms` is the time after which a run that has nothing open is completed by itself; None: never. `words` are
-    those of untrusted outputs, and of what people said. `planted_call` is the call that an operator planted, empty in
-    any other run.
+    those of untrusted outputs, and of what people said. `opened_for` is JSON of what is planted in a run that an
+    operator opened for it, and `planted_call` the call once it is planted; both are empty in any other run.
     """
 
     tenant: str
@@ -258,6 +258,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     asked_about: AskedQuestion | None = None
     idle_ms: int | None = None
     words: WordsOfRun = NO_WORDS
+    opened_for: str = ""
     planted_call: str = ""
 
     @property

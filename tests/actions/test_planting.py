@@ -22,27 +22,13 @@ from schemas.authority import OWN_REQUEST
 from schemas.events.calls import ToolCallReleased
 from schemas.message import Message
 from schemas.probe import Probe, is_caught
-from schemas.probe_commands import PlantProbe
 from services.domain.execution.probes import with_probes
 from services.domain.execution.verdicts import release
 from services.runtime.contrary_facts import ContraryFacts
+from tests.actions.planting import ARGUMENTS, NOTE, plant, planted
 from tests.domain.steps import TESSA, ask_two, code, consumed, decided, refusal, started
 from tests.domain.trusting import ALWAYS, Known, facts, world_of
 from tests.domain.world import ANNA, BOT, OLGA, RITA, World, names, published, the, with_people
-
-NOTE = "nobody pays this account"
-ARGUMENTS = '{"amount":5,"to":"mallory"}'
-
-
-def plant(**changes: Any) -> PlantProbe:
-    fields = {"agent": "bot", "call_id": "c", "tool": "pay", "arguments": ARGUMENTS, "note": NOTE} | changes
-    return PlantProbe(**fields)
-
-
-def planted(world: World | None = None, **changes: Any) -> tuple[World, Any]:
-    """A world with one planted call, and its HoldOpened."""
-    world = world or World()
-    return world, the(world.ask(plant(**changes), OLGA), "HoldOpened")
 
 
 def ended(bodies: list[Message]) -> tuple[str, list[Any]]:
@@ -261,13 +247,21 @@ def _context() -> Any:
     return Ids()
 
 
-def test_answers_say_nothing_about_the_agent() -> None:
+@pytest.mark.parametrize("has_mark", [True, False])
+def test_answers_say_nothing_about_the_agent(has_mark: bool) -> None:
+    """Also where the start of the run has no mark, as in the logs of versions that opened it by the same command."""
     world = world_of(Known(facts()), {**ALWAYS, "sample_rate": 1})
     hold = the(world.ask(plant(), OLGA, execution_id="own"), "HoldOpened")
     contrary = ContraryFacts()
     reject = k.DecideHold(hold_id=hold.hold_id, decision="reject", digest=hold.digest)
+    consume = k.ConsumeGrant(call_id="c", digest=hold.digest, attempt_id="a")
+    assert code(world.ask(reject, OLGA, execution_id="own")) == "own_request"
+    assert code(world.ask(consume, BOT, execution_id="own")) == "not_released"
     assert ended(world.ask(reject, RITA, execution_id="own"))[0] == "caught"
+    assert code(world.ask(reject, TESSA, execution_id="own")) == "already_decided"
     own = [event for event in world.events if event.key == world.key("own")]
+    if not has_mark:
+        own[0] = own[0]._replace(body=own[0].body.model_copy(update={"probe": None}))
     state, rows = fold_all([]), []
     for number, event in enumerate(own, 1):
         after = fold_event(event, _Rows(state))

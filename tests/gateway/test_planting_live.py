@@ -33,6 +33,14 @@ def planted(olga: Caller, **changes: Any) -> dict[str, Any]:
     return found
 
 
+def planted_later(olga: Caller, **changes: Any) -> dict[str, Any]:
+    """A call that is planted in a run which was opened for it, as the client does it."""
+    body = {**BAD, "execution_id": f"run-{uuid4().hex}", "call_id": f"call-{uuid4().hex}", **changes}
+    opened = olga.post("/v1/probes/runs", body)
+    assert (opened.status_code, opened.json()["calls"]) == (201, 0), opened.text
+    return planted(olga, **body)
+
+
 def path_of(call: dict[str, Any]) -> str:
     return f"/v1/executions/{call['execution_id']}/tool-calls/{call['call_id']}"
 
@@ -93,6 +101,67 @@ def test_what_cannot_be_planted_is_refused(
     assert said in refused.text
 
 
+def test_run_is_opened_once_for_the_call_that_is_planted_in_it(olga: Caller, anna: Caller) -> None:
+    assert anna.post("/v1/probes/runs", BAD).status_code == 403
+    assert olga.post("/v1/probes/runs", {**BAD, "tool": "read_file", "arguments": {}}).status_code == 422
+    key = uuid4().hex
+    first, again = (olga.post("/v1/probes/runs", BAD, key=key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    run = first.json()["execution_id"]
+    assert again.json()["execution_id"] == run
+    assert (first.json()["state"], first.json()["started_by"]) == ("running", "bot")
+    assert olga.post("/v1/probes", {**BAD, "execution_id": run, "note": "other"}).status_code == 409
+    call = planted(olga, execution_id=run)
+    assert decide(anna, call)["probe"]["result"] == "missed"
+
+
+def test_call_that_is_planted_later_has_the_times_and_commands_of_a_real_one(
+    olga: Caller, bot: Caller, anna: Caller
+) -> None:
+    given: dict[str, Any] = {"annotations": {"readOnlyHint": True}, "context": {"a": 1}, "reason": "due"}
+    start = {"run_context": {"b": 2}, "idle_seconds": 600}
+    call = planted_later(olga, **given, **start)
+    body = {"execution_id": f"run-{uuid4().hex}", "context": start["run_context"], "idle_seconds": 600}
+    run = bot.post("/v1/executions", body).json()["execution_id"]
+    real = bot.propose(run, **given | {"arguments": BAD["arguments"]})
+
+    def seen(execution_id: str, call_id: str) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
+        items = anna.get(f"/v1/executions/{execution_id}/events").json()["items"]
+        of_call = anna.get(f"/v1/executions/{execution_id}/tool-calls/{call_id}").json()
+        return items, of_call, anna.get(f"/v1/holds/{of_call['hold_id']}").json()
+
+    events, of_call, hold = seen(call["execution_id"], call["call_id"])
+    real_events, of_real, real_hold = seen(run, real["call_id"])
+    first, *rest = events
+    assert first["at"] < rest[0]["at"]
+    assert len({one["command_id"] for one in rest} - {first["command_id"]}) == 1
+    # The form of an id tells how it was made.
+    assert {one["command_id"][14] for one in (*events, *real_events)} == {"8"}
+    assert [one["version"] for one in events] == [one["version"] for one in real_events]
+    # What differs from any real call to the next, and the positions of this gateway.
+    own = {
+        "event_id",
+        "at",
+        "offset",
+        "partition",
+        "term",
+        "command_id",
+        "execution_id",
+        "call_id",
+        "hold_id",
+    }
+    times = {"proposed_at", "opened_at", "updated_at", "deadline_at", "deadline_at_ms"}
+    own |= times | {"view_digest", "cursor"}
+
+    def plain(told: dict[str, Any]) -> dict[str, Any]:
+        data = {name: plain(value) if name == "data" else value for name, value in told.items()}
+        return {name: value for name, value in data.items() if name not in own}
+
+    assert list(map(plain, events)) == list(map(plain, real_events))
+    assert plain(of_call) == plain(of_real)
+    assert plain(hold) == plain(real_hold)
+
+
 def reads(caller: Caller, call: dict[str, Any]) -> dict[str, Any]:
     """All that a reader of the project is answered about a call, its hold and its run, by path."""
     run, hold = f"/v1/executions/{call['execution_id']}", f"/v1/holds/{call['hold_id']}"
@@ -128,7 +197,7 @@ async def test_nothing_that_a_reviewer_reads_tells_before_the_end_that_it_was_pl
     note = f"nobody pays account {uuid4().hex}"
     async with open_socket(doors.url, anna.token) as socket:
         await socket.subscribe("holds", "events")
-        call = planted(olga, note=note, wrong=["/amount"], request="pay the rent", reason="due")
+        call = planted_later(olga, note=note, wrong=["/amount"], request="pay the rent", reason="due")
         run = call["execution_id"]
         opened = await socket.next("event", execution_id=run, event_type="HoldOpened")
         pending = await socket.next("tool_call_pending_review", execution_id=run)
@@ -198,7 +267,10 @@ def test_planted_calls_are_not_among_what_the_agent_did(doors: Doors) -> None:
     doors.publish(tenant)
     olga = doors.caller("olga", "operator", tenant=tenant)
     rita = doors.caller("rita", "reviewer", tenant=tenant)
-    decide(rita, planted(olga), "reject")
+    call = planted(olga)
+    body = {"decision": "reject", "digest": olga.get(f"/v1/holds/{call['hold_id']}").json()["digest"]}
+    assert olga.post(f"/v1/holds/{call['hold_id']}/decision", body).status_code == 403
+    decide(rita, call, "reject")
     wait_for(
         lambda: rita.get("/v1/reviewers").json()["items"], lambda items: bool(items and items[0]["probes"])
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -15,6 +16,10 @@ from tests.servers.stack import PLACET, wait_for
 pytestmark = [pytest.mark.stack, pytest.mark.broker]
 NOTE = "the invoice is of 98.70"
 PLANT = ("probe", "plant", "bot", "send_money", "--note", NOTE, "--wrong", "/amount", "--requester", "bot")
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def ran(tenant: Tenant, token: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -34,9 +39,12 @@ def test_planted_call_is_asked_about_told_and_counted_and_never_runs(site: Site)
     with new_tenant(site) as tenant:
         olga, rita = tenant.token("olga", "operator"), tenant.token("rita", "reviewer")
         arguments = ("--arguments", '{"to": "GB29", "amount": 987.0}', "--request", "Pay the March invoice")
-        done = ran(tenant, olga, *PLANT, *arguments, "--json")
+        done = ran(tenant, olga, *PLANT, *arguments, "--after", "0.5", "--json")
         assert done.returncode == 0, done.stderr
         planted = json.loads(done.stdout)
+        run = tenant.bot.get(f"/executions/{planted['execution_id']}").json()
+        waited = moment(planted["planted_at"]) - moment(run["started_at"])
+        assert waited >= timedelta(seconds=0.5)
         _, real = tenant.held()
 
         inbox = ran(tenant, rita, "inbox", "--json").stdout

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.responses import JSONResponse, Response
 
-from placet import AsyncPlacet, Placet
+from placet import AsyncPlacet, Placet, probes
 from tests.sdk.scripted import Asked, Scripted, serving
 from tests.sdk.terminal import Terminal, gateway
 from tests.sdk.threaded import serving_thread
@@ -46,9 +47,11 @@ def answering(terminal: Terminal, answer: Any, status: int = 200) -> list[Asked]
 def test_plant_sends_what_was_said_and_tells_the_hold(terminal: Terminal) -> None:
     asked = answering(terminal, PROBE, 201)
     given = ("--arguments", '{"amount": 987}', "--wrong", "/amount", "--wrong", "/to", "--request", "pay")
-    assert terminal(*PLANT, "--note", "too much", *given, "--requester", "bot", "--execution", "march") == 0
-    (request,) = asked
+    more = ("--requester", "bot", "--execution", "march", "--after", "0.1")
+    assert terminal(*PLANT, "--note", "too much", *given, *more) == 0
+    opening, request = asked
     body = request.json()
+    assert (opening.method, opening.path, opening.json()) == ("POST", "/v1/probes/runs", body)
     assert (request.method, request.path) == ("POST", "/v1/probes")
     assert body.pop("execution_id") == "march"
     assert body.pop("call_id")
@@ -62,6 +65,7 @@ def test_plant_sends_what_was_said_and_tells_the_hold(terminal: Terminal) -> Non
         "request": "pay",
     }
     assert "planted: send_money of billing, hold h1" in terminal.out
+    assert "the call follows within 0.1 s" in terminal.err
 
 
 @pytest.mark.parametrize("wrong", [("--note", " "), ("--note", "x", "--arguments", "[]"), ()])
@@ -130,9 +134,17 @@ def test_client_plants_and_lists() -> None:
         return JSONResponse({"items": [ENDED], "next_cursor": None})
 
     with serving_thread(Scripted(on_http=answers)) as script, Placet(script.url, token="t") as client:
-        planted = client.probes.plant("billing", "send_money", {"amount": 987}, note="x", context={"a": 1})
+        said: dict[str, Any] = {
+            "context": {"a": 1},
+            "annotations": {"readOnlyHint": True},
+            "run_context": {"b": 2},
+        }
+        given = {"amount": 987}
+        planted = client.probes.plant("billing", "send_money", given, note="x", idle_s=60, after_s=0, **said)
         assert (planted.hold_id, planted.result, planted.answers) == ("h1", "", ())
-        assert script.asked[-1].json()["context"] == {"a": 1}
+        body = script.asked[-1].json()
+        assert {name: body[name] for name in said} == said
+        assert body["idle_seconds"] == 60
         (ended,) = client.probes.list()
     assert (ended.result, ended.wrong, ended.answers[0].by, ended.answers[0].caught) == (
         "missed",
@@ -147,4 +159,32 @@ async def test_async_client_plants() -> None:
         return JSONResponse(PROBE, 201)
 
     async with serving(Scripted(on_http=answers)) as script, AsyncPlacet(script.url, token="t") as client:
-        assert (await client.probes.plant("billing", "send_money", {}, note="x")).planted_by == "olga"
+        planted = await client.probes.plant("billing", "send_money", {}, note="x", after_s=0)
+        assert planted.planted_by == "olga"
+
+
+async def test_call_is_planted_as_long_after_the_start_of_its_run_as_is_said_or_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def answers(asked: Asked) -> Response:
+        return JSONResponse(PROBE, 201)
+
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        assert script.asked[-1].path == "/v1/probes/runs"
+        waited.append(seconds)
+
+    async with serving(Scripted(on_http=answers)) as script, AsyncPlacet(script.url, token="t") as client:
+        monkeypatch.setattr(probes, "asyncio", SimpleNamespace(sleep=wait))
+        for after_s in (0.25, None, None):
+            await client.probes.plant("billing", "send_money", {}, note="x", after_s=after_s)
+        count = len(script.asked)
+        for wrong in (-1, float("nan"), float("inf")):
+            with pytest.raises(ValueError, match="after_s"):
+                await client.probes.plant("billing", "send_money", {}, note="x", after_s=wrong)
+        assert len(script.asked) == count
+    said, *drawn = waited
+    assert said == 0.25
+    assert len(set(drawn)) == 2
+    assert all(probes.AFTER_S[0] <= one <= probes.AFTER_S[1] for one in drawn)

@@ -11,7 +11,7 @@ from immutables import Map
 from msgspec.structs import replace
 
 from schemas.commands import DecideHold
-from schemas.events.calls import ToolCallReleased
+from schemas.events.calls import ToolCallProposed, ToolCallReleased
 from schemas.events.log import WriterClaimed
 from schemas.principals import People, TenantPeople
 from schemas.record import Event, RawRecord
@@ -24,6 +24,7 @@ from services.domain.memory import coverage, memory, rule_uses, standing_rules
 from services.domain.memory.rule_uses import USED_UP, RuleUses
 from services.domain.memory.standing_rules import StandingRules
 from services.domain.policy import scopes
+from services.processors.fold import PartitionFold
 from services.runtime import rounds
 from services.runtime.answered import Answered
 from services.runtime.deadlines import Deadlines
@@ -315,6 +316,23 @@ def run_planted_calls(patch: Patch) -> None:
     patch.setattr(probes, "with_probes", lambda _state, events, _now_ms: events)
 
 
+def forget_to_tell_of_planted_calls(patch: Patch) -> None:
+    patch.setattr(probes, "_end_of", lambda state, planted, probe, event: None)
+
+
+def count_planted_calls_after_a_resume(patch: Patch) -> None:
+    """Read the calls that were open at the checkpoint again, and do not look whether they were planted."""
+    count = PartitionFold._count
+
+    def careless(self: PartitionFold, event: Event) -> None:
+        is_read_again = event.offset <= self._known.through_offset
+        if is_read_again and isinstance(event.body, ToolCallProposed):
+            event = event._replace(body=event.body.model_copy(update={"probe": None}))
+        count(self, event)
+
+    patch.setattr(PartitionFold, "_count", careless)
+
+
 BUGS = {
     bug.plant.__name__: bug
     for bug in (
@@ -355,6 +373,8 @@ BUGS = {
         PlantedBug(remember_what_the_last_voter_asks_for, ("I10",), 7),
         PlantedBug(let_makers_activate_their_rule, ("I10",), 1),
         PlantedBug(run_planted_calls, ("I1",), 15),
+        PlantedBug(forget_to_tell_of_planted_calls, ("I4",), 15),
+        PlantedBug(count_planted_calls_after_a_resume, ("I6",), 15),
         PlantedBug(planted_turns.leave_a_turn_suspended, ("I4", "I12"), 5),
         PlantedBug(planted_turns.wait_for_an_answer_that_has_come, ("I4", "I12"), 23),
         PlantedBug(planted_turns.take_a_resumed_turn_for_a_suspended_one, ("I12",), 2),

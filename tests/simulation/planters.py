@@ -32,7 +32,7 @@ class Planter:
     async def run(self) -> None:
         """Plant some call now and then, for ever."""
         while True:
-            await asyncio.sleep(self.rng.uniform(2.0, 12.0))
+            await asyncio.sleep(self.rng.uniform(0.5, 4.0))
             await self._plant()
 
     async def _plant(self) -> None:
@@ -46,6 +46,10 @@ class Planter:
             note="nobody owes this",
             wrong=self.rng.choice(("[]", '["/amount"]', '["/to"]')),
         )
+        if self.rng.random() < 0.5:
+            # Its run is opened some time before.
+            await self._ask(key, plant.model_copy(update={"only_opens": True}), OPERATOR)
+            await asyncio.sleep(self.rng.uniform(0.0, 8.0))
         trace = await self._ask(key, plant, OPERATOR)
         for event in trace:
             if event.type == "HoldOpened":

@@ -68,6 +68,8 @@ HAPPENS = (
     "turn_cancelled",
     "turn_given_up",
     "ProbeEnded",
+    "trust_resumed",
+    "trust_resumed_amid_planted",
 )
 
 # Three processes that die by chance at the same command look like poison; in twenty worlds that is rare.

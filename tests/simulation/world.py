@@ -40,6 +40,7 @@ from tests.simulation.process import Process, ProcessLog
 from tests.simulation.replay import check_replay, is_under_way
 from tests.simulation.services import Service
 from tests.simulation.stewards import Steward
+from tests.simulation.trust_role import TrustRole
 from tests.simulation.turns_seen import check_answered, how_a_turn_went_on
 from tests.simulation.workers import Machine
 
@@ -98,6 +99,7 @@ class World:
         self.nemesis = Nemesis(self.log, self.machines, self.broker, self.rng, self.happened)
         self.effects: Counter[str] = Counter()
         self.is_poisoned = self.rng.random() < 0.35
+        self.trust = TrustRole(self.log, self.partitions, random.Random(f"trust {self.seed}"))
 
     async def live(self) -> Outcome:
         """Let the world run to its rest, and look at what is left."""
@@ -123,6 +125,7 @@ class World:
         planter = Planter(self.gateways[0], random.Random(f"planter {self.seed}"))
         if self._has_planted_calls:
             steering.append(asyncio.create_task(planter.run()))
+            tails.append(asyncio.create_task(self.trust.run()))
         if self.is_poisoned:
             steering.append(asyncio.create_task(Poisoner(self.gateways[0], self.rng).run(keys)))
 
@@ -157,6 +160,8 @@ class World:
         facts = counting_facts(records, self.log.topics.executions)
         violations += check_replay(self.machines, records)
         violations += check_answered(facts, conversations)
+        if self._has_planted_calls:
+            violations += self.trust.check(records, self.happened)
         await asyncio.sleep(LOOK_S)
         ends = {
             tp.partition: len(raws) for tp, raws in records.items() if tp.topic == self.log.topics.executions
@@ -251,7 +256,7 @@ class World:
 
     @property
     def _has_planted_calls(self) -> bool:
-        """Whether calls are planted here: in some worlds, as above."""
+        """Whether calls are planted here, and a trust role counts: in some worlds, as above."""
         return self.seed % 12 == 3
 
     def _stewards(self) -> list[Steward]:

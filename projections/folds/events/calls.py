@@ -154,6 +154,9 @@ def _proposed_arguments(previous: CallRow, arguments: str) -> str | None:
 
 def _count_call(row: ExecutionRow, body: c.ToolCallProposed, hold: HoldRow | None) -> None:
     row["calls"] += body.revision == 1
+    if body.probe is not None:
+        # Versions before ExecutionStarted had its mark opened the run by the same command.
+        row["planted"] = 1
 
 
 def _count_proposal(body: c.ToolCallProposed, call: CallRow) -> tuple[Counter, ...]:

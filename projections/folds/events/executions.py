@@ -29,6 +29,7 @@ def _start(body: x.ExecutionStarted, event: Event) -> ExecutionRow:
         "error": None,
         "reason": None,
         "started_by": body.by,
+        "planted": int(body.probe is not None),
         "ended_by": None,
         "started_at_ms": event.meta.at_ms,
         "updated_at_ms": event.meta.at_ms,

@@ -320,11 +320,19 @@ def assess(agent: str, body: Body, of_run: Body) -> Request:
     return Request("POST", f"/agents/{_id(agent, 'agent')}/assess", {**body, **_given(**of_run)})
 
 
-def plant_probe(body: Body, seems: Body) -> Request:
-    """Plant a known-bad call; ids that are left out are made here, so that a repeat is the same one."""
-    return Request(
-        "POST", "/probes", {"execution_id": new_id(), "call_id": new_id(), **body, **_given(**seems)}
-    )
+def probe_body(body: Body, seems: Body) -> dict[str, Any]:
+    """The body of a known-bad call; ids that are left out are made here, so that a repeat is the same one."""
+    return {"execution_id": new_id(), "call_id": new_id(), **body, **_given(**seems)}
+
+
+def open_probe_run(body: Body) -> Request:
+    """Open the run of a known-bad call."""
+    return Request("POST", "/probes/runs", body)
+
+
+def plant_probe(body: Body) -> Request:
+    """Plant a known-bad call, in the run that was opened for it."""
+    return Request("POST", "/probes", body)
 
 
 def put_principal(name: str, document: Body) -> Request:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,6 +12,10 @@ from typing import Any
 from placet import asks
 from placet.channel import Channel
 from placet.models import Object, Page
+
+# Seconds from the start of a planted run to its call, drawn if the caller says nothing: agents do not propose their
+# first call at the moment at which they start a run.
+AFTER_S = (2.0, 20.0)
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,17 @@ class AsyncProbes:
         request: Any = None,
         reason: str | None = None,
         context: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        run_context: Mapping[str, Any] | None = None,
+        idle_s: float | None = None,
         execution_id: str | None = None,
         call_id: str | None = None,
+        after_s: float | None = None,
     ) -> Probe:
         """Plant a call that people should not approve; it is refused if nobody would be asked about it.
+
+        Its run is opened first, as an agent's is; then this waits, and plants the call. A run that stays empty, since
+        this was interrupted meanwhile, is ended by `executions.cancel`.
 
         Args:
             agent: whose call it appears to be.
@@ -83,28 +96,47 @@ class AsyncProbes:
             request: what it appears to be asked for.
             reason: the agent's apparent reason for the call.
             context: the call's context.
+            annotations: what the agent appears to say of the tool.
+            run_context: the run's context.
+            idle_s: after how many seconds the run ends by itself, if the agent's do.
             execution_id: the new run's id, if the agent's runs have chosen ones; by default a fresh one.
             call_id: the call's.
+            after_s: seconds from the start of the run to the call, from 0 on; by default drawn from `AFTER_S`.
         """
-        body = {
-            "agent": agent,
-            "tool": tool,
-            "arguments": dict(arguments),
-            "note": note,
-            "wrong": list(wrong),
-        }
-        seems = {
+        seems: dict[str, Any] = {
             "requester": requester,
             "user": user,
             "workspace": workspace,
             "request": request,
+        }
+        seems |= {
             "reason": reason,
             "context": context,
-            "execution_id": execution_id,
-            "call_id": call_id,
+            "annotations": annotations,
+            "run_context": run_context,
         }
-        return await self.channel.one(Probe, asks.plant_probe(body, seems))
+        seems |= {"idle_seconds": idle_s, "execution_id": execution_id, "call_id": call_id}
+        bad = {"agent": agent, "tool": tool, "arguments": dict(arguments), "note": note, "wrong": list(wrong)}
+        return await self._plant_after(_wait_s(after_s), asks.probe_body(bad, seems))
+
+    async def _plant_after(self, wait_s: float, body: Object) -> Probe:
+        await self.channel.ask(asks.open_probe_run(body))
+        await asyncio.sleep(wait_s)
+        return await self.channel.one(Probe, asks.plant_probe(body))
 
     async def list(self, *, cursor: str | None = None) -> Page[Probe]:
         """The planted calls of the project, the newest first, also those that wait for an answer."""
         return await self.channel.page(Probe, asks.read("/probes", cursor=cursor))
+
+
+def _wait_s(after_s: float | None) -> float:
+    """The seconds between the start of a run and its call.
+
+    Raises:
+        ValueError: what the caller says is no number of seconds from 0 on.
+    """
+    if after_s is None:
+        return random.uniform(*AFTER_S)  # noqa: S311 - nothing secret
+    if not 0 <= after_s < float("inf"):
+        raise ValueError("after_s must be seconds, from 0 on")
+    return after_s

@@ -1,5 +1,7 @@
 """The next moments at which something in an execution is due."""
 
+from schemas.limits import DEADLINE_MAX_S
+from schemas.refusals import Refusal
 from services.domain.state import Call, Execution, Hold, Turn
 
 # Clients choose the ids of calls and turns, and can compute those of holds. No such id has a slash, so these keys
@@ -13,6 +15,13 @@ IDLE = "idle/"
 def due_id_of_call(call_id: str) -> str:
     """The key of a call in `Execution.due`; a hold's key is its own id."""
     return CALL_PREFIX + call_id
+
+
+def idle_problem(idle_ms: int | None) -> tuple[Refusal, str] | None:
+    """The reason why a run cannot start with a time after which it ends by itself, or None."""
+    if idle_ms is None or 0 < idle_ms <= DEADLINE_MAX_S * 1000:
+        return None
+    return Refusal.INVALID, f"idle_seconds must be above 0 and at most {DEADLINE_MAX_S}"
 
 
 def idle_due(state: Execution, at_ms: int) -> int | None:

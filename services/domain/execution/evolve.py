@@ -40,6 +40,7 @@ def start(key: tuple[str, str, str], event: x.ExecutionStarted, at_ms: int = 0) 
         start_digest=start_digest(event),
         started_by=event.by,
         idle_ms=event.idle_ms,
+        opened_for=event.probe or "",
     )
     return with_idle_end(state, at_ms)
 

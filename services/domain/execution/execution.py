@@ -8,7 +8,7 @@ from schemas import command_rules as rules
 from schemas import commands as k
 from schemas.events import executions as x
 from schemas.ids import CHOSEN_ID_RULE, is_chosen_id, split_execution_key
-from schemas.limits import DEADLINE_MAX_S, DECISION_MAX_BYTES
+from schemas.limits import DECISION_MAX_BYTES
 from schemas.message import Message
 from schemas.probe_commands import PlantProbe
 from schemas.refusals import PRECEDENCE, Refusal
@@ -28,6 +28,7 @@ from services.domain.execution import (
     steering,
     turns,
 )
+from services.domain.execution.deadlines import idle_problem
 from services.domain.execution.evolve import evolve
 from services.domain.execution.handler import Handlers
 from services.domain.execution.joining import FULL, is_full, joining
@@ -154,9 +155,8 @@ def _decide_nothing(command: Message, ctx: Context) -> Events:
         )
     if (problem := object_problem("context", command.context)) is not None:
         return refuse(ctx, command, *problem)
-    if command.idle_ms is not None and not 0 < command.idle_ms <= DEADLINE_MAX_S * 1000:
-        detail = f"idle_seconds must be above 0 and at most {DEADLINE_MAX_S}"
-        return refuse(ctx, command, Refusal.INVALID, detail)
+    if (problem := idle_problem(command.idle_ms)) is not None:
+        return refuse(ctx, command, *problem)
     return [x.ExecutionStarted(**command.__dict__, by=ctx.actor.subject)]
 
 

@@ -1,7 +1,7 @@
 """Planted calls: known-bad calls by which an operator sees whether people notice (docs/probes.md).
 
-A planted call is judged and held like any other, in a run of its own. It never runs: whatever ends its hold denies
-it, no release of it is recorded, and no attempt can consume one.
+A planted call is judged and held like any other, in a run of its own, which can be opened some time before it. It
+never runs: whatever ends its hold denies it, no release of it is recorded, and no attempt can consume one.
 """
 
 from typing import Any
@@ -18,7 +18,9 @@ from schemas.refusals import Refusal
 from services.domain.arguments import arguments_misfit, json_problem, object_problem, parsed
 from services.domain.context import Context
 from services.domain.execution.calls import call_of, first_proposal
+from services.domain.execution.deadlines import idle_problem
 from services.domain.execution.decision_content import Problem
+from services.domain.execution.digests import start_digest
 from services.domain.execution.endings import closing_events
 from services.domain.execution.evolve import evolve, start
 from services.domain.execution.handler import Handlers
@@ -34,7 +36,7 @@ _ENDS_RUN = (x.ExecutionCompleted, x.ExecutionFailed, x.ExecutionCancelled)
 
 
 def plant(command: PlantProbe, ctx: Context, key: tuple[str, str, str]) -> Events:
-    """PlantProbe: open a run for a call that people should not approve, and hold the call.
+    """PlantProbe: open a run for a call that people should not approve, and hold the call, or leave that for later.
 
     It is refused if nobody would be asked: then there is nothing to see.
 
@@ -45,29 +47,75 @@ def plant(command: PlantProbe, ctx: Context, key: tuple[str, str, str]) -> Event
     """
     if (problem := _problem(command, ctx)) is not None:
         return refuse(ctx, command, *problem, command.call_id)
-    requester = command.requester or command.agent
-    started = x.ExecutionStarted(
+    started = _start_of(command, ctx)
+    state = start(key, started, ctx.now_ms)
+    held = _held(state, command, ctx)
+    if isinstance(held[-1], x.CommandRefused):
+        return held
+    return [started] if command.only_opens else [started, *with_views(state, held, ctx)]
+
+
+def _plant_in(state: Execution, command: PlantProbe, ctx: Context) -> Events:
+    """PlantProbe in a run that exists: only in one that was opened for this call, in which nothing was done since."""
+    if not _is_operator(ctx):
+        return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution", command.call_id)
+    problem = _problem(command, ctx) or _run_problem(state, command, ctx)
+    if problem is not None:
+        return refuse(ctx, command, *problem, command.call_id)
+    return _held(state, command, ctx)
+
+
+def _start_of(command: PlantProbe, ctx: Context) -> x.ExecutionStarted:
+    return x.ExecutionStarted(
         agent=command.agent,
         user=command.user,
         workspace=command.workspace,
         request=command.request,
-        context="{}",
-        by=requester,
+        context=command.run_context,
+        by=command.requester or command.agent,
+        idle_ms=command.idle_ms,
+        probe=_mark(command, ctx),
     )
-    state = start(key, started, ctx.now_ms)
-    probe = Probe(ctx.actor.subject, command.note, tuple(dict.fromkeys(parse_strict(command.wrong))))
-    proposed = first_proposal(state, command, ctx, claims="{}", by=requester, probe=probe_to_text(probe))
+
+
+def _mark(command: PlantProbe, ctx: Context) -> str | None:
+    wrong = tuple(dict.fromkeys(parse_strict(command.wrong)))
+    return probe_to_text(Probe(ctx.actor.subject, command.note, wrong))
+
+
+def _held(state: Execution, command: PlantProbe, ctx: Context) -> Events:
+    """The proposal of the planted call, with its verdict and its hold; a refusal if it would not be held."""
+    requester = command.requester or command.agent
+    proposed = first_proposal(
+        state, command, ctx, claims=command.claims, by=requester, probe=_mark(command, ctx)
+    )
     judged = judged_events(state, call_of(state, proposed), ctx)
     if not isinstance(judged[-1], h.HoldOpened):
         return refuse(ctx, command, Refusal.INVALID, _not_asked(judged), command.call_id)
-    return [started, *with_views(state, [proposed, *judged], ctx)]
+    return [proposed, *judged]
 
 
-def _plant_again(state: Execution, command: PlantProbe, ctx: Context) -> Events:
-    if not _is_operator(ctx):
-        return refuse(ctx, command, Refusal.NOT_FOUND, "no such execution", command.call_id)
-    detail = "the execution was started already: a call is planted in a run of its own"
-    return refuse(ctx, command, Refusal.ID_REUSED, detail, command.call_id)
+def _run_problem(state: Execution, command: PlantProbe, ctx: Context) -> Problem | None:
+    """The reason why a call is not planted in a run that exists, or None.
+
+    Its run ends with a planted call, and must end no work of an agent.
+    """
+    started = _start_of(command, ctx)
+    is_its_own = (state.opened_for, state.start_digest, state.started_by, state.idle_ms) == (
+        started.probe,
+        start_digest(started),
+        started.by,
+        started.idle_ms,
+    )
+    if command.only_opens or not is_its_own or state.calls or state.holds or state.turns:
+        detail = "the execution was started already: a call is planted in a run of its own"
+        return Refusal.ID_REUSED, detail
+    if state.closed:
+        return Refusal.EXECUTION_CLOSED, f"the execution is {state.lifecycle}"
+    if state.lifecycle == "paused":
+        # Its verdict would come after the pause, and nobody may be asked then.
+        return Refusal.INVALID, "the execution is paused: resume it first"
+    return None
 
 
 def with_probes(state: Execution, events: Events, now_ms: int) -> Events:
@@ -106,9 +154,11 @@ def with_probes(state: Execution, events: Events, now_ms: int) -> Events:
 def _problem(command: PlantProbe, ctx: Context) -> Problem | None:
     if not _is_operator(ctx):
         return Refusal.NOT_AUTHORISED, "only an operator plants a call"
-    for field in ("arguments", "context"):
+    for field in ("arguments", "context", "claims", "run_context"):
         if (problem := object_problem(field, getattr(command, field))) is not None:
             return problem
+    if (unfit := idle_problem(command.idle_ms)) is not None:
+        return unfit
     if ctx.people.roles_of(command.requester or command.agent):
         return (
             Refusal.INVALID,
@@ -179,5 +229,5 @@ def _end_of(state: Execution, call: Call, probe: Probe, event: Message) -> c.Pro
 
 
 HANDLERS: Handlers = {
-    PlantProbe: _plant_again,
+    PlantProbe: _plant_in,
 }

@@ -16,7 +16,12 @@ from tests.golden.test_log import LOGS, raw_record, read_log
 from tests.ops.checker.builder import DEFINITIONS, EVENTS, HOLD_MS, START_MS, Story
 from tests.ops.checker.wrongs import WRONGS, command_decided_twice, gives_up, impact
 from tests.ops.checker.wrongs_of_people import Wrong
-from tests.ops.checker.wrongs_of_probes import approved_and_told, edited_and_told
+from tests.ops.checker.wrongs_of_probes import (
+    approved_and_told,
+    edited_and_told,
+    planted,
+    planted_at_once,
+)
 from tests.ops.checker.wrongs_of_turns import (
     answered,
     decided_by_who_wrote_only_later,
@@ -68,12 +73,22 @@ def test_check_impact_that_two_people_report_after_the_end_finds_nothing() -> No
     assert violations_of(story) == []
 
 
-@pytest.mark.parametrize("right", [approved_and_told, edited_and_told])
-def test_check_planted_call_that_people_answered_finds_nothing(right: Wrong) -> None:
+@pytest.mark.parametrize("right", [approved_and_told, edited_and_told, planted_at_once])
+def test_check_planted_call_that_is_as_it_should_be_finds_nothing(right: Wrong) -> None:
     story = Story()
     right(story)
 
     assert violations_of(story, at_rest_ms=START_MS + 10 * HOLD_MS) == []
+
+
+def test_check_log_that_ends_where_a_planted_call_would_be_told_is_wrong_at_rest_only() -> None:
+    story = Story()
+    planted(story)
+    story.says(story.decision())
+
+    assert violations_of(story) == []
+    told = [(one.invariant, one.what) for one in violations_of(story, at_rest_ms=START_MS + 10 * HOLD_MS)]
+    assert ("I12", "the hold of a planted call ended, and what it was is not told") in told
 
 
 def test_check_execution_with_the_key_of_a_definition_finds_nothing() -> None:

@@ -12,7 +12,7 @@ from placet.cli.inputs import read_object
 from placet.cli.lines import print_with_texts
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, every, print_json, zoned
-from placet.probes import Probe
+from placet.probes import AFTER_S, Probe
 
 app = new_group("probe", help="Known-bad calls that never run, planted to see whether people notice.")
 
@@ -29,6 +29,17 @@ Execution = Annotated[
     str | None,
     typer.Option(
         "--execution", help="The run's id, like the agent's own but never one of them; else a fresh one."
+    ),
+]
+After = Annotated[
+    float | None,
+    typer.Option(
+        "--after",
+        min=0,
+        max=3600,
+        metavar="SECONDS",
+        help="How long after the start of its run the call is proposed: as long as the agent takes for a first call. "
+        f"By default {AFTER_S[0]:g} to {AFTER_S[1]:g} s, at random.",
     ),
 ]
 
@@ -68,12 +79,16 @@ def plant(
         str | None, typer.Option("--workspace", help="The run's apparent workspace.")
     ] = None,
     execution: Execution = None,
+    after: After = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Plant a call that people should not approve: they are asked about it, and it never runs."""
     if not note.strip():
         raise typer.BadParameter("say what is bad about it: people are told when they have answered")
     given = read_object(arguments)
+    console(stderr=True).print(
+        f"Its run begins now, and the call follows within {AFTER_S[1] if after is None else after:g} s."
+    )
     with connect(context) as placet:
         planted = placet.probes.plant(
             agent,
@@ -87,6 +102,7 @@ def plant(
             request=request,
             reason=reason,
             execution_id=execution,
+            after_s=after,
         )
     if as_json:
         print_json(planted.raw)
