@@ -20,7 +20,7 @@ from ops.checker.published import Published
 from ops.checker.rules import OF_RUN
 from ops.checker.run_facts import RunFacts
 from ops.checker.scratch import Part, Scratch, Shelf, short
-from ops.checker.trust import CallWords, OfClass, TrustSeen, count, is_sampled, said
+from ops.checker.trust import CallWords, OfClass, TrustSeen, count, follow_sample, is_sampled, said
 from ops.checker.turn_seen import TurnSeen
 from ops.checker.violations import Violation
 from schemas.canonical import parse_strict
@@ -123,6 +123,7 @@ class RunSeen:
         if call.state not in permitted:
             self._say(_number(call.state, fact.type), fact, f"{fact.type} of a call that is {call.state!r}")
         _STEPS[fact.type](self, call, fact)
+        self._follow_sample(call, fact)
 
     def decision_of(self, fact: Fact) -> tuple[str, bool]:
         """The decision recorded by the same command on the same call, and whether it ended the hold."""
@@ -138,6 +139,7 @@ class RunSeen:
         if (call := self.calls.get(fact.body.call_id)) is not None:
             in_doubt = call.state == "outcome_unknown"
             said(self.trust, self.of_class(call), call.words, fact, in_doubt=in_doubt)
+            self._follow_sample(call, fact)
             if call.planted is not None:
                 call.planted.voted(fact.body)
         if fact.body.scope == "execution" and fact.body.resolves:
@@ -150,6 +152,10 @@ class RunSeen:
     def count(self, call: CallSeen, fact: Fact, kind: str, *by: str) -> None:
         """Count a fact about the calls of a call's class."""
         count(self.trust, self.of_class(call), call.words, fact, kind, *by)
+
+    def _follow_sample(self, call: CallSeen, fact: Fact) -> None:
+        is_open = call.state in ("proposed", "held")
+        follow_sample(self.trust, self.of_class(call), call.words, fact, is_open=is_open)
 
     def say(self, invariant: str, fact: Fact, what: str, *evidence: object) -> None:
         """Report what a fact contradicts."""

@@ -30,6 +30,8 @@ CREATE INDEX uses_by_call ON uses (call);
 CREATE TABLE trust_facts (place TEXT, terms TEXT, class TEXT, part INTEGER, place_in INTEGER, value TEXT,
     PRIMARY KEY (place, terms, class, part, place_in)) WITHOUT ROWID;
 CREATE TABLE trust_releases (place TEXT, class TEXT, value TEXT);
+CREATE TABLE samples (address TEXT PRIMARY KEY, part INTEGER, place TEXT, terms TEXT, class TEXT, place_in TEXT);
+CREATE INDEX samples_by_terms ON samples (part, place, terms);
 """
 
 T = TypeVar("T")

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ops.checker.facts import Fact
 from ops.checker.people import PeopleAt, PeopleSeen
 from ops.checker.published import Published
+from ops.checker.samples import SamplesSeen
 from ops.checker.scratch import Scratch
 from ops.checker.trusted import Unreadable, contradictions, family_of, read
 from ops.checker.violations import Violation
@@ -57,6 +58,8 @@ class CallWords:
     is_sampled: bool = False
     is_decided: bool = False
     is_edited: bool = False
+    # Whether it is a sample that waits for people.
+    is_waiting: bool = False
     # Approvals that others must join: of which hold, and by whom.
     votes: list[tuple[str, str]] = field(default_factory=list)
 
@@ -79,6 +82,7 @@ class TrustSeen:
 
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
+        self.samples = SamplesSeen(scratch)
         # Partition → the last offset that was read; and the last one that there was afterwards, where that is known.
         self._read: dict[int, int] = {}
         self._lasts: dict[int, int] = {}
@@ -114,9 +118,12 @@ class TrustSeen:
             what = "released by trust by an outcome, trust or history that cannot be read"
             report(Violation("I1", fact.where, what, (fact.key, body.call_id, str(error))))
             return
-        policy = published.policies.adaptive(place[0], body.policy_version, adopted_through)
+        policy = published.policies.in_force(place[0], body.policy_version, adopted_through)
         for found in contradictions(body, outcome, trust, history, policy, digest):
             report(Violation("I1", fact.where, f"released by trust {found}", (fact.key, body.call_id)))
+        if waiting := self.samples.keeping(place, body.trust_class, fact):
+            what = "released by trust while a sampled call of its class waits for people"
+            report(Violation("I1", fact.where, what, (fact.key, body.call_id, *waiting)))
         told = (trust.raising, trust.lowering, trust.lower_bound)
         at = (fact.where, fact.key, fact.tp.partition, fact.offset, fact.at_ms, adopted_through)
         value = json.dumps([*at, list(trust.through.items()), told])
@@ -206,6 +213,24 @@ def said(seen: TrustSeen, of: OfClass, words: CallWords, fact: Fact, *, in_doubt
         if kind:
             count(seen, of, words, fact, kind, *(joined if body.decision == "approve" else ()), body.by)
     words.is_decided, words.is_edited = True, words.is_edited or body.decision == "edit"
+
+
+def follow_sample(seen: TrustSeen, of: OfClass, words: CallWords, fact: Fact, *, is_open: bool) -> None:
+    """Take any event of a call: whether it is a sample on which nobody has decided.
+
+    Args:
+        seen: takes it.
+        of: the calls that facts about this one count for.
+        words: what is known of it.
+        fact: the event.
+        is_open: whether it is proposed or held.
+    """
+    waits = bool(of.trust_class) and words.is_sampled and not words.is_decided and is_open
+    if waits and not words.is_waiting:
+        seen.samples.begin(of.place, of.trust_class, fact)
+    elif words.is_waiting and not waits:
+        seen.samples.end(fact)
+    words.is_waiting = waits
 
 
 def is_sampled(adaptive: str | None) -> bool:

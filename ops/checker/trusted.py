@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ops.checker.policies import Adaptive
+from ops.checker.policies import Policy
 from schemas.adaptive import draw_of
 
 # docs/policy.md, Risk.
@@ -113,7 +113,7 @@ def read(body: Any) -> tuple[Outcome, Cited, History]:
 
 
 def contradictions(
-    body: Any, outcome: Outcome, trust: Cited, history: History, policy: Adaptive | None, digest: str
+    body: Any, outcome: Outcome, trust: Cited, history: History, policy: Policy | None, digest: str
 ) -> Iterator[str]:
     """What a verdict that trusts says against itself and against the policy, by docs/trust.md.
 
@@ -124,7 +124,7 @@ def contradictions(
         outcome: its `adaptive`.
         trust: its `trust`.
         history: its `history`.
-        policy: the adaptive block of the policy that it names, as in force; None for none.
+        policy: the policy that it names, as in force; None for none.
         digest: the digest of the call.
     """
     if outcome.result != "released":
@@ -143,6 +143,7 @@ def contradictions(
     if not (outcome.required >= required and outcome.required >= body.risk_required):
         yield "that must outweigh less than its risk"
     yield from _of_policy(outcome, policy, score)
+    yield from _of_rules(body, policy)
     draw = draw_of(outcome.seed, body.call_id, body.revision, digest)
     if not outcome.seed or draw != outcome.draw or not draw >= outcome.sample_rate:
         yield "against its draw"
@@ -173,16 +174,30 @@ def _listed(paths: Iterable[str]) -> str:
     return text if len(text) <= PATHS_MAX else f"~{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-def _of_policy(outcome: Outcome, policy: Adaptive | None, score: float) -> Iterator[str]:
+def _of_rules(body: Any, policy: Policy | None) -> Iterator[str]:
+    """What the rules that a verdict cites say against a release: each must ask any one reviewer, and allow it."""
     if policy is None:
+        return
+    if not body.rules:
+        yield "though no rule holds it"
+    prefix = f"{body.policy_version}/"
+    for cited in body.rules:
+        never = policy.rules.get(cited.removeprefix(prefix)) if cited.startswith(prefix) else None
+        if never is None:
+            yield "by a rule that its policy does not have"
+        elif never:
+            yield never
+
+
+def _of_policy(outcome: Outcome, policy: Policy | None, score: float) -> Iterator[str]:
+    block = None if policy is None else policy.adaptive
+    if block is None:
         yield "by a policy that is not in force, or has no adaptive block"
         return
-    floor = (
-        policy.floor.high if score >= HIGH else policy.floor.medium if score >= MEDIUM else policy.floor.low
-    )
+    floor = block.floor.high if score >= HIGH else block.floor.medium if score >= MEDIUM else block.floor.low
     if outcome.floor != (None if floor == "ask" else floor):
         yield "by another floor than the policy's"
-    if outcome.sample_rate != policy.sample_rate:
+    if outcome.sample_rate != block.sample_rate:
         yield "by another sample rate than the policy's"
 
 

@@ -28,6 +28,7 @@ from services.domain.execution import (
     steering,
     turns,
 )
+from services.domain.execution.beside_samples import rests_beside_sample
 from services.domain.execution.deadlines import idle_problem
 from services.domain.execution.evolve import evolve
 from services.domain.execution.handler import Handlers
@@ -93,6 +94,8 @@ def _decide(state: Execution | None, command: Message, ctx: Context) -> Events:
         )
     if expired and events_bytes(state, ctx, expired + own) > DECISION_MAX_BYTES:
         return expired + _not_yet(command, ctx)
+    if rests_beside_sample(state, expired, own, ctx):
+        return expired + _not_yet(command, ctx, "a call like this one was sampled at this moment: ask again")
     return expired + own
 
 
@@ -110,10 +113,10 @@ def _own(state: Execution, command: Message, ctx: Context) -> Events:
     return _refuse_any(command, ctx, *FULL) if was_full else [joined, *own]
 
 
-def _not_yet(command: Message, ctx: Context) -> Events:
+def _not_yet(command: Message, ctx: Context, why: str = "many deadlines passed: ask again") -> Events:
     if isinstance(command, k.ExpireDue):
         return []
-    return _refuse_any(command, ctx, Refusal.UNAVAILABLE, "many deadlines passed: ask again")
+    return _refuse_any(command, ctx, Refusal.UNAVAILABLE, why)
 
 
 def decide_forgotten(command: Message, ctx: Context) -> Events:

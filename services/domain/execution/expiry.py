@@ -7,6 +7,7 @@ from schemas.events.executions import ExecutionCompleted
 from schemas.limits import PART_MAX_BYTES
 from schemas.questions.answers import default_problem
 from services.domain.context import Context
+from services.domain.execution.beside_samples import rests_beside_sample
 from services.domain.execution.deadlines import CALL_PREFIX, IDLE, TURN_PREFIX, is_reserving
 from services.domain.execution.decisions import halted
 from services.domain.execution.evolve import evolve
@@ -25,6 +26,8 @@ TIMER = "placet:timer"
 def expire(state: Execution, ctx: Context) -> Events:
     """The events of everything due at `now`, the earliest first: all of it, or as much as one decision can record.
 
+    Calls whose wait for a use ends are judged: none by trust beside a sampled one of the same decision.
+
     One expiry can end another (a halt closes the run) or cause one (an escalation that is overdue as well),
     so each is folded before the next is looked up.
     """
@@ -33,7 +36,8 @@ def expire(state: Execution, ctx: Context) -> Events:
     while (subject_id := first_due(state, ctx.now_ms)) is not None:
         step = _expire_one(state, subject_id, ctx)
         size_bytes += events_bytes(state, ctx, step)
-        if events and size_bytes > PART_MAX_BYTES:
+        is_too_large = bool(events) and size_bytes > PART_MAX_BYTES
+        if is_too_large or rests_beside_sample(state, events, step, ctx):
             return events
         for event in step:
             state = evolve(state, event, ctx.now_ms)

@@ -24,7 +24,8 @@ SEED = "5e" * 16
 ENOUGH = 13
 # What a call with a new value takes: `risk.required` is 0.8333.
 ENOUGH_FOR_NEW = 20
-POLICY: dict[str, Any] = {"adaptive": {"sample_rate": 0, "floor": {"high": 0.6}}}
+RULES: list[dict[str, Any]] = [{"id": "asks", "then": "hold"}]
+POLICY: dict[str, Any] = {"adaptive": {"sample_rate": 0, "floor": {"high": 0.6}}, "rules": RULES}
 
 
 def named(body: Any, name: str, **more: Any) -> Any:
@@ -53,13 +54,27 @@ def decide(story: Story, name: str, decision: str = "approve", by: str = "rita")
 def earned(count: int = ENOUGH, trust_class: str = KNOWN, by: str = "rita") -> Story:
     """A run in which people have approved so many calls of a class."""
     story = Story()
+    earn(story, count, trust_class, by)
+    return story
+
+
+def earn(
+    story: Story, count: int = ENOUGH, trust_class: str = KNOWN, by: str = "rita", **policy: Any
+) -> None:
+    """Begin such a run, by a policy with other parts than `POLICY` where they are given."""
     story.publishes("rita", "rita", roles=["reviewer"])
-    story.publishes_policy("p", **POLICY)
+    story.publishes_policy("p", **{**POLICY, **policy})
     story.starts()
     for number in range(count):
         ask(story, f"{trust_class}-{number}", trust_class)
         decide(story, f"{trust_class}-{number}", by=by)
-    return story
+
+
+def sample(story: Story, name: str = "sampled", trust_class: str = KNOWN) -> None:
+    """A call that trust would have released, and that people are asked about as a sample."""
+    told = {"result": "sampled", "why": "", "lower_bound": 0.8, "required": 0.5, "floor": 0.5}
+    drawn = {"sample_rate": 0.5, "seed": SEED, "draw": 0.1}
+    ask(story, name, trust_class, adaptive=json.dumps({**told, **drawn}))
 
 
 def rejected(story: Story, trust_class: str = KNOWN) -> Story:
@@ -100,6 +115,7 @@ def release_by_trust(
     history: CallHistory = NO_HISTORY,
     trust: dict[str, Any] | None = None,
     verdict: dict[str, Any] | None = None,
+    proposes: bool = True,
     **outcome: Any,
 ) -> None:
     kinds = ["approval"] * raising + ["failure"] * lowering
@@ -124,7 +140,7 @@ def release_by_trust(
         "draw": draw_of(SEED, "trusted", 1, story.digest),
         **outcome,
     }
-    fields = {
+    fields: dict[str, Any] = {
         "reason": "trusted",
         "trust_class": trust_class,
         "policy_version": "p@1",
@@ -133,5 +149,7 @@ def release_by_trust(
         "history": history_to_text(history),
         **(verdict or {}),
     }
+    fields.setdefault("rules", (f"{fields['policy_version']}/asks",))
     released = named(story.release("policy"), "trusted", digest=story.digest)
-    story.says(call, named(story.verdict("allow"), "trusted", **fields), released)
+    before = [call] if proposes else []
+    story.says(*before, named(story.verdict("allow"), "trusted", **fields), released)

@@ -14,6 +14,7 @@ from tests.ops.checker.releases import (
     OF_NEW,
     OF_TAINTED,
     POLICY,
+    RULES,
     TAINTED,
     earned,
     trusted,
@@ -144,7 +145,7 @@ def test_policy_that_is_in_force_no_more_or_never_had_the_block_lets_trust_relea
     for story in (newer, replaced):
         story.publishes_policy("p", 2, **POLICY)
     retired.retires_policy("p")
-    plain.publishes_policy("p", 2)
+    plain.publishes_policy("p", 2, rules=RULES)
 
     assert trusted(newer, verdict={"policy_version": "p@2"}) == []
     assert trusted(replaced) == not_in_force
@@ -155,7 +156,8 @@ def test_policy_that_is_in_force_no_more_or_never_had_the_block_lets_trust_relea
 def test_policy_of_a_project_is_told_apart_from_that_of_its_tenant() -> None:
     story, twin = earned(), earned()
     for one in (story, twin):
-        one.publishes_policy("p", 7, project="main", adaptive={"sample_rate": 0, "floor": {"low": 0.6}})
+        block = {"sample_rate": 0, "floor": {"low": 0.6}}
+        one.publishes_policy("p", 7, project="main", adaptive=block, rules=RULES)
 
     assert trusted(story, verdict={"policy_version": "main/p@7"}, floor=0.6) == []
     assert trusted(twin, verdict={"policy_version": "main/p@1"}) == [

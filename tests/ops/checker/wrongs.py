@@ -10,6 +10,7 @@ from schemas.events import holds as h
 from tests.ops.checker.builder import HOLD_MS, Story, asked_of
 from tests.ops.checker.wrongs_of_people import OF_PEOPLE, Wrong
 from tests.ops.checker.wrongs_of_probes import OF_PROBES
+from tests.ops.checker.wrongs_of_trust import OF_TRUST
 from tests.ops.checker.wrongs_of_turns import OF_TURNS
 
 
@@ -256,6 +257,7 @@ WRONGS: list[tuple[Wrong, str]] = [
     *((wrong, "I10") for wrong in OF_PEOPLE),
     *OF_TURNS,
     *OF_PROBES,
+    *((wrong, "I1") for wrong, _ in OF_TRUST),
     (reported_by_another_than_who_consumed, "I2"),
     (renewed_by_another_than_who_consumed, "I2"),
     (rolled_back_what_never_ran, "I4"),
