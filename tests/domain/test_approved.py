@@ -10,12 +10,11 @@ from schemas.call_history import CallHistory
 from schemas.principals import People, TenantPeople
 from schemas.record import RawRecord
 from schemas.topics import DAY_MS
-from schemas.trust import ClassFact, ClassPart, read_trust, trust_record
+from schemas.trust import ANY, ClassFact, ClassPart, read_trust, trust_record
 from schemas.trust_score import KEPT_MAX, WINDOW_DAYS
 from services.domain.policy.history import history_of
 from services.domain.policy.identifying import MAX_NUMBERS, MAX_VALUES
 from services.domain.trust.approved import (
-    ANY,
     CLASSES_MAX,
     FACTS_MAX,
     NOTHING_APPROVED,

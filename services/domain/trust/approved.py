@@ -15,14 +15,12 @@ from msgspec import Struct
 
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
-from schemas.trust import ClassPart
+from schemas.trust import ANY, ClassPart
 from schemas.trust_family import closes, family_of
 from schemas.trust_score import CONTRARY, Placed, discounting, weighed, weight
 from services.domain.trust.book import KnownTrust
 
 _KEPT_MAX = 16_384
-# Stands for every value.
-ANY = ""
 # Of a tool with more classes in force nothing is known: each new fact would keep the decider from other tenants.
 CLASSES_MAX = 2_000
 # Nor of one with more facts, values of them, or ranges of numbers beside values.
@@ -127,7 +125,7 @@ def _of_tool(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) ->
 
 
 def _is_too_much(parts: tuple[ClassPart, ...]) -> bool:
-    values = sum(len(fact.values) for part in parts for fact in part.facts)
+    values = sum(len(part.against) + sum(len(fact.values) for fact in part.facts) for part in parts)
     return values > VALUES_MAX or sum(len(part.facts) for part in parts) > FACTS_MAX
 
 
@@ -150,7 +148,9 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
     of_own = {
         (part.partition, fact.offset) for part in parts if part.trust_class == own for fact in part.facts
     }
-    shares: defaultdict[str, list[float]] = defaultdict(list)
+    shares = _against([part for part in parts if part.trust_class == own], now_ms)
+    if ANY in shares:
+        return TOO_MUCH
     numbers: _Ranges = {}
     together: defaultdict[str, int] = defaultdict(int)
     for number, one in enumerate(weighed(placed, now_ms, discounting(people))):
@@ -166,6 +166,16 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
             for value in fact.values:
                 together[value] |= 1 << number
     return Approved(_summed(shares), numbers, {family_of(own).terms: (together,)})
+
+
+def _against(parts: Iterable[ClassPart], now_ms: int) -> defaultdict[str, list[float]]:
+    """What the contrary facts that are not kept any more are worth against values; `ANY`: against some value."""
+    shares: defaultdict[str, list[float]] = defaultdict(list)
+    for part in parts:
+        for value, worth, at_ms in part.against:
+            if lowering := worth * weight(at_ms, now_ms):
+                shares[value].append(-lowering)
+    return shares
 
 
 def _joined(found: Iterable[Approved]) -> Approved:
