@@ -35,7 +35,7 @@ class Approved(Struct, frozen=True):
     `worth` is, for the digest of each identifying value, what the approvals of calls with it are worth, less what
     contrary facts are; `numbers` are, for each path of the arguments, the least and the greatest number that was
     approved in a call with the value of a digest, or in any call (`ANY`). `together` are, for the terms of arguments
-    (`schemas.trust_family`), the classes with them, and of each the approvals with a value: each one is a bit.
+    (`schemas.trust_family`), the parts with them, and of each the approvals with a value: each one is a bit.
     Without `is_whole` there is more than is looked at: every value counts as one that people were against.
     """
 
@@ -152,20 +152,29 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
     if ANY in shares:
         return TOO_MUCH
     numbers: _Ranges = {}
-    together: defaultdict[str, int] = defaultdict(int)
-    for number, one in enumerate(weighed(placed, now_ms, discounting(people))):
+    raised: defaultdict[int, list[tuple[str, ...]]] = defaultdict(list)
+    for one in weighed(placed, now_ms, discounting(people)):
         fact = one.placed.fact
         if (one.placed.partition, fact.offset) not in of_own:
             continue
+        share = one.raising - one.lowering
         for value in fact.values:
-            shares[value].append(one.raising - one.lowering)
+            shares[value].append(share)
         if one.raising:
             digests = (ANY, *fact.values)
             ranges = (((by, path), (least, most)) for path, least, most in fact.numbers for by in digests)
             _widen(numbers, ranges)
-            for value in fact.values:
-                together[value] |= 1 << number
-    return Approved(_summed(shares), numbers, {family_of(own).terms: (together,)})
+            raised[one.placed.partition].append(fact.values)
+    return Approved(_summed(shares), numbers, {family_of(own).terms: tuple(map(_bits, raised.values()))})
+
+
+def _bits(calls: Iterable[Iterable[str]]) -> Mapping[str, int]:
+    """The calls with each value, as bits: of one part they are few, and so the numbers are small."""
+    found: defaultdict[str, int] = defaultdict(int)
+    for number, values in enumerate(calls):
+        for value in values:
+            found[value] |= 1 << number
+    return found
 
 
 def _against(parts: Iterable[ClassPart], now_ms: int) -> defaultdict[str, list[float]]:
@@ -179,18 +188,21 @@ def _against(parts: Iterable[ClassPart], now_ms: int) -> defaultdict[str, list[f
 
 
 def _joined(found: Iterable[Approved]) -> Approved:
-    shares: defaultdict[str, list[float]] = defaultdict(list)
+    worth: dict[str, float] = {}
+    shares: dict[str, list[float]] = {}
     numbers: _Ranges = {}
     together: dict[str, tuple[Mapping[str, int], ...]] = {}
     for one in found:
-        for value, share in one.worth.items():
-            shares[value].append(share)
+        # Most values are of one class alone.
+        for value in worth.keys() & one.worth.keys():
+            shares.setdefault(value, [worth[value]]).append(one.worth[value])
+        worth.update(one.worth)
         _widen(numbers, one.numbers.items())
         if not one.is_whole or len(numbers) > RANGES_MAX:
             return TOO_MUCH
         for terms, approvals in one.together.items():
             together[terms] = (*together.get(terms, ()), *approvals)
-    return Approved(_summed(shares), numbers, together)
+    return Approved(worth | _summed(shares), numbers, together)
 
 
 def _summed(shares: Mapping[str, list[float]]) -> dict[str, float]:
