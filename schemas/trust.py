@@ -26,7 +26,7 @@ from schemas.record import OutRecord, RawRecord, UnreadableRecord
 
 SOURCE = b"/placet/trust"
 # The form of the count: a checkpoint of another form is not continued, and everything is counted again.
-COUNT_FORM = 4
+COUNT_FORM = 5
 
 # Stands for the class of contrary facts about calls in none: only what they say of values counts.
 UNCLASSED = "~"
@@ -43,6 +43,12 @@ TimeMs = Annotated[int, Field(ge=EARLIEST_MS, le=LATEST_MS)]
 # More facts than any log has; sums over thousands of partitions are still numbers that JSON can carry.
 COUNT_MAX = 2**40
 Count = Annotated[int, Field(ge=0, le=COUNT_MAX)]
+# The digest of a value, what facts against it were worth together when the newest of them was new, and its time.
+AgainstValue = Annotated[
+    tuple[str, Annotated[float, Field(ge=0, le=COUNT_MAX, allow_inf_nan=False)], TimeMs], Field(strict=False)
+]
+# Stands for every value.
+ANY = ""
 
 
 class _Statistics(BaseModel):
@@ -128,6 +134,8 @@ class ClassPart(_Statistics):
             (`schemas.trust_score.kept`).
         begins_at: Offset of its first fact, which is no failure; no failure before it counts for the class.
         counted: How many facts it was given so far, of which `facts` may be the newest only.
+        against: The values of the contrary facts that are not in `facts` any more
+            (`schemas.trust_score.against_of`); `ANY` if they were too many to keep.
 
     The other fields are those of `TrustPart`.
     """
@@ -142,6 +150,7 @@ class ClassPart(_Statistics):
     facts: Annotated[tuple[ClassFact, ...], Field(strict=False, min_length=1)]
     begins_at: int
     counted: Count
+    against: Annotated[tuple[AgainstValue, ...], Field(strict=False)] = ()
     through_offset: int
     record_id: str
     term: int

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
-from schemas.trust import ClassFact, FactKind
+from schemas.trust import ANY, AgainstValue, ClassFact, FactKind
 
 QUANTILE = 0.05
 HALF_LIFE_DAYS = 30
@@ -32,6 +32,8 @@ INTERVAL = 0.95
 KEPT_MAX = 128
 # And of these so many that the names of their accounts are within this, in UTF-8: a part is one record.
 KEPT_NAMES_MAX_BYTES = 60_000
+# Of the contrary facts that are not kept, so many values are.
+AGAINST_MAX = 1_024
 _PRECISION = 10**6
 
 RAISES: Mapping[FactKind, float] = {"approval": 1.0, "edit": 0.5}
@@ -178,6 +180,42 @@ def _within_names(facts: Sequence[ClassFact]) -> Sequence[ClassFact]:
         if left < 0:
             return facts[min(index + 1, len(facts) - 1) :]
     return facts
+
+
+def against_of(
+    before: Iterable[AgainstValue], dropped: Iterable[ClassFact], now_ms: int
+) -> tuple[AgainstValue, ...]:
+    """The values of the contrary facts that a part keeps no more, with what these are worth; the oldest first.
+
+    Without them, as many rejections of anything as a part keeps would make people forget whom they have rejected.
+
+    Args:
+        before: the values of those that were dropped earlier.
+        dropped: the facts that are dropped now, of any kind.
+        now_ms: the log's time; values whose newest fact has no weight any more are left out.
+
+    Returns:
+        At most `AGAINST_MAX` values; if there were more, also `ANY`, which stands for the oldest ones.
+    """
+    found = {value: (worth, at_ms) for value, worth, at_ms in before}
+    for fact in dropped:
+        for value in fact.values if fact.kind in CONTRARY else ():
+            found[value] = _together(found.get(value), (1.0, fact.at_ms))
+    found = {value: one for value, one in found.items() if weight(one[1], now_ms)}
+    rest = found.pop(ANY, None)
+    values = sorted(found, key=lambda value: (found[value][1], value))
+    for value in values[:-AGAINST_MAX]:
+        rest = _together(rest, found.pop(value))
+    more = ((ANY, *rest),) if rest else ()
+    return (*more, *((value, *found[value]) for value in values[-AGAINST_MAX:]))
+
+
+def _together(one: tuple[float, int] | None, other: tuple[float, int]) -> tuple[float, int]:
+    """What two sums are worth at the time of the newer one: halving by days, they can be added at any time."""
+    if one is None:
+        return other
+    at_ms = max(one[1], other[1])
+    return sum(worth * weight(then_ms, at_ms) for worth, then_ms in (one, other)), at_ms
 
 
 def group_of(kind: FactKind) -> int:

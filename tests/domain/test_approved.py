@@ -10,12 +10,11 @@ from schemas.call_history import CallHistory
 from schemas.principals import People, TenantPeople
 from schemas.record import RawRecord
 from schemas.topics import DAY_MS
-from schemas.trust import ClassFact, ClassPart, read_trust, trust_record
+from schemas.trust import ANY, ClassFact, ClassPart, read_trust, trust_record
 from schemas.trust_score import KEPT_MAX, WINDOW_DAYS
 from services.domain.policy.history import history_of
 from services.domain.policy.identifying import MAX_NUMBERS, MAX_VALUES
 from services.domain.trust.approved import (
-    ANY,
     CLASSES_MAX,
     FACTS_MAX,
     NOTHING_APPROVED,
@@ -266,3 +265,28 @@ def test_worth_of_a_value_does_not_depend_on_the_order_of_classes(order: tuple[i
 
     found = approved(*(parts[number] for number in order))
     assert (found.has("aa"), found.opposes("aa")) == (False, False)
+
+
+def test_values_are_together_only_in_one_call_of_one_partition() -> None:
+    both = known(fact(1, values=("aa", "bb")), fact(2, value="cc"), partition=2)
+    found = approved(
+        known(fact(1)), known(fact(1, value="bb"), partition=1), both, known(fact(1, value="cc"))
+    )
+
+    assert not approved(known(fact(1)), known(fact(1, value="bb"), partition=1)).joins("c", ["aa", "bb"])
+    assert found.joins("c", ["aa", "bb"])
+    assert not found.joins("c", ["aa", "bb", "cc"])
+    assert not found.joins("c", ["bb", "cc"])
+
+
+def test_size_of_what_was_approved_together_grows_with_the_facts_and_not_with_their_square() -> None:
+    parts = [
+        known(
+            *(fact(offset, value=f"{partition}-{offset}") for offset in range(KEPT_MAX)), partition=partition
+        )
+        for partition in range(FACTS_MAX // KEPT_MAX)
+    ]
+
+    (together,) = approved(*parts).together.values()
+    assert sum(map(len, together)) == len(parts) * KEPT_MAX
+    assert all(0 < calls < 2**KEPT_MAX for one in together for calls in one.values())

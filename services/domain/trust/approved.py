@@ -15,14 +15,12 @@ from msgspec import Struct
 
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
-from schemas.trust import ClassPart, NumberRange
+from schemas.trust import ANY, ClassFact, ClassPart, NumberRange
 from schemas.trust_family import closes, family_of
 from schemas.trust_score import CONTRARY, Placed, discounting, weighed, weight
 from services.domain.trust.book import KnownTrust
 
 _KEPT_MAX = 16_384
-# Stands for every value.
-ANY = ""
 # Of a tool with more classes in force nothing is known: each new fact would keep the decider from other tenants.
 CLASSES_MAX = 2_000
 # Nor of one with more facts, values of them, or ranges of numbers beside values.
@@ -36,7 +34,7 @@ class Approved(Struct, frozen=True):
 
     `worth` is, for the digest of each identifying value, what the approvals of calls with it are worth, less what
     contrary facts are; `numbers` are, for each path of the arguments, the least and the greatest number that was
-    approved in a call with the value of a digest, or in any call (`ANY`). `together` are the classes by the terms of
+    approved in a call with the value of a digest, or in any call (`ANY`). `together` are the parts by the terms of
     their arguments (`schemas.trust_family`), with their approvals. Without `is_whole` there is more than is looked
     at: every value counts as one that people were against.
     """
@@ -80,7 +78,7 @@ class Approved(Struct, frozen=True):
 
 
 class Together(Struct, frozen=True):
-    """The approvals of a class: those with the value of a digest, each one a bit, and the numbers of each by path."""
+    """The approvals of one part of a class: those with the value of a digest, each one a bit, and the numbers of each by path."""
 
     approvals: Mapping[str, int]
     numbers: Sequence[Mapping[str, tuple[float, float]]]
@@ -153,7 +151,7 @@ def _of_tool(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) ->
 
 
 def _is_too_much(parts: tuple[ClassPart, ...]) -> bool:
-    values = sum(len(fact.values) for part in parts for fact in part.facts)
+    values = sum(len(part.against) + sum(len(fact.values) for fact in part.facts) for part in parts)
     return values > VALUES_MAX or sum(len(part.facts) for part in parts) > FACTS_MAX
 
 
@@ -176,39 +174,62 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
     of_own = {
         (part.partition, fact.offset) for part in parts if part.trust_class == own for fact in part.facts
     }
-    shares: defaultdict[str, list[float]] = defaultdict(list)
+    shares = _against([part for part in parts if part.trust_class == own], now_ms)
+    if ANY in shares:
+        return TOO_MUCH
     numbers: _Ranges = {}
-    together: defaultdict[str, int] = defaultdict(int)
-    approvals: list[Mapping[str, tuple[float, float]]] = []
+    raised: defaultdict[int, list[ClassFact]] = defaultdict(list)
     for one in weighed(placed, now_ms, discounting(people)):
         fact = one.placed.fact
         if (one.placed.partition, fact.offset) not in of_own:
             continue
+        share = one.raising - one.lowering
         for value in fact.values:
-            shares[value].append(one.raising - one.lowering)
+            shares[value].append(share)
         if one.raising:
             digests = (ANY, *fact.values)
             ranges = (((by, path), (least, most)) for path, least, most in fact.numbers for by in digests)
             _widen(numbers, ranges)
-            for value in fact.values:
-                together[value] |= 1 << len(approvals)
-            approvals.append({path: (least, most) for path, least, most in fact.numbers})
-    return Approved(_summed(shares), numbers, {family_of(own).terms: (Together(together, approvals),)})
+            raised[one.placed.partition].append(fact)
+    return Approved(_summed(shares), numbers, {family_of(own).terms: tuple(map(_together, raised.values()))})
+
+
+def _together(facts: Sequence[ClassFact]) -> Together:
+    """The approvals of one part: they are few, and so the numbers whose bits they are stay small."""
+    found: defaultdict[str, int] = defaultdict(int)
+    for number, fact in enumerate(facts):
+        for value in fact.values:
+            found[value] |= 1 << number
+    ranges = [{path: (least, most) for path, least, most in fact.numbers} for fact in facts]
+    return Together(found, ranges)
+
+
+def _against(parts: Iterable[ClassPart], now_ms: int) -> defaultdict[str, list[float]]:
+    """What the contrary facts that are not kept any more are worth against values; `ANY`: against some value."""
+    shares: defaultdict[str, list[float]] = defaultdict(list)
+    for part in parts:
+        for value, worth, at_ms in part.against:
+            if lowering := worth * weight(at_ms, now_ms):
+                shares[value].append(-lowering)
+    return shares
 
 
 def _joined(found: Iterable[Approved]) -> Approved:
-    shares: defaultdict[str, list[float]] = defaultdict(list)
+    worth: dict[str, float] = {}
+    shares: dict[str, list[float]] = {}
     numbers: _Ranges = {}
     together: dict[str, tuple[Together, ...]] = {}
     for one in found:
-        for value, share in one.worth.items():
-            shares[value].append(share)
+        # Most values are of one class alone.
+        for value in worth.keys() & one.worth.keys():
+            shares.setdefault(value, [worth[value]]).append(one.worth[value])
+        worth.update(one.worth)
         _widen(numbers, one.numbers.items())
         if not one.is_whole or len(numbers) > RANGES_MAX:
             return TOO_MUCH
         for terms, classes in one.together.items():
             together[terms] = (*together.get(terms, ()), *classes)
-    return Approved(_summed(shares), numbers, together)
+    return Approved(worth | _summed(shares), numbers, together)
 
 
 def _summed(shares: Mapping[str, list[float]]) -> dict[str, float]:

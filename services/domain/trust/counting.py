@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from schemas.call_history import NO_HISTORY, CallHistory
 from schemas.trust import ClassFact, ClassPart, FactKind, TrustPart
-from schemas.trust_score import CONTRARY, kept
+from schemas.trust_score import CONTRARY, against_of, kept
 
 Kind = Literal["successes", "failures", "unknowns", "approvals", "edits", "rejections"]
 KINDS: tuple[Kind, ...] = ("successes", "failures", "unknowns", "approvals", "edits", "rejections")
@@ -70,6 +70,10 @@ def count_in_class(part: ClassPart | None, evidence: Evidence) -> ClassPart:
         requester=evidence.requester,
         **_values_in(evidence),
     )
+    given = (*(part.facts if part else ()), fact)
+    facts = kept(given)
+    offsets = {one.offset for one in facts}
+    dropped = [one for one in given if one.offset not in offsets]
     return ClassPart(
         tenant=evidence.tenant,
         project=evidence.project,
@@ -77,9 +81,10 @@ def count_in_class(part: ClassPart | None, evidence: Evidence) -> ClassPart:
         tool=evidence.tool,
         trust_class=evidence.trust_class,
         partition=evidence.partition,
-        facts=kept((*(part.facts if part else ()), fact)),
+        facts=facts,
         begins_at=part.begins_at if part else evidence.offset,
         counted=(part.counted if part else 0) + 1,
+        against=against_of(part.against if part else (), dropped, evidence.at_ms),
         through_offset=evidence.offset,
         record_id=evidence.record_id,
         term=evidence.term,
