@@ -273,10 +273,32 @@ def test_values_are_together_only_in_one_call_of_one_partition() -> None:
         known(fact(1)), known(fact(1, value="bb"), partition=1), both, known(fact(1, value="cc"))
     )
 
-    assert not approved(known(fact(1)), known(fact(1, value="bb"), partition=1)).joins("c", ["aa", "bb"])
-    assert found.joins("c", ["aa", "bb"])
-    assert not found.joins("c", ["aa", "bb", "cc"])
-    assert not found.joins("c", ["bb", "cc"])
+    assert not approved(known(fact(1)), known(fact(1, value="bb"), partition=1)).joins("c", ["aa", "bb"], ())
+    assert found.joins("c", ["aa", "bb"], ())
+    assert not found.joins("c", ["aa", "bb", "cc"], ())
+    assert not found.joins("c", ["bb", "cc"], ())
+
+
+def test_numbers_are_together_between_those_of_two_approved_calls_with_the_values() -> None:
+    def bought(offset: int, quantity: float, price: float, value: str = "aa") -> ClassFact:
+        return fact(offset, value=value, numbers=(("price", price, price), ("quantity", quantity, quantity)))
+
+    found = approved(
+        known(bought(1, 10, 100), bought(2, 99, 100), bought(3, 10, 999)),
+        known(bought(4, 99, 999, "bb"), partition=1),
+    )
+
+    def joins(quantity: float, price: float, *values: str) -> bool:
+        return found.joins("c", values, (("price", price, price), ("quantity", quantity, quantity)))
+
+    assert joins(50, 100, "aa")
+    assert not joins(99, 999, "aa")
+    assert joins(99, 999, "bb")
+    assert not joins(98, 998, "bb"), "nothing that was approved with it had less"
+    assert joins(98, 998)
+    assert not joins(9, 100, "aa")
+    assert not found.joins("c", ["aa"], (("weight", 1.0, 1.0),))
+    assert not found.joins("d", ["aa"], ())
 
 
 def test_size_of_what_was_approved_together_grows_with_the_facts_and_not_with_their_square() -> None:
@@ -288,5 +310,5 @@ def test_size_of_what_was_approved_together_grows_with_the_facts_and_not_with_th
     ]
 
     (together,) = approved(*parts).together.values()
-    assert sum(map(len, together)) == len(parts) * KEPT_MAX
-    assert all(0 < calls < 2**KEPT_MAX for one in together for calls in one.values())
+    assert sum(len(one.approvals) for one in together) == len(parts) * KEPT_MAX
+    assert all(0 < calls < 2**KEPT_MAX for one in together for calls in one.approvals.values())

@@ -78,7 +78,10 @@ class Approved(Struct, frozen=True):
 
 
 class Together(Struct, frozen=True):
-    """The approvals of one part of a class: those with the value of a digest, each one a bit, and the numbers of each by path."""
+    """The approvals of one part of a class.
+
+    `approvals` are those with the value of a digest, each one a bit; `numbers` are those of each, by their paths.
+    """
 
     approvals: Mapping[str, int]
     numbers: Sequence[Mapping[str, tuple[float, float]]]
