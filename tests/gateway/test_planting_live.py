@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from uuid import uuid4
 
@@ -115,51 +116,74 @@ def test_run_is_opened_once_for_the_call_that_is_planted_in_it(olga: Caller, ann
     assert decide(anna, call)["probe"]["result"] == "missed"
 
 
-def test_call_that_is_planted_later_has_the_times_and_commands_of_a_real_one(
-    olga: Caller, bot: Caller, anna: Caller
-) -> None:
-    given: dict[str, Any] = {"annotations": {"readOnlyHint": True}, "context": {"a": 1}, "reason": "due"}
-    start = {"run_context": {"b": 2}, "idle_seconds": 600}
-    call = planted_later(olga, **given, **start)
-    body = {"execution_id": f"run-{uuid4().hex}", "context": start["run_context"], "idle_seconds": 600}
-    run = bot.post("/v1/executions", body).json()["execution_id"]
-    real = bot.propose(run, **given | {"arguments": BAD["arguments"]})
+# What differs from any real call to the next.
+OWN = {"execution_id", "call_id", "hold_id", "event_id", "command_id", "cursor", "view_digest"}
+OWN |= {"at", "partition", "offset", "started_at", "proposed_at", "opened_at", "updated_at", "deadline_at"}
+# The last is how far trust is counted.
+OWN |= {"deadline_at_ms", "through"}
+# Times in the text of a view, and `through` in an event's JSON.
+CHANGING = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+|\"through\":\{[^}]*\}")
 
-    def seen(execution_id: str, call_id: str) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
-        items = anna.get(f"/v1/executions/{execution_id}/events").json()["items"]
-        of_call = anna.get(f"/v1/executions/{execution_id}/tool-calls/{call_id}").json()
-        return items, of_call, anna.get(f"/v1/holds/{of_call['hold_id']}").json()
 
-    events, of_call, hold = seen(call["execution_id"], call["call_id"])
-    real_events, of_real, real_hold = seen(run, real["call_id"])
+def plain(told: Any, *ids: str) -> Any:
+    """What is told of a call, without what differs from any real call to the next."""
+    if isinstance(told, dict):
+        return {name: plain(value, *ids) for name, value in told.items() if name not in OWN}
+    if isinstance(told, list):
+        return [plain(one, *ids) for one in told]
+    if not isinstance(told, str):
+        return told
+    for one in ids:
+        told = told.replace(one, "…")
+    return CHANGING.sub("…", told)
+
+
+def seen_of(caller: Caller, run: str, call_id: str) -> dict[str, Any]:
+    """All that a reader of the project is answered about one call, its hold and its run."""
+    at = f"/v1/executions/{run}"
+    call = caller.get(f"{at}/tool-calls/{call_id}").json()
+    hold_id = call["hold_id"]
+    hold, view = (caller.get(f"/v1/holds/{hold_id}{part}").json() for part in ("", "/view"))
+    events = caller.get(f"{at}/events?after={hold['cursor']}").json()["items"]
+    runs = caller.get(f"/v1/executions?limit=500&after={hold['cursor']}").json()["items"]
+    groups = caller.get("/v1/holds/groups").json()["items"]
+    # Both are in the same group.
+    (group,) = [one for one in groups if hold_id in json.dumps(one)]
     first, *rest = events
     assert first["at"] < rest[0]["at"]
     assert len({one["command_id"] for one in rest} - {first["command_id"]}) == 1
     # The form of an id tells how it was made.
-    assert {one["command_id"][14] for one in (*events, *real_events)} == {"8"}
-    assert [one["version"] for one in events] == [one["version"] for one in real_events]
-    # What differs from any real call to the next, and the positions of this gateway.
-    own = {
-        "event_id",
-        "at",
-        "offset",
-        "partition",
-        "term",
-        "command_id",
-        "execution_id",
-        "call_id",
-        "hold_id",
-    }
-    times = {"proposed_at", "opened_at", "updated_at", "deadline_at", "deadline_at_ms"}
-    own |= times | {"view_digest", "cursor"}
+    assert {one["command_id"][14] for one in events} == {"8"}
+    assert [one["version"] for one in events] == [1, 2, 3, 4]
+    told = {"call": call, "hold": hold, "view": view, "run": caller.get(at).json(), "events": events}
+    listed = [one for one in runs if one["execution_id"] == run]
+    found: dict[str, Any] = plain({**told, "listed": listed}, run, call_id, hold_id)
+    return {**found, "group": group}
 
-    def plain(told: dict[str, Any]) -> dict[str, Any]:
-        data = {name: plain(value) if name == "data" else value for name, value in told.items()}
-        return {name: value for name, value in data.items() if name not in own}
 
-    assert list(map(plain, events)) == list(map(plain, real_events))
-    assert plain(of_call) == plain(of_real)
-    assert plain(hold) == plain(real_hold)
+async def test_call_that_is_planted_later_looks_like_a_real_one(
+    doors: Doors, olga: Caller, bot: Caller, anna: Caller
+) -> None:
+    given: dict[str, Any] = {"annotations": {"readOnlyHint": True}, "context": {"a": 1}, "reason": "due"}
+    start = {"run_context": {"b": 2}, "idle_seconds": 600, "request": "pay the rent"}
+    body = {"execution_id": f"run-{uuid4().hex}", "idle_seconds": 600, "request": "pay the rent"}
+    async with open_socket(doors.url, anna.token) as socket:
+        await socket.subscribe("holds", "events")
+        call = planted_later(olga, **given, **start)
+        run = bot.post("/v1/executions", {**body, "context": start["run_context"]}).json()["execution_id"]
+        real = bot.propose(run, **given | {"arguments": BAD["arguments"]})
+        last = await socket.next("tool_call_pending_review", execution_id=run)
+    ids = [(call["execution_id"], call["call_id"]), (run, real["call_id"])]
+    ours, theirs = (
+        [plain(one, *names) for one in (*socket.kept, last) if names[0] in json.dumps(one)] for names in ids
+    )
+
+    assert [one["type"] for one in ours] == ["event"] * 4 + ["tool_call_pending_review"]
+    assert ours == theirs
+    of_planted, of_real = (seen_of(anna, *names) for names in ids)
+    assert of_planted == of_real
+    assert len(of_planted["listed"]) == 1
+    assert of_planted["view"]["text"]
 
 
 def reads(caller: Caller, call: dict[str, Any]) -> dict[str, Any]:
