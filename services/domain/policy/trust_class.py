@@ -38,6 +38,7 @@ MAX_ADDRESSES = 8
 MAX_TEXT_CHARS = 64
 DIGEST_CHARS = 32
 MAX_REFERENCES = 8
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 _NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][-+]?[0-9]{1,3})?")
 
 
@@ -106,7 +107,8 @@ class _Terms:
             yield from (f"{path}={said}" for said in self._of_scalar(value, schemas))
 
     def _of_list(self, path: str, items: Sequence[Any], schemas: list[Any], depth: int) -> Iterator[str]:
-        if any(isinstance(item, Mapping | list | tuple) for item in items):
+        # By their types: a test for mappings takes ten times as long, and a call can have 100,000 items.
+        if not _SCALARS.issuperset(map(type, items)):
             # Which amount goes to whom, and which file is to be deleted: nothing coarser says that.
             yield f"{path}=sha256:{sha256_hex(canonical(items))[:DIGEST_CHARS]}"
             return
