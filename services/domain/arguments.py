@@ -8,8 +8,12 @@ from schemas.limits import ARGUMENTS_MAX_BYTES
 from schemas.refusals import Refusal
 from services.domain.context import Context
 
+# A longer text can take thirty times its size once it is parsed: of these few are kept.
+SHORT_MAX_CHARS = 16_384
+_parsed_short = lru_cache(maxsize=64)(parse_strict)
+_parsed_long = lru_cache(maxsize=8)(parse_strict)
 
-@lru_cache(maxsize=64)
+
 def parsed(text: str) -> Any:
     """The value of canonical JSON text, cached, because one decision reads the same arguments several times.
 
@@ -18,7 +22,7 @@ def parsed(text: str) -> Any:
     Raises:
         MalformedJson: see `parse_strict`.
     """
-    return parse_strict(text)
+    return _parsed_short(text) if len(text) <= SHORT_MAX_CHARS else _parsed_long(text)
 
 
 def object_problem(field: str, text: str) -> tuple[Refusal, str] | None:

@@ -100,11 +100,12 @@ def _numbers(written: str) -> Iterator[Code]:
     for found in _WORD.finditer(written):
         while date is not None and date.end() <= found.start():
             date = next(dates, None)
-        word = _Word(found.group(), *found.span(), date is not None and date.start() <= found.start())
-        if not _DIGIT.search(word.text):
-            if len(word.text) >= LETTERS_MIN and word.text.isascii():
-                yield Code(word.text, True, (word.text,))
+        text = found.group()
+        if not _DIGIT.search(text):
+            if len(text) >= LETTERS_MIN and text.isascii():
+                yield Code(text, True, (text,))
             continue
+        word = _Word(text, *found.span(), date is not None and date.start() <= found.start())
         left -= 1
         if left < 0:
             raise TooManyWords

@@ -128,3 +128,12 @@ def history(bodies: list[Any]) -> CallHistory:
 def is_released(world: World, arguments: dict[str, Any], **more: Any) -> bool:
     """True if trust releases such a call."""
     return outcome(propose(world, arguments, **more)).result == "released"
+
+
+def held_although_trusted(world: World, arguments: dict[str, Any]) -> Any:
+    """The hold of a call that trust would release: proposed while the policy has no adaptive block."""
+    rules = [{"id": "asks", "match": {"tools": ["send"]}, "then": "hold"}]
+    world.definitions = published(world.definitions, rules)
+    hold = the(propose(world, arguments), "HoldOpened")
+    world.definitions = published(world.definitions, rules, adaptive={"sample_rate": 0})
+    return hold

@@ -36,6 +36,8 @@ MAX_PATH_CHARS = 96
 SUM = ".#"
 # A longer value where a name says that it identifies is not looked at, and a longer text is a digest.
 MAX_CHARS = 2_048
+# Of a longer name the first characters are words.
+MAX_NAME_CHARS = 256
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NAMING_WORDS = """
     account accounts acct address addresses attendee attendees bcc beneficiary bic bucket cc channel channels client
@@ -168,7 +170,8 @@ def identifying_of(arguments: Mapping[str, Any], risk_parts: Container[str] = ()
     """
     values: dict[Value, None] = {}
     numbers: dict[Number, None] = {}
-    for leaf in _leaves(arguments):
+    # All of them first: the digest of a list that turns out to have too many items is not worth its time.
+    for leaf in [*_leaves(arguments)]:
         for found in _found(leaf, risk_parts):
             kept: dict[Any, None] = values if isinstance(found, Value) else numbers
             kept[found] = None
@@ -204,11 +207,13 @@ def _leaves(arguments: Mapping[str, Any]) -> Iterator[_Leaf]:
     while waiting:
         one, depth = waiting.pop()
         left -= 1
-        if left < 0 or depth > MAX_DEPTH:
+        inside = len(one.value) if isinstance(one.value, Mapping | list | tuple) else 0
+        # Before anything of it is read: one call can have 100,000 of them.
+        if left < len(waiting) + inside or depth > MAX_DEPTH:
             raise TooMany
         if isinstance(one.value, Mapping):
             for name, value in one.value.items():
-                last = _words(name)
+                last = _words(name[:MAX_NAME_CHARS])
                 words = one.words.union(last)
                 waiting.append((_Leaf(joined(one.path, name), words, last, value), depth + 1))
                 if depth:
@@ -222,7 +227,7 @@ def _leaves(arguments: Mapping[str, Any]) -> Iterator[_Leaf]:
 
 @lru_cache(maxsize=4_096)
 def _words(name: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(name[:256]))
+    return tuple(word.lower() for word in _WORD.findall(name))
 
 
 def _found(leaf: _Leaf, risk_parts: Container[str]) -> Iterable[Value | Number]:

@@ -43,6 +43,7 @@ _MADE_OF = ("anyOf", "oneOf", "allOf", "if", "then", "else")
 _OF_ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
 # What a schema refers to by these is not looked for.
 _ELSEWHERE = frozenset(("$dynamicRef", "$recursiveRef", "dependencies"))
+_TEXTS_AND_NUMBERS = frozenset((str, int, float))
 _NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][-+]?[0-9]{1,3})?")
 
 
@@ -112,7 +113,8 @@ class _Terms:
             yield from (f"{path}={said}" for said in self._of_scalar(value, schemas))
 
     def _of_list(self, path: str, items: Sequence[Any], schemas: list[Any], depth: int) -> Iterator[str]:
-        if any(item is None or isinstance(item, Mapping | list | tuple | bool) for item in items):
+        # By their types: a test for mappings takes ten times as long, and a call can have 100,000 items.
+        if not _TEXTS_AND_NUMBERS.issuperset(map(type, items)):
             # Which amount goes to whom, which file is to be deleted, which flag is set: nothing coarser says that.
             yield f"{path}=sha256:{sha256_hex(canonical(items))[:DIGEST_CHARS]}"
             return
