@@ -250,7 +250,7 @@ def test_sample_that_waits_keeps_the_same_call_with_a_claim_asked() -> None:
     rules = [{"id": "asks", "match": {"tools": ["send"]}, "then": "hold"}]
     world.definitions = published(world.definitions, rules, adaptive={"sample_rate": 1})
     hold = the(propose(world, {"to": "bob"}), "HoldOpened")
-    world.definitions = _with_trust(world)
+    world.definitions = published(world.definitions, rules, adaptive={"sample_rate": 0})
 
     assert not is_released(world, {"to": "bob"}, **claim)
     assert not is_released(world, {"to": "bob"})

@@ -65,7 +65,7 @@ def test_no_list_is_digested_if_one_inside_of_it_has_too_many_items() -> None:
         nested = [math.nan, nested]
 
     with pytest.raises(TooMany):
-        identifying_of({"data": nested}, runs_code=True)
+        identifying_of({"data": nested}, risk_parts=("runs_code",))
 
 
 def test_long_name_is_not_kept() -> None:
