@@ -22,8 +22,10 @@ _DATE = re.compile(
 _SPACES = re.compile(r"\s+")
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
 _IBAN_BEGINS = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d\d(?=[ .-]?[A-Z0-9])")
-# The last label is no number, and no single letter, as in `e.g.`
-_DOTTED = re.compile(r"(?<![\w-])[\w-]+(?:\\?\.[\w-]+)*\\?\.(?:XN--[\w-]+|[^\W\d_]{2,}\d?)(?![^\W_])")
+# Labels with dots between them. A text may have tens of thousands, so none is looked at twice (`++`).
+_LABELS = re.compile(r"(?<![\w-])[\w-]++(?:\\?\.[\w-]++)++")
+# Of these, up to the last label that is no number, and no single letter, as in `e.g.`
+_DOTTED = re.compile(r".+\.(?:XN--[\w-]+|[^\W\d_]{2,}\d?)(?![^\W_])")
 _IP = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)")
 _HEX = r"[0-9A-F]{1,4}(?::[0-9A-F]{1,4})*"
 _IPV6 = re.compile(rf"(?<![\w:])(?:{_HEX}::(?:{_HEX})?|(?:[0-9A-F]{{1,4}}:){{7}}[0-9A-F]{{1,4}})(?![\w:])")
@@ -85,10 +87,10 @@ def codes_in(text: str) -> Iterator[Code]:
             rest.append(written[at : begin.start()])
             at = end
     written = APART.join([*rest, written[at:]])
-    for pattern in (_DOTTED, _IP, _IPV6):
-        for found in pattern.finditer(written):
-            name = found.group().replace("\\", "")
-            yield Code(name, True, (name,))
+    dotted = [found for labels in _LABELS.findall(written) if (found := _DOTTED.match(labels))]
+    for found in (*dotted, *_IP.finditer(written), *_IPV6.finditer(written)):
+        name = found.group().replace("\\", "")
+        yield Code(name, True, (name,))
     yield from _numbers(written)
 
 
