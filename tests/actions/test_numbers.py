@@ -17,9 +17,10 @@ from schemas.events.executions import CommandRefused
 from schemas.limits import DEADLINE_MAX_S
 from schemas.message import Message
 from tests.actions.handling import HANDLING
+from tests.actions.planting import plant
 from tests.clients.documents import document
 from tests.domain.steps import held, started
-from tests.domain.world import RITA, World
+from tests.domain.world import OLGA, RITA, World
 
 # Documents are read by one model at the gateway and in the decider.
 DOCUMENTS = ("PolicyDocument", "PrincipalDocument", "ToolDefinition")
@@ -78,6 +79,7 @@ def _ms(seconds: float) -> int:
 # What the decider makes of a number in the unit of the body.
 SAID: dict[str, Callable[[float], list[Message]]] = {
     **dict(_of_holds()),
+    "PlantProbe.idle_seconds": lambda seconds: World().ask(plant(idle_ms=_ms(seconds)), OLGA),
     "PostReply.number": _replied,
     "RequestHumanInput.remind_after_seconds": lambda seconds: _asked(
         timeout_ms=_ms(DEADLINE_MAX_S), remind_after_ms=_ms(seconds)
