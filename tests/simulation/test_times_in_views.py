@@ -40,7 +40,7 @@ def too_early(tables: Mapping[str, list[Row]]) -> Iterator[str]:
 
 
 # Worlds where nobody moves the broker's clock.
-@pytest.mark.parametrize("seed", [2, 3, 4])
+@pytest.mark.parametrize("seed", [2, 4, 16])
 def test_no_time_in_the_views_is_before_what_it_follows(seed: int, tmp_path: Path) -> None:
     outcome = run_world(seed)
     assert outcome.happened["clock_moved"] == 0
