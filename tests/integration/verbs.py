@@ -73,7 +73,10 @@ VERBS = (
     *(Verb("POST", CALL + end, {}) for end in ("/revoke", "/secrets/erase")),
     Verb("POST", CALL + "/report-impact", {"reason": "harm"}),
     # Nobody would be asked, in either project: it is refused for that.
-    Verb("POST", "/probes", {"agent": "bot", **PROPOSAL, "note": "bad"}, other=422),
+    *(
+        Verb("POST", path, {"agent": "bot", **PROPOSAL, "note": "bad"}, other=422)
+        for path in ("/probes", "/probes/runs")
+    ),
     Verb("POST", HOLD + "/decision", lambda t: {"decision": "approve", "digest": t.call["digest"]}),
     *(Verb("POST", f"{HOLD}/{how}", least(verb.body, "otto")) for how, verb in HANDLING.items()),
     Verb("POST", "/requests/{request}/secrets", {"attempt_id": "a"}),
