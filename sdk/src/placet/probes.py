@@ -108,14 +108,14 @@ class AsyncProbes:
             "user": user,
             "workspace": workspace,
             "request": request,
-        }
-        seems |= {
             "reason": reason,
             "context": context,
             "annotations": annotations,
             "run_context": run_context,
+            "idle_seconds": idle_s,
+            "execution_id": execution_id,
+            "call_id": call_id,
         }
-        seems |= {"idle_seconds": idle_s, "execution_id": execution_id, "call_id": call_id}
         bad = {"agent": agent, "tool": tool, "arguments": dict(arguments), "note": note, "wrong": list(wrong)}
         return await self._plant_after(_wait_s(after_s), asks.probe_body(bad, seems))
 

@@ -41,7 +41,7 @@ class Approved(Struct, frozen=True):
 
     worth: Mapping[str, float] = {}
     numbers: Mapping[tuple[str, str], tuple[float, float]] = {}
-    together: Mapping[str, tuple["Together", ...]] = {}
+    together: Mapping[str, Sequence["Together"]] = {}
     is_whole: bool = True
 
     def has(self, digest: str) -> bool:
@@ -221,7 +221,7 @@ def _joined(found: Iterable[Approved]) -> Approved:
     worth: dict[str, float] = {}
     shares: dict[str, list[float]] = {}
     numbers: _Ranges = {}
-    together: dict[str, tuple[Together, ...]] = {}
+    together: dict[str, list[Together]] = {}
     for one in found:
         # Most values are of one class alone.
         for value in worth.keys() & one.worth.keys():
@@ -231,7 +231,7 @@ def _joined(found: Iterable[Approved]) -> Approved:
         if not one.is_whole or len(numbers) > RANGES_MAX:
             return TOO_MUCH
         for terms, classes in one.together.items():
-            together[terms] = (*together.get(terms, ()), *classes)
+            together.setdefault(terms, []).extend(classes)
     return Approved(worth | _summed(shares), numbers, together)
 
 
