@@ -235,6 +235,9 @@ def _exact_and_safe(text: str) -> float:
 
 
 def _safe_integer(text: str) -> int:
+    # Most have fewer digits than 2^53.
+    if len(text) < 16:
+        return int(text)
     # Checked by length first: int() on a long run of digits is quadratic.
     if len(text) > 17 or abs(int(text)) > MAX_SAFE_INTEGER:
         raise MalformedJson(f"an integer is {_BEYOND}")

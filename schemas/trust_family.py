@@ -31,6 +31,16 @@ class Family(NamedTuple):
     novel: frozenset[str]
     tainted: frozenset[str]
 
+    def closes(self, other: "Family") -> bool:
+        """True if contrary facts about its classes count for those of another one, which has its paths, or more."""
+        return self.terms == other.terms and self.novel <= other.novel and self.tainted <= other.tainted
+
+    @property
+    def marks(self) -> frozenset[tuple[str, str]]:
+        """The new and the tainted paths in one set: of two with the same terms one closes the other that has all."""
+        named = zip(_HISTORY_PARTS, (self.novel, self.tainted), strict=True)
+        return frozenset((name, path) for name, paths in named for path in paths)
+
 
 def history_part(name: str, paths: Iterable[str]) -> str:
     """A part of the risk in the name of a class, with the paths that it is about."""
@@ -60,7 +70,4 @@ def risk_parts_of(trust_class: str) -> tuple[str, ...] | None:
 
 def closes(other: str, trust_class: str) -> bool:
     """True if contrary facts about a class count for another one: the class itself, and riskier ones."""
-    if other == trust_class:
-        return True
-    first, second = family_of(other), family_of(trust_class)
-    return first.terms == second.terms and first.novel <= second.novel and first.tainted <= second.tainted
+    return other == trust_class or family_of(other).closes(family_of(trust_class))

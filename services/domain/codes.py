@@ -10,8 +10,10 @@ themselves: an IBAN, ten digits or more, a word of twenty characters or more, a 
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
-from string import ascii_lowercase, ascii_uppercase
+from functools import lru_cache
+from itertools import accumulate, islice
+from operator import add
+from string import ascii_uppercase, digits
 from typing import NamedTuple
 
 from services.domain.words import TooManyWords, plain
@@ -19,26 +21,36 @@ from services.domain.words import TooManyWords, plain
 _DATE = re.compile(
     r"(?<!\d)(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:T(?=\d\d:))?(?!\d)|(?<!\d)\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)"
 )
-_SPACES = re.compile(r"\s+")
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
-_IBAN_BEGINS = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d\d(?=[ .-]?[A-Z0-9])")
+# They are looked for by their digits: most texts have few.
+_IBAN_BEGINS = re.compile(r"\d\d(?<=(?<![A-Z0-9])[A-Z]{2}\d\d)(?=[ .-]?[A-Z0-9])")
+# One character more than an IBAN has at most shows that its last group goes on.
+_IBAN = re.compile(r"(?:[ .-]*+[A-Z0-9]){4,35}+")
+_IBAN_GROUP = re.compile(r"[A-Z0-9]+")
+# Of each character its value in ISO 7064, and by what it moves those before it.
+_IBAN_VALUES = {one: (10 if one in digits else 100, int(one, 36)) for one in digits + ascii_uppercase}
+_BETWEEN_IBAN_GROUPS = str.maketrans("", "", " .-")
 # Labels with dots between them. A text may have tens of thousands, so none is looked at twice (`++`).
 _LABELS = re.compile(r"(?<![\w-])[\w-]++(?:\\?\.[\w-]++)++")
-# Of these, up to the last label that is no number, and no single letter, as in `e.g.`
+# Up to the last label, which is no number, and no single letter, as in `e.g.`
 _DOTTED = re.compile(r".+\.(?:XN--[\w-]+|[^\W\d_]{2,}\d?)(?![^\W_])")
 _IP = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)")
 _HEX = r"[0-9A-F]{1,4}(?::[0-9A-F]{1,4})*"
 _IPV6 = re.compile(rf"(?<![\w:])(?:{_HEX}::(?:{_HEX})?|(?:[0-9A-F]{{1,4}}:){{7}}[0-9A-F]{{1,4}})(?![\w:])")
-_WORD = re.compile(r"[^\W_]+")
-_DIGIT = re.compile(r"\d")
+_WORD, _BETWEEN = re.compile(r"[^\W_]+"), re.compile(r"[\W_]+")
 _MAY_BE = re.compile(r"[\d.]")
 # What stands between the groups of one code; and, where values are only compared, between those that may be one.
 _TIGHT = frozenset(("", " ", ".", "-", "/", "(", ")", ") ", " (", "-(", ")-"))
 _WIDE = _TIGHT | frozenset(
     (",", ", ", "_", ":", ": ", " - ", "#", "+", " +", "\u00b7", "*", "|", " | ", "\\", ";", "; ", "=", " = ")
 )
+# Neighbouring words with digits, from the first digit on.
+_NEIGHBOURS = re.compile(
+    rf"\d[^\W_]*+(?:(?:{'|'.join(re.escape(one) for one in sorted(_WIDE - {''}))})[^\W\d_]*+\d[^\W_]*+)*+"
+)
 DIGITS_MIN, MIXED_MIN, LETTERS_MIN = 6, 16, 32
 STRONG_DIGITS_MIN, STRONG_MIN = 10, 20
+_LETTERS = re.compile(rf"(?<![^\W_])[A-Z]{{{LETTERS_MIN},}}(?![^\W_])")
 # ISO 13616.
 IBAN_MIN, IBAN_MAX = 15, 34
 # So many places of a text are looked at that could begin one; the digits after them are found in any case.
@@ -46,9 +58,10 @@ IBANS_MAX = 500
 # So many neighbouring groups are compared as one code, and so many are looked at together; the words with digits that
 # are looked at in one text: each is compared in several runs.
 RUN_MAX, GROUP_MAX, WORDS_MAX = 6, 32, 4_096
+# The codes of shorter neighbouring words are remembered.
+REMEMBERED_CHARS = 32
 # Other full stops between the labels of a name.
-_STOPS = {ord(stop): "." for stop in "\u3002\uff61\uff0e"}
-_LARGE = str.maketrans(ascii_lowercase, ascii_uppercase)
+_STOPS = ("\u3002", "\uff61")
 # Between texts that have nothing to do with each other.
 APART = "\x00"
 
@@ -61,13 +74,6 @@ class Code(NamedTuple):
     parts: tuple[str, ...]
 
 
-class _Word(NamedTuple):
-    text: str
-    start: int
-    end: int
-    in_date: bool
-
-
 def codes_in(text: str) -> Iterator[Code]:
     """The codes in a text; some of them more than once.
 
@@ -77,110 +83,219 @@ def codes_in(text: str) -> Iterator[Code]:
     if len(text) < LETTERS_MIN and text.isascii() and not _MAY_BE.search(text):
         # Most values are such texts, and each verdict looks at all of a call.
         return
+    names, rest = _names(_written(plain(text)))
+    for name in names:
+        yield Code(name, True, (name,))
+    for codes in _numbers(rest):
+        yield from codes
+
+
+def parts_in(text: str, most: int) -> Iterator[Sequence[str]]:
+    """The codes in a plain text (`plain`), and all that they are compared by: a few at a time.
+
+    Args:
+        text: the text.
+        most: no more than so many are looked at; those that several codes are compared by count for each.
+
+    Raises:
+        TooManyWords: it has too many words with digits.
+    """
+    names, rest = _names(_written(text))
+    # A name is a code, and what it is compared by.
+    yield names[: (most + 1) // 2]
+    left = most - 2 * len(names)
+    if left <= 0:
+        return
+    for codes in _numbers(rest):
+        found = [part for code in codes for part in (code.text, *code.parts)]
+        yield found[:left]
+        left -= len(found)
+        if left <= 0:
+            return
+
+
+def _written(text: str) -> str:
+    """A plain text in capitals, with one kind of stops, dashes and spaces."""
+    text = " ".join(text.split())
+    if text.isascii():
+        return text.upper()
+    for stop in _STOPS:
+        text = text.replace(stop, ".")
     # Capitals of ASCII alone: those of other letters can be those of another name.
-    written = _DASHES.sub("-", _SPACES.sub(" ", plain(text).translate(_STOPS))).translate(_LARGE)
-    rest, at = [], 0
-    for begin in islice(_IBAN_BEGINS.finditer(written), IBANS_MAX):
-        if begin.start() >= at and (end := _iban_end(written, begin.start())):
-            iban = "".join(filter(str.isalnum, written[begin.start() : end]))
-            yield Code(iban, True, (iban,))
-            rest.append(written[at : begin.start()])
+    return _DASHES.sub("-", text).encode("utf-8", "surrogatepass").upper().decode("utf-8", "surrogatepass")
+
+
+def _names(written: str) -> tuple[list[str], str]:
+    """The codes that name an account or a place by themselves, and the text without those that are IBANs."""
+    names, rest, at = [], [], 0
+    for found in islice(_IBAN_BEGINS.finditer(written), IBANS_MAX):
+        begin = found.start() - 2
+        if begin >= at and (end := _iban_end(written, begin)):
+            names.append("".join(filter(str.isalnum, written[begin:end])))
+            rest.append(written[at:begin])
             at = end
     written = APART.join([*rest, written[at:]])
-    dotted = [found for labels in _LABELS.findall(written) if (found := _DOTTED.match(labels))]
-    for found in (*dotted, *_IP.finditer(written), *_IPV6.finditer(written)):
-        name = found.group().replace("\\", "")
-        yield Code(name, True, (name,))
-    yield from _numbers(written)
+    # None of the others has a space in it: only what they may be in is searched.
+    pieces = written.replace(APART, " ").split(" ") if "." in written or ":" in written else []
+    if "." in written:
+        dotted = " ".join([piece for piece in pieces if "." in piece])
+        names += [name[0].replace("\\", "") for name in map(_DOTTED.match, _LABELS.findall(dotted)) if name]
+        names += _IP.findall(dotted)
+    if ":" in written:
+        names += _IPV6.findall(" ".join([one for one in pieces if ":" in one and one.count(":") > 1]))
+    return names, written
 
 
-def _numbers(written: str) -> Iterator[Code]:
-    dates = _DATE.finditer(written)
-    date = next(dates, None)
-    group: list[_Word] = []
+def _iban_end(written: str, start: int) -> int:
+    """Where the IBAN that begins here ends; 0 if none does: its check digits must be right, whatever follows it."""
+    found = _IBAN.match(written, start)
+    compact = found.group().translate(_BETWEEN_IBAN_GROUPS) if found else ""
+    if found is None or len(compact) < IBAN_MIN:
+        return 0
+    # ISO 7064, modulo 97: letters count from 10, and what it begins with counts as its end.
+    begin = int("".join(str(int(character, 36)) for character in compact[:4]))
+    wanted, remainder, right = (1 - begin) * pow(10**6, -1, 97) % 97, 0, set()
+    for length, character in enumerate(compact[4:IBAN_MAX], 5):
+        factor, value = _IBAN_VALUES[character]
+        remainder = (remainder * factor + value) % 97
+        if remainder == wanted:
+            right.add(length)
+    end = length = 0
+    for group in _IBAN_GROUP.finditer(found.group()) if right else ():
+        length += len(group.group())
+        if length >= IBAN_MIN and length in right:
+            end = start + group.end()
+    return end
+
+
+def _numbers(written: str) -> Iterator[Sequence[Code]]:
+    """The codes of neighbouring words with digits, and long words of letters, in the order of the text."""
+    letters = _long_words(written)
+    long_word = next(letters, None)
+    waiting: Sequence[Code] = ()
     left = WORDS_MAX
-    for found in _WORD.finditer(written):
-        while date is not None and date.end() <= found.start():
-            date = next(dates, None)
-        text = found.group()
-        if not _DIGIT.search(text):
-            if len(text) >= LETTERS_MIN and text.isascii():
-                yield Code(text, True, (text,))
-            continue
-        word = _Word(text, *found.span(), date is not None and date.start() <= found.start())
-        left -= 1
-        if left < 0:
-            raise TooManyWords
-        if group and (len(group) >= GROUP_MAX or written[group[-1].end : word.start] not in _WIDE):
-            yield from _of_group(written, group)
-            group = []
-        group.append(word)
-    yield from _of_group(written, group)
+    for found in _NEIGHBOURS.finditer(written):
+        begin = found.start()
+        while begin and written[begin - 1].isalnum():
+            begin -= 1
+        while long_word is not None and long_word.start() < begin:
+            yield (_code_of(long_word.group()),)
+            long_word = next(letters, None)
+        text = written[begin : found.end()]
+        groups = _of_few(text) if len(text) <= REMEMBERED_CHARS else _of_neighbours(text, left + 1)
+        for words, codes in groups:
+            if waiting and left:
+                yield waiting
+            left -= words
+            if left < 0:
+                raise TooManyWords
+            waiting = codes
+    while long_word is not None:
+        yield (_code_of(long_word.group()),)
+        long_word = next(letters, None)
+    if waiting:
+        yield waiting
 
 
-def _of_group(written: str, group: Sequence[_Word]) -> Iterator[Code]:
-    """The codes of neighbouring words with digits."""
-    if all(word.in_date for word in group):
+def _long_words(written: str) -> Iterator[re.Match[str]]:
+    pieces = [piece for piece in written.replace(APART, " ").split(" ") if len(piece) >= LETTERS_MIN]
+    return _LETTERS.finditer(written) if _LETTERS.search(" ".join(pieces)) else iter(())
+
+
+@lru_cache(maxsize=4_096)
+def _of_few(text: str) -> Sequence[tuple[int, Sequence[Code]]]:
+    """See `_of_neighbours`. Most are dates and amounts, many times in one text and in others."""
+    return tuple(_of_neighbours(text))
+
+
+def _of_neighbours(text: str, most: int = WORDS_MAX) -> Iterator[tuple[int, Sequence[Code]]]:
+    """How many neighbouring words with digits are looked at together, and their codes: of each such group.
+
+    Args:
+        text: the words, with what stands between them.
+        most: no more words than these are looked at.
+    """
+    if text.isalnum():
+        yield 1, (_code_of(text),) if _is_code(text) else ()
         return
-    whole = "".join(word.text for word in group)
-    parts = tuple(
-        dict.fromkeys((*_runs([word.text for word in group]), *((whole,) if _is_code(whole) else ())))
-    )
-    found = [text for text in _tight(written, group) if _is_code(text)]
-    if not found and parts:
-        yield Code(whole, False, parts)
-    for text in found:
-        is_strong = len(text) >= STRONG_MIN or _digits(text) >= STRONG_DIGITS_MIN
-        yield Code(text, is_strong, parts)
+    if len(text) >= 2 * most:
+        *_, last = islice(_WORD.finditer(text), most)
+        text = text[: last.end()]
+    words = _WORD.findall(text)
+    if len(words) <= GROUP_MAX and not _is_code("".join(words)):
+        yield len(words), ()
+        return
+    between = _BETWEEN.findall(text)
+    in_date = _in_dates(text, words, between)
+    is_tight = [one in _TIGHT for one in between]
+    for at in range(0, len(words), GROUP_MAX):
+        group = slice(at, at + GROUP_MAX)
+        yield len(words[group]), _of_group(words[group], in_date[group], is_tight[group])
 
 
-def _tight(written: str, group: Sequence[_Word]) -> Iterator[str]:
-    """The words of a group that are surely one code, joined; without dates."""
-    joined = ""
-    for word, following in pairwise([*group, None]):
-        if word is None or word.in_date:
+def _in_dates(text: str, words: Sequence[str], between: Sequence[str]) -> list[bool]:
+    """Whether each of some neighbouring words begins in a date or a time; no date goes beyond such words."""
+    dates = [date.span() for date in _DATE.finditer(text)]
+    if not dates:
+        return [False] * len(words)
+    begins = accumulate(map(len, map(add, words, between)), initial=0)
+    at, found = 0, []
+    for begin, _ in zip(begins, words, strict=False):
+        while at < len(dates) and dates[at][1] <= begin:
+            at += 1
+        found.append(at < len(dates) and dates[at][0] <= begin)
+    return found
+
+
+def _of_group(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[bool]) -> tuple[Code, ...]:
+    """The codes of words that are looked at together.
+
+    Args:
+        words: the words.
+        in_date: whether each of them begins in a date.
+        is_tight: whether each is surely one code with the next one.
+    """
+    whole = "".join(words)
+    if not _is_code(whole) or all(in_date):
+        return ()
+    parts = tuple(dict.fromkeys((*_runs(words, whole), whole)))
+    found = [text for text in _tight(words, in_date, is_tight) if _is_code(text)]
+    return tuple(_code_of(text, parts) for text in found) or (Code(whole, False, parts),)
+
+
+def _tight(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[bool]) -> Iterator[str]:
+    """Words that are surely one code, joined; without dates."""
+    joined, last = "", len(words) - 1
+    for number, word in enumerate(words):
+        if in_date[number]:
             continue
-        joined += word.text
-        goes_on = following is not None and not following.in_date
-        if not (goes_on and following is not None and written[word.end : following.start] in _TIGHT):
+        joined += word
+        if number == last or in_date[number + 1] or not is_tight[number]:
             yield joined
             joined = ""
 
 
-def _runs(words: Sequence[str]) -> Iterator[str]:
+def _runs(words: Sequence[str], whole: str) -> Iterator[str]:
+    """The codes of a few neighbouring words; `whole` are all of them, joined."""
+    ends = list(accumulate(map(len, words), initial=0))
+    digits_before = list(accumulate(map(_digits, words), initial=0))
     for first in range(len(words)):
-        for count in range(1, RUN_MAX + 1):
-            run = "".join(words[first : first + count])
-            if first + count <= len(words) and _is_code(run):
-                yield run
+        begin, enough = ends[first], digits_before[first] + DIGITS_MIN
+        for last in range(first + 1, min(first + RUN_MAX, len(words)) + 1):
+            if digits_before[last] >= enough or ends[last] - begin >= MIXED_MIN:
+                # So is every longer run.
+                yield from [whole[begin:end] for end in ends[last : first + RUN_MAX + 1]]
+                break
+
+
+def _code_of(text: str, parts: tuple[str, ...] = ()) -> Code:
+    is_strong = len(text) >= STRONG_MIN or _digits(text) >= STRONG_DIGITS_MIN
+    return Code(text, is_strong, parts or (text,))
 
 
 def _is_code(text: str) -> bool:
     return len(text) >= MIXED_MIN or _digits(text) >= DIGITS_MIN
 
 
-def _iban_end(written: str, start: int) -> int:
-    """Where the IBAN that begins here ends; 0 if none does: its check digits must be right, whatever follows it."""
-    compact, at = "", start
-    ends = 0
-    while at < len(written) and len(compact) < IBAN_MAX:
-        character = written[at]
-        if character in " -.":
-            at += 1
-            continue
-        if not (character.isascii() and character.isalnum()):
-            break
-        compact, at = compact + character, at + 1
-        is_end = at == len(written) or not (written[at].isascii() and written[at].isalnum())
-        if is_end and len(compact) >= IBAN_MIN and _is_checked(compact):
-            ends = at
-    return ends
-
-
-def _is_checked(iban: str) -> bool:
-    """ISO 7064, modulo 97: letters count from 10."""
-    return int("".join(str(int(character, 36)) for character in iban[4:] + iban[:4])) % 97 == 1
-
-
 def _digits(text: str) -> int:
-    return sum(map(str.isdigit, text))
+    return len(text) if text.isdigit() else sum(map(str.isdigit, text))

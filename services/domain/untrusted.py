@@ -5,7 +5,7 @@ untrusted outputs every value counts as coming from there, and what people said 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -14,13 +14,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
-from services.domain.codes import APART, codes_in
-from services.domain.words import WORDS_MAX, TooManyWords, has_words, plain, with_words, words_of
+from services.domain.codes import APART, codes_in, parts_in
+from services.domain.words import (
+    TEXT_MAX_BYTES,
+    WORDS_MAX,
+    TooManyWords,
+    bytes_of,
+    digests_of,
+    has_words,
+    plain,
+    with_words,
+    words_in,
+    words_of,
+)
 
 SOURCES_MAX = 8
 SAID_MAX_CHARS = 8_192
 # Of one text of a person.
 CODES_MAX = 100
+# Of one output: what its codes are compared by, also what several of them are.
+CODES_READ_MAX = 8 * WORDS_MAX
 # What makes another value of one that it stands beside, before it and after it: `ann@example.com` is not said by
 # `joann@example.com` or `ann@example.com.evil.org`, nor a path or URL by a longer one. A host is said by its URL.
 _GOES_ON_BEFORE = re.compile(r"[\w@.+%~#\\-]$|(?<!/)/$|(?<!:)//$|\d[,:]$")
@@ -81,7 +94,7 @@ class WordsOfRun(Struct, frozen=True):
         found = replace(self, sources=sources, reading=self._without(self.reading, call_id))
         try:
             return replace(
-                found, untrusted=b"" if self.is_full else with_words(self.untrusted, _text_of(output))
+                found, untrusted=b"" if self.is_full else with_words(self.untrusted, _words_in(output))
             )
         except TooManyWords:
             return replace(found, untrusted=b"", is_full=True)
@@ -158,32 +171,83 @@ def _normal(text: str) -> str:
     return " ".join(plain(text).casefold().split())
 
 
+def _words_in(output: str) -> frozenset[bytes]:
+    """The words of an output, and of what the codes in it are compared by.
+
+    Raises:
+        TooManyWords: it is too long, or has too many words.
+    """
+    whole = _text_of(output)
+    text = plain(whole)
+    words = words_in(text)
+    if len(words) > WORDS_MAX:
+        raise TooManyWords
+    codes = _codes_of(text, TEXT_MAX_BYTES - bytes_of(whole))
+    return digests_of(words | words_in(plain("\n".join(codes))))
+
+
+def _codes_of(text: str, room: int) -> Iterable[str]:
+    """What the codes in a plain text are compared by, each once.
+
+    Raises:
+        TooManyWords: they take more bytes than there is room for, or there are too many words with digits.
+    """
+    found: dict[str, None] = {}
+    for parts in parts_in(text, CODES_READ_MAX):
+        new = [part for part in dict.fromkeys(parts) if part not in found][: WORDS_MAX + 1 - len(found)]
+        found.update(dict.fromkeys(new))
+        room -= len(new) + sum(map(bytes_of, new))
+        if room < 0:
+            raise TooManyWords
+    return found
+
+
 def _text_of(output: str) -> str:
-    """All texts in an output, also with what looks like an escape taken for a space, and the codes in them.
+    """All texts in an output, also with what looks like an escape taken for a space.
 
     Raises:
         TooManyWords: it is too long.
     """
     try:
-        whole = APART.join(texts_in(parse_strict(output)))
+        value = parse_strict(output)
     except MalformedJson:
         whole = output
+    else:
+        whole = APART.join(_within(texts_in(value), TEXT_MAX_BYTES))
     if "\\" in whole:
         whole = f"{whole}{APART}{_ESCAPES.sub(' ', whole)}"
-    codes = (part for code in codes_in(whole) for part in (code.text, *code.parts))
-    return "\n".join([whole, *islice(dict.fromkeys(islice(codes, 8 * WORDS_MAX)), WORDS_MAX + 1)])
+    return whole
+
+
+def _within(texts: Iterable[str], most: int) -> Iterator[str]:
+    """Texts, as long as they have no more characters than these, with one between each two of them.
+
+    Raises:
+        TooManyWords: they have more.
+    """
+    left = most + 1
+    for text in texts:
+        left -= len(text) + 1
+        if left < 0:
+            raise TooManyWords
+        yield text
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """The texts, keys and numbers in a JSON value."""
+    """The texts, keys and numbers in a JSON value, as `parse_strict` returns it."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, str):
+        kind = type(one)
+        if kind is str:
             yield one
-        elif isinstance(one, Mapping):
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, list | tuple):
+        elif kind is dict:
             waiting += one
-        elif one is not None and not isinstance(one, bool):
-            yield canonical(one)
+            waiting += one.values()
+        elif kind is list:
+            waiting += one
+        elif kind is int:
+            yield repr(one)
+        elif kind is float:
+            text = repr(one)
+            yield canonical(one) if "e" in text or text.endswith(".0") else text

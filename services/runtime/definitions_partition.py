@@ -42,7 +42,7 @@ class DefinitionsPartition:
             return [_refused(command, *problem)]
         return publishing.decide(self.current, command.key, command.body, command.actor)
 
-    def apply(self, event: Event) -> Effects:
+    def apply(self, event: Event, of: Command | None = None) -> Effects:
         """See `Aggregates.apply`."""
         self._note(event, publishing.evolve(self.current, event.body, event.meta.tenant, event.offset))
         return NOTHING

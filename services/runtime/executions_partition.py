@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -129,7 +130,7 @@ class ExecutionsPartition:
             lambda why: execution.decide_put_off(command.body, ctx, why),
         )
 
-    def apply(self, event: Event) -> Effects:
+    def apply(self, event: Event, of: Command | None = None) -> Effects:
         """See `Aggregates.apply`."""
         key = event.key
         entry = self.live.get(key)
@@ -142,12 +143,16 @@ class ExecutionsPartition:
                 return NOTHING
         effects = NOTHING
         if key not in self.unreadable:
-            entry.state = evolve(entry.state, event.body, event.meta.at_ms)
+            entry.state = self._evolved(entry.state, event, of)
             effects = self.rule_changes.apply(event)
             self.contrary.apply(event, entry.state)
         entry.commands.note(event)
         self._count(key, entry, event.meta)
         return (*effects, Reserving(key)) if entry.state.reserving else effects
+
+    def _evolved(self, state: Execution, event: Event, of: Command | None) -> Execution:
+        fold = partial(evolve, state, event.body, event.meta.at_ms)
+        return fold() if of is None or self.large is None else self.large.folded(event.body, of, fold)
 
     def set_aside(self, event: Event, error: Exception) -> None:
         """See `Aggregates.set_aside`."""

@@ -36,8 +36,16 @@ class Aggregates(Protocol):
         """The events of a new command; empty for a nudge that came early."""
         ...
 
-    def apply(self, event: Event) -> Effects:
-        """Fold an accepted event; returns its effects on other partitions."""
+    def apply(self, event: Event, of: Command | None = None) -> Effects:
+        """Fold an accepted event.
+
+        Args:
+            event: the event.
+            of: the command that was just decided, whose sender is charged; None if the event is read from the log.
+
+        Returns:
+            Its effects on other partitions.
+        """
         ...
 
     def set_aside(self, event: Event, error: Exception) -> None:
@@ -156,15 +164,15 @@ class Ledger:
             )
             self.aggregates.set_aside(event, error)
 
-    def apply(self, event: Event) -> Effects:
-        """Fold an event that counts; returns its effects on other partitions."""
+    def apply(self, event: Event, of: Command | None = None) -> Effects:
+        """Fold an event that counts, one of a command that was just decided or of the log; see `Aggregates.apply`."""
         self._pass(event.meta, event.offset)
         if type(event.body) in _OF_THE_LOG:
             self._apply_own(event.body)
             return NOTHING
         if event.meta.command_offset > self.commands_through:
             self._progress(event.meta.command_offset)
-        return self.aggregates.apply(event)
+        return self.aggregates.apply(event, of)
 
     def _apply_own(self, body: Message) -> None:
         if isinstance(body, WriterClaimed):

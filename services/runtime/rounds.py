@@ -130,7 +130,7 @@ class Rounds:
         decided = self._encoded(round_, command, bodies, now_ms)
         if decided.size_bytes > DECISION_MAX_BYTES:
             decided = self._encoded(round_, command, [_too_large(command)], now_ms)
-        self._join(round_, decided)
+        self._join(round_, decided, command)
         return decided
 
     def _decide(self, command: Command, now_ms: int) -> list[Message]:
@@ -175,12 +175,12 @@ class Rounds:
         round_.through = raw.offset
         now_ms = max(command.at_ms, self.ledger.now_ms)
         if self.ledger.aggregates.seen(command.key, command.command_id, command.digest) != "new":
-            self._join(round_, self._encoded(round_, command, self._decide(command, now_ms), now_ms))
+            self._join(round_, self._encoded(round_, command, self._decide(command, now_ms), now_ms), command)
             return
         body = CommandAbandoned(
             command=type(command.body).__name__, command_offset=raw.offset, attempts=deaths, trials=trials
         )
-        self._join(round_, self._encoded(round_, command, [body], now_ms))
+        self._join(round_, self._encoded(round_, command, [body], now_ms), command)
         logger.error("the command at offset %d was abandoned after %d deaths", raw.offset, deaths)
 
     def _bury(self, round_: Round, raw: RawRecord, detail: str) -> None:
@@ -210,9 +210,9 @@ class Rounds:
             decided.add(Event(body, meta, key, self.partition, offset + index))
         return decided
 
-    def _join(self, round_: Round, decided: "Decided") -> None:
+    def _join(self, round_: Round, decided: "Decided", of: Command | None = None) -> None:
         for event in decided.events:
-            if effects := self.ledger.apply(event):
+            if effects := self.ledger.apply(event, of):
                 round_.effects += (Caused(effect, event.meta.trace) for effect in effects)
             round_.touched.add(event.key)
         round_.records += decided.records

@@ -151,7 +151,7 @@ class World:
                 event_id(name, 0, index), self.now_ms, 0, version + index, name, "", self.tenant, self.asked
             )
             event = Event(said, meta, key, 0, len(self.events))
-            self.partition.apply(event)
+            self.partition.apply(event, command)
             self.events.append(event)
         return bodies
 

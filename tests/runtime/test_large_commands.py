@@ -13,7 +13,7 @@ from schemas.message import Message
 from schemas.refusals import Refusal
 from services.runtime.large_commands import FREE_CHARS, FREE_S, LargeCommands, chars_of
 from services.runtime.shares import BURST_S, PART, Shares
-from tests.domain.steps import decided, proposed, started
+from tests.domain.steps import consumed, decided, proposed, reported, started
 from tests.domain.world import BOT, OLGA, RITA, World, names, the
 
 # Beyond what is free, it takes the whole burst and a little of what comes after.
@@ -25,10 +25,10 @@ class Clock:
     """Each look at it is later while `costly`: so much each decision takes."""
 
     def __init__(self) -> None:
-        self.now_s, self.costly = 100.0, True
+        self.now_s, self.costly, self.cost_s = 100.0, True, COST_S
 
     def __call__(self) -> float:
-        self.now_s += COST_S if self.costly else FREE_S
+        self.now_s += self.cost_s if self.costly else FREE_S
         return self.now_s
 
 
@@ -120,6 +120,29 @@ def test_result_of_a_call_is_never_put_off(world: World) -> None:
     proposed(world, "pay", "one", LARGE)
     reported = world.ask(k.ReportResult(call_id="one", attempt_id="a", outcome="succeeded", output=LARGE))
     assert codes(reported) == [Refusal.NOT_RELEASED]
+
+
+def test_long_result_is_charged_for_its_decision_and_for_its_fold(world: World, clock: Clock) -> None:
+    clock.costly = False
+    consumed(world, the(proposed(world, "read", "one"), "ToolCallReleased").digest, call_id="one")
+    clock.costly, clock.cost_s = True, FREE_S + 0.8 * BURST_S
+    assert names(reported(world, "succeeded", call_id="one", output=LARGE)) == ["ToolCallSucceeded"]
+
+    clock.costly = False
+    assert codes(proposed(world, "pay", "two", LARGE)) == [Refusal.QUOTA]
+    assert "HoldOpened" in names(proposed(world, "pay", "small"))
+
+
+def test_result_that_is_read_from_the_log_is_charged_to_nobody(world: World, clock: Clock) -> None:
+    consumed(world, the(proposed(world, "read", "one"), "ToolCallReleased").digest, call_id="one")
+    reported(world, "succeeded", call_id="one", output=LARGE)
+    large = shares_of(clock)
+    reader = sharing(World(), large)
+    for event in world.events:
+        reader.partition.apply(event)
+
+    assert reader.state().words == world.state().words
+    assert not large.agents.is_spent(world.tenant)
 
 
 def test_calls_that_waited_in_a_pause_are_charged_when_they_are_judged(world: World, clock: Clock) -> None:

@@ -127,7 +127,7 @@ async def test_want_of_memory_sets_no_fact_aside() -> None:
     """It passes, and a snapshot would keep what it made of the execution."""
 
     class Starved(ExecutionsPartition):
-        def apply(self, event: Any) -> NoReturn:
+        def apply(self, event: Any, of: Any = None) -> NoReturn:
             raise MemoryError
 
     starved = Starved(lambda: None)  # type: ignore[arg-type, return-value]

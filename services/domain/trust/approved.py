@@ -7,7 +7,7 @@ mistake of what was rejected before makes nothing known.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, attrgetter, is_
 from typing import NamedTuple
 
@@ -16,9 +16,10 @@ from msgspec import Struct
 from schemas.principals import TenantPeople
 from schemas.topics import DAY_MS
 from schemas.trust import ANY, ClassFact, ClassPart, NumberRange
-from schemas.trust_family import closes, family_of
-from schemas.trust_score import CONTRARY, Placed, discounting, weighed, weight
+from schemas.trust_family import family_of
+from schemas.trust_score import Placed, discounting, weighed, weight
 from services.domain.trust.book import KnownTrust
+from services.domain.trust.closing import newest_contrary
 
 _KEPT_MAX = 16_384
 # Of a tool with more classes in force nothing is known: each new fact would keep the decider from other tenants.
@@ -100,21 +101,36 @@ class Together(Struct, frozen=True):
 _Ranges = dict[tuple[str, str], tuple[float, float]]
 
 
-class _Kept(NamedTuple):
-    """What was computed, and from what: the book returns the same parts until one of them changes."""
+class _From(NamedTuple):
+    """What something is computed from: the book returns the same parts until one of them changes."""
 
     parts: tuple[ClassPart, ...]
     day: int
     people: TenantPeople
-    approved: Approved
+    closing: tuple[Placed, ...] = ()
 
-    def is_of(self, parts: tuple[ClassPart, ...], day: int, people: TenantPeople) -> bool:
-        is_same = len(parts) == len(self.parts) and all(map(is_, parts, self.parts))
-        return is_same and self.day == day and self.people.people is people.people
+    def is_same(self, other: "_From") -> bool:
+        return (
+            len(self.parts) == len(other.parts)
+            and all(map(is_, self.parts, other.parts))
+            and self.day == other.day
+            and self.people.people is other.people.people
+            and [*map(_PLACE, self.closing)] == [*map(_PLACE, other.closing)]
+        )
+
+
+class _Kept(NamedTuple):
+    """What was computed, and from what."""
+
+    source: _From
+    approved: Approved
 
 
 NOTHING_APPROVED = Approved()
 TOO_MUCH = Approved(is_whole=False)
+_TOOL = attrgetter("tenant", "project", "agent", "tool", "topic_id")
+_CLASS = attrgetter("tenant", "project", "agent", "tool", "topic_id", "trust_class")
+_PLACE = attrgetter("partition", "fact.offset", "fact.at_ms")
 _of_tools: dict[tuple[str, ...], _Kept] = {}
 _of_classes: dict[tuple[str, ...], _Kept] = {}
 
@@ -129,28 +145,25 @@ def approved_by(known: KnownTrust, now_ms: int, people: TenantPeople) -> Approve
     """
     if not known.all_classes:
         return NOTHING_APPROVED
-    return _kept(_of_tools, _TOOL, known.all_classes, now_ms, people, _of_tool)
+    source = _From(known.all_classes, now_ms // DAY_MS, people)
+    return _kept(_of_tools, _TOOL(known.all_classes[0]), source, partial(_of_tool, source, now_ms))
 
 
-def _of_tool(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -> Approved:
+def _of_tool(source: _From, now_ms: int) -> Approved:
     classes: dict[str, list[ClassPart]] = {}
-    for part in parts:
+    for part in source.parts:
         # A part whose newest fact has no weight any more approves nothing.
         if weight(part.last_evidence_at_ms, now_ms):
             classes.setdefault(part.trust_class, []).append(part)
-    if len(classes) > CLASSES_MAX or _is_too_much(parts):
+    if len(classes) > CLASSES_MAX or _is_too_much(source.parts):
         return TOO_MUCH
-    # Only classes with a contrary fact close others.
-    families: dict[str, list[str]] = {}
-    for name, of_class in classes.items():
-        if any(fact.kind in CONTRARY for part in of_class for fact in part.facts):
-            families.setdefault(family_of(name).terms, []).append(name)
-    # A change of one class is computed for it, and those that it closes, alone: a tool may have thousands.
-    return _joined(
-        _kept(_of_classes, _CLASS, (*of_class, *closing), now_ms, people, _of_class)
-        for name, of_class in classes.items()
-        for closing in [_closing(classes, families.get(family_of(name).terms, ()), name)]
-    )
+    closing = newest_contrary(classes)
+    found = []
+    for name, parts in classes.items():
+        # A change of one class is computed for it, and those that it closes, alone: a tool may have thousands.
+        of_class = source._replace(parts=tuple(parts), closing=closing[name])
+        found.append(_kept(_of_classes, _CLASS(parts[0]), of_class, partial(_of_class, of_class, now_ms)))
+    return _joined(found)
 
 
 def _is_too_much(parts: tuple[ClassPart, ...]) -> bool:
@@ -158,34 +171,19 @@ def _is_too_much(parts: tuple[ClassPart, ...]) -> bool:
     return values > VALUES_MAX or sum(len(part.facts) for part in parts) > FACTS_MAX
 
 
-def _closing(classes: Mapping[str, list[ClassPart]], family: Iterable[str], name: str) -> list[ClassPart]:
-    """The parts of other classes of its family whose contrary facts count for a class (`schemas.trust_family`)."""
-    return [part for other in family if other != name and closes(other, name) for part in classes[other]]
-
-
-def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -> Approved:
-    """The values in the facts of a class, that of the first part; the other classes' are their own, but close it."""
-    own = parts[0].trust_class
-    placed = [
-        Placed(part.partition, fact)
-        for part in parts
-        for fact in part.facts
-        if part.trust_class == own or fact.kind in CONTRARY
-    ]
-    if sum((1 + len(one.fact.values)) * len(one.fact.numbers) for one in placed) > RANGES_MAX:
+def _of_class(source: _From, now_ms: int) -> Approved:
+    """The values in the facts of a class; those of other classes count for them, but are not its own."""
+    own = [Placed(part.partition, fact) for part in source.parts for fact in part.facts]
+    if sum((1 + len(one.fact.values)) * len(one.fact.numbers) for one in own) > RANGES_MAX:
         return TOO_MUCH
-    of_own = {
-        (part.partition, fact.offset) for part in parts if part.trust_class == own for fact in part.facts
-    }
-    shares = _against([part for part in parts if part.trust_class == own], now_ms)
+    shares = _against(source.parts, now_ms)
     if ANY in shares:
         return TOO_MUCH
     numbers: _Ranges = {}
     raised: defaultdict[int, list[ClassFact]] = defaultdict(list)
-    for one in weighed(placed, now_ms, discounting(people)):
+    found = weighed([*own, *source.closing], now_ms, discounting(source.people))
+    for one in found[: len(own)]:
         fact = one.placed.fact
-        if (one.placed.partition, fact.offset) not in of_own:
-            continue
         share = one.raising - one.lowering
         for value in fact.values:
             shares[value].append(share)
@@ -194,7 +192,8 @@ def _of_class(parts: tuple[ClassPart, ...], now_ms: int, people: TenantPeople) -
             ranges = (((by, path), (least, most)) for path, least, most in fact.numbers for by in digests)
             _widen(numbers, ranges)
             raised[one.placed.partition].append(fact)
-    return Approved(_summed(shares), numbers, {family_of(own).terms: tuple(map(_together, raised.values()))})
+    terms = family_of(source.parts[0].trust_class).terms
+    return Approved(_summed(shares), numbers, {terms: tuple(map(_together, raised.values()))})
 
 
 def _together(facts: Sequence[ClassFact]) -> Together:
@@ -246,24 +245,16 @@ def _widen(numbers: _Ranges, more: Iterable[tuple[tuple[str, str], tuple[float, 
         numbers[place] = min(least, known[0]), max(most, known[1])
 
 
-_Compute = Callable[[tuple[ClassPart, ...], int, TenantPeople], Approved]
-_TOOL = attrgetter("tenant", "project", "agent", "tool", "topic_id")
-_CLASS = attrgetter("tenant", "project", "agent", "tool", "topic_id", "trust_class")
-
-
 def _kept(
     memory: dict[tuple[str, ...], _Kept],
-    name_of: Callable[[ClassPart], tuple[str, ...]],
-    parts: tuple[ClassPart, ...],
-    now_ms: int,
-    people: TenantPeople,
-    compute: _Compute,
+    name: tuple[str, ...],
+    source: _From,
+    compute: Callable[[], Approved],
 ) -> Approved:
-    """What was computed for the same parts, day and people; else it is computed, and kept."""
-    name, day = name_of(parts[0]), now_ms // DAY_MS
+    """What was computed from the same; else it is computed, and kept."""
     kept = memory.get(name)
-    if kept is None or not kept.is_of(parts, day, people):
+    if kept is None or not kept.source.is_same(source):
         if len(memory) >= _KEPT_MAX:
             memory.clear()
-        kept = memory[name] = _Kept(parts, day, people, compute(parts, now_ms, people))
+        kept = memory[name] = _Kept(source, compute())
     return kept.approved

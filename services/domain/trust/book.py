@@ -16,7 +16,7 @@ from schemas.trust import (
     names_of_key,
     read_trust,
 )
-from schemas.trust_family import closes, family_of
+from schemas.trust_family import Family, family_of
 from schemas.trust_score import CONTRARY, Placed
 from services.domain.trust.counting import combine
 
@@ -68,9 +68,10 @@ class _Source:
     evidence: int = 0
     checkpoint: TrustCheckpoint | None = None
     whole: bool = False
-    # The parts of classes, by tenant, project, agent and tool; and by these and the terms of their arguments.
+    # The parts of classes, by tenant, project, agent and tool; those with contrary facts by these and the terms of
+    # their arguments, and by families.
     classes: dict[Names, dict[str, ClassPart]] = field(default_factory=dict)
-    families: dict[Names, dict[str, ClassPart]] = field(default_factory=dict)
+    contrary: dict[Names, dict[Family, dict[str, ClassPart]]] = field(default_factory=dict)
     changed: set[Names] = field(default_factory=set)
 
     @property
@@ -82,7 +83,7 @@ class _Source:
         if key.startswith(LOG_KEYS):
             self.parts, self.waiting, self.evidence, self.checkpoint, self.whole = {}, {}, 0, None, False
             self.changed.update(self.classes)
-            self.classes, self.families = {}, {}
+            self.classes, self.contrary = {}, {}
             return
         names = names_of_key(key)
         self.waiting.pop(names, None)
@@ -90,7 +91,7 @@ class _Source:
             self.evidence -= dropped.evidence
             if isinstance(dropped, ClassPart):
                 del self.classes[names[:_TOOL]][dropped.trust_class]
-                del self.families[_family(dropped)][dropped.trust_class]
+                self._note_contrary(dropped, is_there=False)
                 self.changed.add(names[:_TOOL])
 
     def take_part(self, part: AnyPart) -> None:
@@ -115,10 +116,18 @@ class _Source:
             for names, part in self.waiting.items():
                 if isinstance(part, ClassPart):
                     self.classes.setdefault(names[:_TOOL], {})[part.trust_class] = part
-                    self.families.setdefault(_family(part), {})[part.trust_class] = part
+                    self._note_contrary(part, is_there=any(fact.kind in CONTRARY for fact in part.facts))
                     self.changed.add(names[:_TOOL])
             self.parts.update(self.waiting)
             self.waiting, self.evidence = {}, evidence
+
+    def _note_contrary(self, part: ClassPart, *, is_there: bool) -> None:
+        family = family_of(part.trust_class)
+        place = (*_names_of(part)[:_TOOL], family.terms)
+        if is_there:
+            self.contrary.setdefault(place, {}).setdefault(family, {})[part.trust_class] = part
+        else:
+            self.contrary.get(place, {}).get(family, {}).pop(part.trust_class, None)
 
     def _added(self, names: Names, part: AnyPart) -> int:
         before = self.parts.get(names)
@@ -204,12 +213,14 @@ class TrustBook:
         """The parts of other classes whose contrary facts count for a class, in the order of their names."""
         if not trust_class:
             return ()
-        family = (*tool, family_of(trust_class).terms)
+        family = family_of(trust_class)
         found = [
             part
             for source in self._sources.values()
-            for name, part in source.families.get(family, {}).items()
-            if name != trust_class and closes(name, trust_class)
+            for other, parts in source.contrary.get((*tool, family.terms), {}).items()
+            if other.closes(family)
+            for name, part in parts.items()
+            if name != trust_class
         ]
         return tuple(sorted(found, key=lambda part: (part.trust_class, part.partition)))
 
@@ -225,10 +236,6 @@ class TrustBook:
         if found := tuple(part for classes in of_tool for part in classes.values()):
             self._all_classes[tool] = found
         return found
-
-
-def _family(part: ClassPart) -> Names:
-    return (part.tenant, part.project, part.agent, part.tool, family_of(part.trust_class).terms)
 
 
 def _names_of(part: AnyPart) -> Names:
