@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, islice
 from operator import add
-from string import ascii_uppercase, digits
+from string import ascii_uppercase, digits, punctuation
 from typing import NamedTuple
 
 from services.domain.words import TooManyWords, plain
@@ -23,13 +23,12 @@ _DATE = re.compile(
 )
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
 # They are looked for by their digits: most texts have few.
-_IBAN_BEGINS = re.compile(r"\d\d(?<=(?<![A-Z0-9])[A-Z]{2}\d\d)(?=[ .-]?[A-Z0-9])")
-# One character more than an IBAN has at most shows that its last group goes on.
-_IBAN = re.compile(r"(?:[ .-]*+[A-Z0-9]){4,35}+")
+_IBAN_BEGINS = re.compile(r"\d\d(?<=(?<![A-Z0-9])[A-Z]{2}\d\d)(?=[^A-Z0-9\x00]{0,3}[A-Z0-9])")
+# Whatever stands between its groups. One character more than an IBAN has at most shows that its last group goes on.
+_IBAN = re.compile(r"(?:(?:[^\w\x00]|_){0,3}+[A-Z0-9]){4,35}+")
 _IBAN_GROUP = re.compile(r"[A-Z0-9]+")
 # Of each character its value in ISO 7064, and by what it moves those before it.
 _IBAN_VALUES = {one: (10 if one in digits else 100, int(one, 36)) for one in digits + ascii_uppercase}
-_BETWEEN_IBAN_GROUPS = str.maketrans("", "", " .-")
 # Labels with dots between them. A text may have tens of thousands, so none is looked at twice (`++`).
 _LABELS = re.compile(r"(?<![\w-])[\w-]++(?:\\?\.[\w-]++)++")
 # Up to the last label, which is no number, and no single letter, as in `e.g.`
@@ -40,10 +39,9 @@ _IPV6 = re.compile(rf"(?<![\w:])(?:{_HEX}::(?:{_HEX})?|(?:[0-9A-F]{{1,4}}:){{7}}
 _WORD, _BETWEEN = re.compile(r"[^\W_]+"), re.compile(r"[\W_]+")
 _MAY_BE = re.compile(r"[\d.]")
 # What stands between the groups of one code; and, where values are only compared, between those that may be one.
-_TIGHT = frozenset(("", " ", ".", "-", "/", "(", ")", ") ", " (", "-(", ")-"))
-_WIDE = _TIGHT | frozenset(
-    (",", ", ", "_", ":", ": ", " - ", "#", "+", " +", "\u00b7", "*", "|", " | ", "\\", ";", "; ", "=", " = ")
-)
+# Numbers with a comma and a space between them are more often a list.
+_TIGHT = frozenset(("", " ", *punctuation, "\u00b7", ") ", " (", "-(", ")-"))
+_WIDE = _TIGHT | frozenset((", ", ": ", " - ", " +", " | ", "; ", " = "))
 # Neighbouring words with digits, from the first digit on.
 _NEIGHBOURS = re.compile(
     rf"\d[^\W_]*+(?:(?:{'|'.join(re.escape(one) for one in sorted(_WIDE - {''}))})[^\W\d_]*+\d[^\W_]*+)*+"
@@ -149,8 +147,9 @@ def _names(written: str) -> tuple[list[str], str]:
 def _iban_end(written: str, start: int) -> int:
     """Where the IBAN that begins here ends; 0 if none does: its check digits must be right, whatever follows it."""
     found = _IBAN.match(written, start)
-    compact = found.group().translate(_BETWEEN_IBAN_GROUPS) if found else ""
-    if found is None or len(compact) < IBAN_MIN:
+    groups = list(_IBAN_GROUP.finditer(found.group())) if found else []
+    compact = "".join([group[0] for group in groups])
+    if len(compact) < IBAN_MIN:
         return 0
     # ISO 7064, modulo 97: letters count from 10, and what it begins with counts as its end.
     begin = int("".join(str(int(character, 36)) for character in compact[:4]))
@@ -161,7 +160,7 @@ def _iban_end(written: str, start: int) -> int:
         if remainder == wanted:
             right.add(length)
     end = length = 0
-    for group in _IBAN_GROUP.finditer(found.group()) if right else ():
+    for group in groups if right else ():
         length += len(group.group())
         if length >= IBAN_MIN and length in right:
             end = start + group.end()
