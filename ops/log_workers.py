@@ -24,8 +24,6 @@ from ops.process import die_with
 from projections.main import GC_THRESHOLD
 from schemas.topics import Topics
 
-# With fewer records, another process costs more than it saves.
-RECORDS_WORTH_IT = 20_000
 # Each needs about 200 MB.
 PROCESSES_MAX = 4
 END_S = 10.0
@@ -34,7 +32,6 @@ END_S = 10.0
 _MOVED, _FOUND, _DONE, _FAILED = b"m", b"f", b"d", b"e"
 
 Job = TypeVar("Job")
-Part = TypeVar("Part")
 
 
 class Teller:
@@ -73,15 +70,6 @@ async def opened_log(settings: Mapping[str, str]) -> AsyncIterator[Log]:
 def default_processes() -> int:
     """One for each core that this process may use, as far as memory stays small."""
     return min(PROCESSES_MAX, len(os.sched_getaffinity(0)))
-
-
-def shares(parts: Sequence[Part], count: int, length: Callable[[Part], int]) -> list[list[Part]]:
-    """Divide parts into at most `count` shares of about the same length; those of no length are left out."""
-    found: list[list[Part]] = [[] for _ in range(count)]
-    for part in sorted(parts, key=length, reverse=True):
-        if length(part):
-            min(found, key=lambda share: sum(map(length, share))).append(part)
-    return [share for share in found if share]
 
 
 def run_by(

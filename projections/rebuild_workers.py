@@ -23,6 +23,7 @@ from log.errors import LogError
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from log.places import TopicPartition
+from log.shares import RECORDS_WORTH_IT, shares
 from projections.main import GC_THRESHOLD
 from projections.projector import new_writer
 from projections.queries.postgres_moments import PostgresMoments
@@ -37,8 +38,6 @@ from projections.wire import decode_batch, encode_batch
 from schemas.event_signatures import LogSignatures
 from schemas.topics import Topics
 
-# With fewer records, another process costs more than it saves.
-RECORDS_WORTH_IT = 20_000
 BATCH_RECORDS = 5_000
 WAIT_S = 0.002
 
@@ -101,22 +100,11 @@ def with_processes(
 
     def bulk(store: ViewStore, targets: Offsets, progress: Progress) -> None:
         if sum(targets.values()) >= RECORDS_WORTH_IT and count > 1:
-            _read(
-                store,
-                [Job(address, topics, share, _source(store), signatures) for share in shares(targets, count)],
-                progress,
-            )
+            divided = shares(list(targets.items()), count, lambda one: one[1])
+            jobs = [Job(address, topics, dict(share), _source(store), signatures) for share in divided]
+            _read(store, jobs, progress)
 
     return bulk
-
-
-def shares(targets: Offsets, count: int) -> list[dict[TopicPartition, int]]:
-    """Divide the partitions into at most `count` shares of about the same length, longest first."""
-    found: list[dict[TopicPartition, int]] = [{} for _ in range(count)]
-    for partition, end in sorted(targets.items(), key=lambda item: (-item[1], item[0])):
-        if end:
-            min(found, key=lambda share: sum(share.values()))[partition] = end
-    return [share for share in found if share]
 
 
 def _source(store: ViewStore) -> Callable[[], Source]:

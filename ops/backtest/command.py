@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import EXIT_USAGE, OperatorError, SettingsRefused
+from log.shares import RECORDS_WORTH_IT
 from ops.backtest.found import Found
 from ops.backtest.history import Candidate
 from ops.backtest.html import check_place, write_report
@@ -33,7 +34,7 @@ from ops.commands.policy import PolicyFile, document_in
 from ops.config import DEFAULT_DATA_DIR, DataDir, load_config
 from ops.errors import OpsError, UsageError
 from ops.kafka.acl import READER
-from ops.log_workers import PROCESSES_MAX, RECORDS_WORTH_IT, default_processes, opened_log
+from ops.log_workers import PROCESSES_MAX, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
 from placet.parsing import parse_time

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from log.places import TopicPartition
+from log.shares import shares
 from ops.backtest.found import Found
 from ops.backtest.run import Plan, Progress, Question, Told, read_history, replayed
-from ops.log_workers import Teller, opened_log, run_by, shares
+from ops.log_workers import Teller, opened_log, run_by
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import OperatorError, SettingsRefused
+from log.shares import RECORDS_WORTH_IT, shares
 from ops.commands.common import (
     DataDirOption,
     JsonOption,
@@ -32,7 +33,7 @@ from ops.export.run import Growth, Outcome, Told, export, plan
 from ops.export.star import write_star
 from ops.export.workers import Job, export_by
 from ops.kafka.acl import READER
-from ops.log_workers import PROCESSES_MAX, RECORDS_WORTH_IT, default_processes, opened_log, shares
+from ops.log_workers import PROCESSES_MAX, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
 from projections.main import GC_THRESHOLD

@@ -17,12 +17,11 @@ import pytest
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
-from log.places import TopicPartition
 from ops.process import is_alive
 from ops.topics import ensure_topics
 from projections.queries.sqlite_moments import SqliteMoments
 from projections.rebuild import Plan, rebuild
-from projections.rebuild_workers import BATCH, PipeStore, shares, with_processes
+from projections.rebuild_workers import BATCH, PipeStore, with_processes
 from projections.store.port import Batch
 from projections.store.sqlite import SqliteViewStore
 from projections.store.urls import open_view
@@ -145,11 +144,3 @@ def test_worker_whose_writer_was_killed_ends_without_a_word(tmp_path: Path) -> N
         assert writer.stdout.read() == ""
         assert writer.stderr.read() == ""
     assert not is_alive(worker)
-
-
-def test_shares_are_of_about_the_same_length_and_leave_out_what_is_empty() -> None:
-    targets = {TopicPartition("t", number): length for number, length in enumerate([10, 0, 7, 6, 5])}
-    found = shares(targets, 2)
-    assert sorted(sum(share.values()) for share in found) == [13, 15]
-    assert TopicPartition("t", 1) not in {**found[0], **found[1]}
-    assert shares({TopicPartition("t", 0): 3}, 4) == [{TopicPartition("t", 0): 3}]

@@ -11,14 +11,11 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from log.places import TopicPartition
 from ops.config import StackConfig, save_config
 from ops.export import command, workers
 from ops.export.command import export_command
 from ops.export.folder import Folder
-from ops.export.reading import Stretch
-from ops.export.state import Position
-from ops.log_workers import PROCESSES_MAX, default_processes, shares
+from ops.log_workers import PROCESSES_MAX, default_processes
 from ops.topics import ensure_topics
 from schemas.topics import Topics
 from tests.ops.export.logs import asked, expected_places, files, places, table
@@ -205,18 +202,6 @@ def test_export_without_a_stack_says_where_it_looked(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "placet.json does not exist" in done.stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_shares_are_about_equally_long_and_have_each_stretch_once() -> None:
-    lengths = [50, 0, 30, 20, 20, 10]
-    stretches = [
-        Stretch(TopicPartition("t", number), "executions", Position(5), 5 + length)
-        for number, length in enumerate(lengths)
-    ]
-    found = shares(stretches, 2, lambda one: one.offsets)
-    assert [sum(one.offsets for one in share) for share in found] == [70, 60]
-    assert sorted(one.tp.partition for share in found for one in share) == [0, 2, 3, 4, 5]
-    assert len(shares(stretches[:1], 4, lambda one: one.offsets)) == 1
 
 
 def test_processes_are_bounded_by_default() -> None:
