@@ -17,8 +17,9 @@ RISK = "risk="
 _HISTORY_PARTS = ("novel", "tainted")
 OF_PATHS, BETWEEN_PATHS = ":", "+"
 EARLIER = "*"
-# The paths in one part take no more than this in a class; more are a digest, which is at a place of its own.
+# The paths in one part take no more than this in a class; more are a digest, which may stand for any of them.
 PATHS_MAX_CHARS = 160
+DIGEST = "~"
 
 
 class Family(NamedTuple):
@@ -33,7 +34,13 @@ class Family(NamedTuple):
 
     def closes(self, other: "Family") -> bool:
         """True if contrary facts about its classes count for those of another one, which has its paths, or more."""
-        return self.terms == other.terms and self.novel <= other.novel and self.tainted <= other.tainted
+        has_all = other.is_digested or (self.novel <= other.novel and self.tainted <= other.tainted)
+        return self.terms == other.terms and has_all
+
+    @property
+    def is_digested(self) -> bool:
+        """True if it is not known which paths it has: every class with the same terms closes it."""
+        return any(path.startswith(DIGEST) for path in (*self.novel, *self.tainted))
 
     @property
     def marks(self) -> frozenset[tuple[str, str]]:
@@ -45,7 +52,7 @@ class Family(NamedTuple):
 def history_part(name: str, paths: Iterable[str]) -> str:
     """A part of the risk in the name of a class, with the paths that it is about."""
     text = BETWEEN_PATHS.join(sorted(paths))
-    return f"{name}{OF_PATHS}{text if len(text) <= PATHS_MAX_CHARS else f'~{sha256_hex(text)[:32]}'}"
+    return f"{name}{OF_PATHS}{text if len(text) <= PATHS_MAX_CHARS else f'{DIGEST}{sha256_hex(text)[:32]}'}"
 
 
 @lru_cache(maxsize=16_384)

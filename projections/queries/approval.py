@@ -7,6 +7,7 @@ from projections.folds.approval import WeighedHolds
 from projections.queries.moment import Moment
 from projections.tables.analytics import TRUST_VERDICTS, VOTES
 from projections.tables.calls import TOOL_CALLS
+from projections.tables.holds import HOLDS
 
 
 def weighed_holds(
@@ -15,9 +16,14 @@ def weighed_holds(
     """The counts of a project since a moment, of one agent or of all."""
     ask = _Question(moment, (tenant, project, since_ms, *(() if agent is None else (agent,))))
     results = ask("agent, result, COUNT(*)", "GROUP BY agent, result ORDER BY agent, result")
+    # What people say of a call in doubt settles what it had done, and is no word on the sample.
+    in_doubt = (
+        f"SELECT 1 FROM {moment.dialect.prefix}{HOLDS.name} AS hold WHERE hold.tenant = mine.tenant AND "  # noqa: S608
+        "hold.project = mine.project AND hold.hold_id = other.hold_id AND hold.cause = 'outcome_unknown'"
+    )
     sampled = ask(
         "other.decision, COUNT(*)",
-        "AND result = 'sampled' AND other.outcome = 'decided' GROUP BY other.decision",
+        f"AND result = 'sampled' AND other.outcome = 'decided' AND NOT EXISTS ({in_doubt}) GROUP BY other.decision",
         beside=VOTES.name,
     )
     ((released, revoked, harmful),) = ask(

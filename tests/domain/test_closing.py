@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from schemas.topics import DAY_MS
 from schemas.trust import ANY, ClassFact, ClassPart
-from schemas.trust_family import closes, family_of, history_part
+from schemas.trust_family import PATHS_MAX_CHARS, closes, family_of, history_part
 from schemas.trust_score import CONTRARY, Placed, discounting, weighed
 from services.domain.trust.approved import CLASSES_MAX, Approved, Together
 from services.domain.trust.book import TrustBook
 from services.domain.trust.closing import newest_contrary
 from services.domain.trust.reading import trust_value
-from tests.domain.test_approved import NOW, PEOPLE, approved, known
+from tests.domain.test_approved import NOW, PEOPLE, approved, fact, known
 from tests.domain.test_trust import Feed, checkpoint
 
 PATHS = ("a", "b", "c")
@@ -32,7 +32,8 @@ def class_of(novel: frozenset[str], tainted: frozenset[str], claim: str, terms: 
     return f"{terms}&risk={','.join([claim, *parts, 'writes'])}"
 
 
-MARKS = st.frozensets(st.sampled_from(PATHS))
+# More paths than a class names are a digest.
+MARKS = st.one_of(st.frozensets(st.sampled_from(PATHS)), st.just(frozenset({"p" * PATHS_MAX_CHARS, "q"})))
 NAMES = st.builds(
     class_of, MARKS, MARKS, st.sampled_from(("money", "open_world")), st.sampled_from(("to=text", "n=1e0"))
 )
@@ -117,6 +118,19 @@ def approvals_in(one: Approved) -> dict[str, Counter[str]]:
                 values = sorted(value for value, bits in part.approvals.items() if bits >> number & 1)
                 found.setdefault(terms, Counter())[repr((values, sorted(ranges.items())))] += 1
     return found
+
+
+def test_class_whose_paths_are_a_digest_is_closed_by_every_class_of_its_terms() -> None:
+    paths = [f"address_line_{number}" for number in range(14)]
+    few, many = class_of(frozenset(paths[:2]), frozenset(), ""), class_of(frozenset(paths), frozenset(), "")
+    rejected = known(fact(1, "rejection"), trust_class=few)
+    asked = known(fact(2), trust_class=many)
+
+    assert "~" in many
+    assert closes(few, many)
+    assert not closes(many, few)
+    found = newest_contrary({few: [rejected], many: [asked]})
+    assert [one.fact.kind for one in found[many]] == ["rejection"]
 
 
 @given(ROWS)

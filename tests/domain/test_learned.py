@@ -40,6 +40,49 @@ def test_approvals_of_new_files_say_nothing_about_new_recipients() -> None:
     assert not is_released(world, {"user": "mallory", "file": "/etc/shadow"})
 
 
+def test_rejection_closes_the_class_whose_new_arguments_are_too_many_to_be_named() -> None:
+    world, _ = learning()
+    names = [f"addr_line__{chr(97 + number)}" for number in range(14)]
+    for number in range(ENOUGH_OF_NEW):
+        answer(world, "approve", {name: f"text {number} {name}" for name in names})
+    assert is_released(world, {name: f"fresh a {name}" for name in names})
+
+    found = propose(
+        world, {name: f"evil {name}" if name in names[:2] else f"text 0 {name}" for name in names}
+    )
+    decided(world, the(found, "HoldOpened"), "reject")
+
+    assert not is_released(world, {name: f"fresh b {name}" for name in names})
+
+
+def test_known_address_in_a_text_does_not_hide_another_one_that_has_its_letters() -> None:
+    world, _ = learning()
+    answer(world, "approve", {"body": "see www.bank.co"}, ENOUGH)
+
+    assert is_released(world, {"body": "look at www.bank.co"})
+    assert not is_released(world, {"body": "see www.bank.co or login-www.bank.com"})
+
+
+@pytest.mark.parametrize(
+    ("approved", "proposed"),
+    [
+        ([{"comment": 10}, {"comment": 99}], {"comment": 42}),
+        ([{"message": 1001}, {"message": 9999}], {"message": 4242}),
+        ([{"note": "1001"}, {"note": "9999"}], {"note": "4242"}),
+        ([{"note": 10}, {"note": 99}], {"note": "42"}),
+    ],
+)
+def test_numbers_that_are_no_quantities_are_not_known_by_others_around_them(
+    approved: Any, proposed: Any
+) -> None:
+    world, _ = learning()
+    for arguments in approved:
+        answer(world, "approve", arguments, ENOUGH)
+
+    assert all(is_released(world, arguments) for arguments in approved)
+    assert not is_released(world, proposed)
+
+
 ITEM = {"properties": {"role": {"enum": ["admin", "reader"]}}}
 
 

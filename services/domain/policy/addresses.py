@@ -20,10 +20,14 @@ class Disputed(Exception):
 
 
 class Address(NamedTuple):
-    """An address: `text` as it is written, and `place`, the host of a URL or the domain of a mail address (`@…`)."""
+    """An address: `text` as it is written, and `place`, the host of a URL or the domain of a mail address (`@…`).
+
+    `start` is where it begins in the text that it was found in.
+    """
 
     text: str
     place: str
+    start: int = 0
 
     @property
     def is_mail(self) -> bool:
@@ -45,7 +49,7 @@ def addresses_in(text: str) -> Iterator[Address]:
             left -= 1
             if left < 0:
                 raise Disputed
-            yield found
+            yield found._replace(start=piece.start())
 
 
 def _address(piece: str) -> Address | None:

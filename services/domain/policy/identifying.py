@@ -58,7 +58,7 @@ _COMMAND_WORDS = "instruction instructions prompt query search"
 _TIME_WORDS = "date dates day days end hour minute minutes month start time times timezone when year"
 _QUANTITY_WORDS = """
     adult adults age amount amounts balance budget cent cents child children copies cost costs count days
-    deposit depth discount distance euro euros fee fees height hours kilometers lat latitude length
+    deposit depth discount distance duration euro euros fee fees height hours kilometers lat latitude length
     level limit limits lng lon longitude max maximum meters miles min minimum months nights offset page pages
     people percent percentage persons price prices priority quantity qty radius rank rate rates rating ratio
     retries retry rooms score scores seats seconds share size sizes stars step steps subtotal sum tax temperature tip
@@ -74,7 +74,7 @@ _IDENTIFYING = frozenset(_NAMING_WORDS.split())
 _PROSE = frozenset(_PROSE_WORDS.split())
 _COMMANDS = frozenset(_COMMAND_WORDS.split())
 _TIMES = frozenset(_TIME_WORDS.split())
-_MEASURED = frozenset(_QUANTITY_WORDS.split()) | _PROSE
+_MEASURED = frozenset(_QUANTITY_WORDS.split()) | _TIMES
 
 
 class TooMany(Exception):
@@ -239,8 +239,10 @@ def _found(leaf: _Leaf, risk_parts: Container[str]) -> Iterable[Value | Number]:
     if isinstance(value, str):
         if leaf.is_named and len(value) > MAX_CHARS:
             raise TooMany
-        size = _number_in(value) if leaf.is_measured else None
-        is_whole = size is None and (leaf.is_named or not leaf.is_prose(risk_parts))
+        number = _number_in(value)
+        size = number if leaf.is_measured else None
+        # A number where a text is expected names something: `comment: "4242"`.
+        is_whole = size is None and (number is not None or leaf.is_named or not leaf.is_prose(risk_parts))
         # As it is written: in code, and in names of files, one space is not two.
         found = _of_text(leaf.path, value, is_whole=is_whole)
         return found if size is None else (*found, Number(leaf.path, size))
@@ -288,7 +290,7 @@ def _of_text(path: str, text: str, *, is_whole: bool) -> list[Value]:
 def _addresses(path: str, text: str) -> tuple[list[Value], str]:
     """The addresses in a text, and the text without them."""
     found: list[Value] = []
-    rest = text
+    rest, at = [], 0
     try:
         for address in addresses_in(text):
             if address.is_mail:
@@ -297,10 +299,12 @@ def _addresses(path: str, text: str) -> tuple[list[Value], str]:
                 found += [Value(path, address.place), Value(path, address.text)]
             if len(found) > MAX_VALUES or len(address.text) > MAX_CHARS:
                 raise TooMany
-            rest = rest.replace(address.text, "\n")
+            # Elsewhere the same letters can be a part of another name.
+            rest.append(text[at : address.start])
+            at = address.start + len(address.text)
     except Disputed as error:
         raise TooMany from error
-    return found, rest
+    return found, "\n".join([*rest, text[at:]])
 
 
 def _only(found: list[Value]) -> str | None:

@@ -141,10 +141,12 @@ class _Terms:
             return ("~null",)
         if isinstance(value, bool):
             return ("true" if value else "false",)
+        if any(
+            value == one for schema in schemas for one in self._listed(schema) if not isinstance(one, bool)
+        ):
+            return (_value(value if isinstance(value, str) else canonical(value)),)
         if isinstance(value, int | float):
             return (_magnitude(value),)
-        if any(value in self._listed(schema) for schema in schemas):
-            return (_value(value),)
         if not (text := value.strip()):
             # To many tools it means everything.
             return ("~blank",)

@@ -42,7 +42,9 @@ def newest_contrary(classes: Mapping[str, Sequence[ClassPart]]) -> dict[str, tup
     }
     newest = {
         family: tuple(
-            found for one in by_terms.get(family.terms, ()) if (found := one.newest(own)) is not None
+            found
+            for one in by_terms.get(family.terms, ())
+            if (found := one.last if family.is_digested else one.newest(own)) is not None
         )
         for family, own in marks.items()
     }
@@ -78,6 +80,11 @@ class _Ranked:
             if own is not None:
                 self._alone[own] = bit, marks
                 self._with_own |= bit
+
+    @property
+    def last(self) -> Placed | None:
+        """The newest fact of all."""
+        return self._placed[-1] if self._placed else None
 
     def newest(self, marks: _Marks) -> Placed | None:
         """The newest fact that counts for a class with these marks."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ops.fork.errors import DecisionNotFoundError, NotReplaceableError
@@ -44,6 +46,20 @@ def test_call_with_several_decisions_has_to_be_named_by_one_of_them() -> None:
         find_point("x", run, "c")
     assert find_point("x", run, first.decision_id).number == 0
     assert find_point("x", run, second.decision_id).number == 1
+
+
+def test_planted_call_is_not_replaceable() -> None:
+    story = Story()
+    story.decide(story.propose("d", "pay", amount=7), "reject")
+    run = story.read()
+    (call,) = run.calls.values()
+    first = call.events[0]
+    assert first.body is call.proposed
+    planted = first._replace(body=call.proposed.model_copy(update={"probe": "{}"}))
+    run = replace(run, steps=(replace(call, events=(planted, *call.events[1:])),))
+
+    with pytest.raises(NotReplaceableError, match="was planted"):
+        find_point("x", run, "d")
 
 
 @pytest.mark.parametrize(

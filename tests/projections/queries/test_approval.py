@@ -97,6 +97,22 @@ def test_calls_are_counted_by_what_became_of_them_and_the_sample_by_what_people_
     assert (regret["released"], regret["revoked"], regret["harmful"], regret["share"]) == (4, 1, 1, 0.5)
 
 
+def test_settling_a_sampled_call_in_doubt_is_no_word_on_the_sample(database_url: str, filler: Filler) -> None:
+    builder, key = LogBuilder(4).claim_all(), key_of("run-1")
+    builder.append(key, [started(), *weighed_call(key, "sampled", "sampled", "approve")])
+    call = proposed("sampled", {"amount": 5})
+    doubt = held(key, call).model_copy(update={"hold_id": "in-doubt", "cause": "outcome_unknown"})
+    builder.append(key, [doubt, decided(doubt, "reject").model_copy(update={"decision_id": "settled"})])
+    filler.fill(builder)
+    views = open_views(database_url)
+    found: dict[str, Any] = views.read_now(
+        lambda now: approval_json(weighed_holds(now, *OURS, since_ms=START_MS))
+    )[0]
+    views.close()
+
+    assert (found["sample"]["decided"], found["sample"]["contrary"]) == (1, 0)
+
+
 def test_period_and_agent_limit_the_calls(views: Views) -> None:
     later, other = views.read_now(
         lambda now: [
