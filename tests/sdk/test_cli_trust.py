@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, Response
 
+from placet.cli.trust import at_least
 from tests.sdk.scripted import Asked
 from tests.sdk.terminal import HOLD, Terminal
 
@@ -329,3 +330,11 @@ def test_assess_of_arguments_that_are_no_object_is_a_usage_error(terminal: Termi
 
     assert terminal("trust", "assess", "bot", "send_money", "--arguments", "[1]") == 2
     assert not asked
+
+
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [(0.794199, "0.7941"), (0.904966, "0.9049"), (0.29, "0.2900"), (0.0, "0.0000"), (1e-7, "0.0000")],
+)
+def test_lower_bound_is_told_as_no_more_than_it_is(bound: float, told: str) -> None:
+    assert at_least(bound) == told

@@ -87,7 +87,7 @@ def plant(
         raise typer.BadParameter("say what is bad about it: people are told when they have answered")
     given = read_object(arguments)
     console(stderr=True).print(
-        f"Its run begins now, and the call follows within {AFTER_S[1] if after is None else after:g} s."
+        f"Its run is opened first, and the call follows within {AFTER_S[1] if after is None else after:g} s."
     )
     with connect(context) as placet:
         planted = placet.probes.plant(

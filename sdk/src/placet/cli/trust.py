@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
+from decimal import ROUND_DOWN, Decimal
 from typing import Annotated, Any
 
 import typer
@@ -194,13 +195,18 @@ def _print_share(said: str, share: Mapping[str, Any]) -> None:
         console().print(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
 
 
+def at_least(bound: float) -> str:
+    """A lower bound with four digits, never more than it is: it is compared with what the risk requires."""
+    return str(Decimal(str(bound)).quantize(Decimal("0.0001"), ROUND_DOWN))
+
+
 def _print_classes(found: Mapping[str, Any], nothing: str) -> None:
     print_rows(
         ("tool", "trust is at least", "risk requires", "raising", "lowering", "facts", "class of calls"),
         [
             (
                 one["tool"],
-                f"{one['lower_bound']:.4f}",
+                at_least(one["lower_bound"]),
                 _required(one),
                 _number(one["raising"]),
                 _number(one["lowering"]),
@@ -216,7 +222,7 @@ def _print_classes(found: Mapping[str, Any], nothing: str) -> None:
 def _print_facts(one: Mapping[str, Any]) -> None:
     required = _required(one)
     head = (
-        f"{one['tool']}, calls of the class {one['trust_class']}: trust is at least {one['lower_bound']:.4f} "
+        f"{one['tool']}, calls of the class {one['trust_class']}: trust is at least {at_least(one['lower_bound'])} "
         f"(raising {_number(one['raising'])}, lowering {_number(one['lowering'])})"
         f"{required and f', the risk requires {required}'}"
     )
