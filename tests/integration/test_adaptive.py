@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from placet.cli import run
+from placet.cli.trust import at_least
 from schemas.adaptive import draw_of
 from schemas.trust_score import lower_bound
 from tests.integration.doors import Tenant, fresh, new_tenant
@@ -93,7 +94,7 @@ def test_agent_earns_trust_is_released_by_it_and_loses_it(
     assert other["verdict"]["adaptive"]["why"] == said
 
     told = _told(tenant, site, capsys, "trust", "explain", "bot", "note")
-    assert f"trust is at least {found['lower_bound']:.4f}" in told
+    assert f"trust is at least {at_least(found['lower_bound'])}" in told
     assert told.count("approval") == len(found["evidence"])
 
 
