@@ -82,9 +82,9 @@ class _Ranked:
                 self._with_own |= bit
 
     @property
-    def last(self) -> Placed | None:
-        """The newest fact of all."""
-        return self._placed[-1] if self._placed else None
+    def last(self) -> Placed:
+        """The newest fact of all; there is at least one."""
+        return self._placed[-1]
 
     def newest(self, marks: _Marks) -> Placed | None:
         """The newest fact that counts for a class with these marks."""
