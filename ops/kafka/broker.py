@@ -278,6 +278,9 @@ def _choose_ports(layout: Layout, wanted: int) -> Ports:
     if not listener or not is_free(listener):
         listener = free_port()
     controller = remembered.controller if remembered and is_free(remembered.controller) else free_port()
+    # A free port is held by nobody yet, so the system may offer it twice; Kafka refuses two listeners on one.
+    while controller == listener:
+        controller = free_port()
     ports = Ports(listener, controller)
     layout.ports.write_text(json.dumps(asdict(ports)), encoding="utf-8")
     return ports

@@ -102,6 +102,19 @@ def test_start_where_the_last_port_was_taken_meanwhile_takes_a_free_one(tmp_path
         assert taken.listener not in (chosen.listener, chosen.controller)
 
 
+@pytest.mark.parametrize("is_remembered", [False, True])
+def test_start_where_one_free_port_is_offered_twice_takes_two(
+    is_remembered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, one, other = Layout(tmp_path), free_port(), free_port()
+    if is_remembered:
+        layout.ports.write_text(json.dumps(asdict(Ports(one, one))), encoding="utf-8")
+    offered = iter([one, one, other])
+    monkeypatch.setattr(broker_module, "free_port", lambda: next(offered, 0) or free_port())
+    chosen = broker_module._choose_ports(layout, 0)
+    assert chosen.listener != chosen.controller
+
+
 def test_restart_of_a_broker_whose_port_was_taken_says_how_to_get_another(tmp_path: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as other:
         broker = Broker(BrokerConfig(tmp_path, access=None))
