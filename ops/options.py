@@ -88,7 +88,8 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         PortTakenError: Another program uses the gateway's port.
         UsageError: The webhook's address cannot be used.
     """
-    port = _gateway_port(options)
+    check_addresses(options)
+    port, grpc_port, bridge_port = _ports(options)
     root = options.directory.root
     return StackConfig(
         data_dir=str(root),
@@ -110,9 +111,9 @@ def settle(options: UpOptions, bootstrap_servers: str) -> StackConfig:
         audit_head_events=options.audit_head_events,
         audit_head_seconds=options.audit_head_seconds,
         notifications_file=_absolute(options.notifications),
-        grpc_port=_port_asked_for(options.grpc_port, options.host),
+        grpc_port=grpc_port,
         grpc_tls=_absolute(options.grpc_tls),
-        bridge_port=_port_asked_for(options.bridge_port, options.host),
+        bridge_port=bridge_port,
         topic_prefix=options.topic_prefix,
         partitions=options.partitions or DEFAULT_PARTITIONS,
         replication_factor=options.replication_factor,
@@ -223,11 +224,11 @@ def _absolute(path: Path | None) -> str:
     return str(path.expanduser().absolute()) if path else ""
 
 
-def _port_asked_for(port: int | None, host: str) -> int:
-    """The port of what is served only if it is asked for; 0 if it is not."""
-    return 0 if port is None else port or free_port(host)
-
-
-def _gateway_port(options: UpOptions) -> int:
-    check_addresses(options)
-    return options.port or free_port(options.host)
+def _ports(options: UpOptions) -> list[int]:
+    """The ports of the gateway, of gRPC and of the bridge, all different; 0 for what is not asked for."""
+    asked = (options.port, options.grpc_port, options.bridge_port)
+    chosen = [port or 0 for port in asked]
+    for place, port in enumerate(asked):
+        if port == 0:
+            chosen[place] = free_port(options.host, other_than=chosen)
+    return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Collection
 
 from ops.errors import PortTakenError, UsageError
 
@@ -13,9 +14,17 @@ HIGHEST = 65_535
 KAFKA = "9092"
 
 
-def free_port(host: str = LOOPBACK) -> int:
-    """A port that nothing listens on at this moment."""
-    return _bound(0, host)
+def free_port(host: str = LOOPBACK, other_than: Collection[int] = ()) -> int:
+    """A port that nothing listens on at this moment.
+
+    Args:
+        host: A name or an address of this machine.
+        other_than: Ports that were chosen before; nobody holds them yet, so the system may offer one of them again.
+    """
+    port = _bound(0, host)
+    while port in other_than:
+        port = _bound(0, host)
+    return port
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:

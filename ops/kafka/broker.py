@@ -277,10 +277,9 @@ def _choose_ports(layout: Layout, wanted: int) -> Ports:
         raise PortTakenError(f"Port {wanted} on {LOOPBACK} is taken: choose another, or 0 for any free one.")
     if not listener or not is_free(listener):
         listener = free_port()
-    controller = remembered.controller if remembered and is_free(remembered.controller) else free_port()
-    # A free port is held by nobody yet, so the system may offer it twice; Kafka refuses two listeners on one.
-    while controller == listener:
-        controller = free_port()
+    controller = remembered.controller if remembered else listener
+    if controller == listener or not is_free(controller):
+        controller = free_port(other_than=[listener])
     ports = Ports(listener, controller)
     layout.ports.write_text(json.dumps(asdict(ports)), encoding="utf-8")
     return ports

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import socket
 from collections.abc import Mapping
@@ -12,10 +13,11 @@ import pytest
 
 from gateway.vault.postgres import PostgresVaultDatabase
 from gateway.vault.store import VaultUnavailable
+from ops import ports
 from ops.config import StackConfig, save_config
 from ops.errors import DatabaseUnreachableError, PortTakenError, UsageError
-from ops.options import Probes, UpOptions, check_addresses
-from ops.ports import broker_addresses, in_url
+from ops.options import Probes, UpOptions, check_addresses, settle
+from ops.ports import broker_addresses, free_port, in_url
 from ops.process import STOP_SIGNALS
 from ops.view_upgrade import check_database
 from placet.cli import run
@@ -180,6 +182,20 @@ def test_taken_port_of_a_probe_is_told_with_its_option(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(PortTakenError, match=f"Port {port} on 127.0.0.1 is taken.*--probe-port"):
             check_addresses(UpOptions(tmp_path, 0, probes=Probes(port=port)))
+
+
+def test_free_port_is_another_than_those_chosen_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = iter([4000, 4001, 4000, 4001, 4002])
+    monkeypatch.setattr(ports, "_bound", lambda port, host: next(offered))
+    assert free_port(other_than=[4000]) == 4001
+    assert free_port(other_than=[4000, 4001]) == 4002
+
+
+def test_free_ports_of_one_stack_are_all_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = (port for port in itertools.count(4000) for _ in range(3))
+    monkeypatch.setattr(ports, "_bound", lambda port, host: next(offered))
+    stack = settle(UpOptions(tmp_path, 0, grpc_port=0, bridge_port=0), "127.0.0.1:9092")
+    assert len({stack.gateway_port, stack.grpc_port, stack.bridge_port, 0}) == 4
 
 
 def test_address_of_ipv6_stands_in_brackets_in_a_url() -> None:
