@@ -16,7 +16,8 @@ class CallHistory(msgspec.Struct, frozen=True):
     number. `is_whole` is false if the call has values that are not looked at: then every value counts as novel and
     as tainted. `is_known` is false while trust is missing: then nobody knows what is new, and nothing is in `parts`.
     `opposed` are the paths of those new values that people were more often against than for. `apart` are the paths of
-    the known values, if people have approved each of them, but not all in one call of the same terms.
+    the known values and numbers, if people have approved each of them, but not all in one call of the same terms: and
+    of a call with new values of all numbers, unless calls with new values there were approved.
     """
 
     parts: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ values is one about such calls with new or tainted values, too: otherwise a reje
 that its value, new again, gives it. The other parts of the risk do not matter: what an agent claims changes them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -51,8 +51,14 @@ class Family(NamedTuple):
 
 def history_part(name: str, paths: Iterable[str]) -> str:
     """A part of the risk in the name of a class, with the paths that it is about."""
-    text = BETWEEN_PATHS.join(sorted(paths))
-    return f"{name}{OF_PATHS}{text if len(text) <= PATHS_MAX_CHARS else f'{DIGEST}{sha256_hex(text)[:32]}'}"
+    return f"{name}{OF_PATHS}{BETWEEN_PATHS.join(named_paths(paths))}"
+
+
+def named_paths(paths: Iterable[str]) -> Sequence[str]:
+    """The paths as a class names them: sorted, or in place of all of them one digest, if they are long."""
+    found = sorted(paths)
+    text = BETWEEN_PATHS.join(found)
+    return found if len(text) <= PATHS_MAX_CHARS else [f"{DIGEST}{sha256_hex(text)[:32]}"]
 
 
 @lru_cache(maxsize=16_384)

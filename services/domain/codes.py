@@ -9,11 +9,12 @@ themselves: an IBAN, ten digits or more, a word of twenty characters or more, a 
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, islice
 from operator import add
-from string import ascii_uppercase, digits, punctuation
+from string import ascii_uppercase, digits
 from typing import NamedTuple
 
 from services.domain.words import TooManyWords, plain
@@ -21,11 +22,13 @@ from services.domain.words import TooManyWords, plain
 _DATE = re.compile(
     r"(?<!\d)(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:T(?=\d\d:))?(?!\d)|(?<!\d)\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)"
 )
+# Such as Arabic ones; those of other forms are of ASCII by then (`plain`).
+_DIGIT = re.compile(r"(?![\x00-\x7f])\d")
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
 # They are looked for by their digits: most texts have few.
-_IBAN_BEGINS = re.compile(r"\d\d(?<=(?<![A-Z0-9])[A-Z]{2}\d\d)(?=[^A-Z0-9\x00]{0,3}[A-Z0-9])")
+_IBAN_BEGINS = re.compile(r"[0-9]{2}(?<=[A-Z]{2}[0-9]{2})(?=[^A-Z0-9\x00]{0,6}[A-Z0-9])")
 # Whatever stands between its groups. One character more than an IBAN has at most shows that its last group goes on.
-_IBAN = re.compile(r"(?:(?:[^\w\x00]|_){0,3}+[A-Z0-9]){4,35}+")
+_IBAN = re.compile(r"(?:(?:[^\w\x00]|_){0,6}+[A-Z0-9]){4,35}+")
 _IBAN_GROUP = re.compile(r"[A-Z0-9]+")
 # Of each character its value in ISO 7064, and by what it moves those before it.
 _IBAN_VALUES = {one: (10 if one in digits else 100, int(one, 36)) for one in digits + ascii_uppercase}
@@ -38,14 +41,14 @@ _HEX = r"[0-9A-F]{1,4}(?::[0-9A-F]{1,4})*"
 _IPV6 = re.compile(rf"(?<![\w:])(?:{_HEX}::(?:{_HEX})?|(?:[0-9A-F]{{1,4}}:){{7}}[0-9A-F]{{1,4}})(?![\w:])")
 _WORD, _BETWEEN = re.compile(r"[^\W_]+"), re.compile(r"[\W_]+")
 _MAY_BE = re.compile(r"[\d.]")
-# What stands between the groups of one code; and, where values are only compared, between those that may be one.
-# Numbers with a comma and a space between them are more often a list.
-_TIGHT = frozenset(("", " ", *punctuation, "\u00b7", ") ", " (", "-(", ")-"))
-_WIDE = _TIGHT | frozenset((", ", ": ", " - ", " +", " | ", "; ", " = "))
-# Neighbouring words with digits, from the first digit on.
-_NEIGHBOURS = re.compile(
-    rf"\d[^\W_]*+(?:(?:{'|'.join(re.escape(one) for one in sorted(_WIDE - {''}))})[^\W\d_]*+\d[^\W_]*+)*+"
-)
+# Neighbouring words with digits, from the first digit on, whatever up to six characters stand between them.
+_NEIGHBOURS = re.compile(r"\d[^\W_]*+(?:(?:[^\w\x00]|_){1,6}+[^\W\d_]*+\d[^\W_]*+)*+")
+# What stands between two values rather than within one: then the words are only compared as one. Numbers with a comma
+# and a space between them are more often a list.
+_LOOSE = re.compile(r"""[,;:.!?]['" ]|['"][,;:]|[ ][+=|][ ]|[ ]\+|[-=]>""")
+# Unless they are as long as each other, as the groups of one number are, and no years.
+_YEAR = re.compile(r"(?:19|20)\d\d")
+EQUALS_MIN, EQUAL_DIGITS_MIN = 3, 4
 DIGITS_MIN, MIXED_MIN, LETTERS_MIN = 6, 16, 32
 STRONG_DIGITS_MIN, STRONG_MIN = 10, 20
 _LETTERS = re.compile(rf"(?<![^\W_])[A-Z]{{{LETTERS_MIN},}}(?![^\W_])")
@@ -120,7 +123,8 @@ def _written(text: str) -> str:
     for stop in _STOPS:
         text = text.replace(stop, ".")
     # Capitals of ASCII alone: those of other letters can be those of another name.
-    return _DASHES.sub("-", text).encode("utf-8", "surrogatepass").upper().decode("utf-8", "surrogatepass")
+    text = _DASHES.sub("-", _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text))
+    return text.encode("utf-8", "surrogatepass").upper().decode("utf-8", "surrogatepass")
 
 
 def _names(written: str) -> tuple[list[str], str]:
@@ -226,7 +230,7 @@ def _of_neighbours(text: str, most: int = WORDS_MAX) -> Iterator[tuple[int, Sequ
         return
     between = _BETWEEN.findall(text)
     in_date = _in_dates(text, words, between)
-    is_tight = [one in _TIGHT for one in between]
+    is_tight = [_LOOSE.search(one) is None for one in between]
     for at in range(0, len(words), GROUP_MAX):
         group = slice(at, at + GROUP_MAX)
         yield len(words[group]), _of_group(words[group], in_date[group], is_tight[group])
@@ -259,6 +263,7 @@ def _of_group(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[
         return ()
     parts = tuple(dict.fromkeys((*_runs(words, whole), whole)))
     found = [text for text in _tight(words, in_date, is_tight) if _is_code(text)]
+    found = found or list(_of_equals(words, in_date))
     return tuple(_code_of(text, parts) for text in found) or (Code(whole, False, parts),)
 
 
@@ -272,6 +277,27 @@ def _tight(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[boo
         if number == last or in_date[number + 1] or not is_tight[number]:
             yield joined
             joined = ""
+
+
+def _of_equals(words: Sequence[str], in_date: Sequence[bool]) -> Iterator[str]:
+    """Numbers of as many digits each, the last one of fewer, joined; without dates and years."""
+    group: list[str] = []
+    for word, is_date in zip(words, in_date, strict=True):
+        is_number = word.isdigit() and not is_date
+        if is_number and group and len(word) == len(group[-1]) == len(group[0]):
+            group.append(word)
+            continue
+        if is_number and group and len(word) < len(group[0]) == len(group[-1]):
+            group.append(word)
+            word = ""
+        yield from _joined_equals(group)
+        group = [word] if is_number and len(word) >= EQUAL_DIGITS_MIN else []
+    yield from _joined_equals(group)
+
+
+def _joined_equals(group: Sequence[str]) -> Iterator[str]:
+    if len(group) >= EQUALS_MIN and not all(map(_YEAR.fullmatch, group)):
+        yield "".join(group)
 
 
 def _runs(words: Sequence[str], whole: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from services.domain.codes import APART, codes_in, parts_in
+from services.domain.markup import readings
 from services.domain.words import (
     TEXT_MAX_BYTES,
     WORDS_MAX,
@@ -178,15 +179,18 @@ def _words_in(output: str) -> frozenset[bytes]:
         TooManyWords: it is too long, or has too many words.
     """
     whole = _text_of(output)
-    text = plain(whole)
-    words = words_in(text)
-    if len(words) > WORDS_MAX:
-        raise TooManyWords
-    codes = _codes_of(text, TEXT_MAX_BYTES - bytes_of(whole))
+    room = TEXT_MAX_BYTES - bytes_of(whole)
+    words: set[str] = set()
+    codes: dict[str, None] = {}
+    for text in map(plain, readings(whole)):
+        words |= words_in(text)
+        if len(words) > WORDS_MAX:
+            raise TooManyWords
+        codes.update(_codes_of(text, room))
     return digests_of(words | words_in(plain("\n".join(codes))))
 
 
-def _codes_of(text: str, room: int) -> Iterable[str]:
+def _codes_of(text: str, room: int) -> dict[str, None]:
     """What the codes in a plain text are compared by, each once.
 
     Raises:

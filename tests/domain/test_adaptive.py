@@ -251,7 +251,7 @@ def test_call_of_high_risk_by_its_new_values_alone_is_not_said_to_be_always_aske
 
 
 def test_call_with_sealed_arguments_is_asked() -> None:
-    world = world_of(Known(facts(history=CallHistory())), ALWAYS)
+    world = world_of(Known(facts()), ALWAYS)
     world.definitions = published(world.definitions, None, [LOGIN])
 
     assert outcome(proposed(world, "pay", "plain")).result == "released"

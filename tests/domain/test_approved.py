@@ -32,6 +32,7 @@ from tests.domain.world import names as names_of
 
 NOW = START_MS + 5 * DAY_MS
 PEOPLE = People().of("acme")
+NOTHING_NEW: frozenset[str] = frozenset()
 HISTORY = CallHistory(values=("aa",), numbers=(("amount", 5.0, 10.0),))
 
 
@@ -273,10 +274,12 @@ def test_values_are_together_only_in_one_call_of_one_partition() -> None:
         known(fact(1)), known(fact(1, value="bb"), partition=1), both, known(fact(1, value="cc"))
     )
 
-    assert not approved(known(fact(1)), known(fact(1, value="bb"), partition=1)).joins("c", ["aa", "bb"], ())
-    assert found.joins("c", ["aa", "bb"], ())
-    assert not found.joins("c", ["aa", "bb", "cc"], ())
-    assert not found.joins("c", ["bb", "cc"], ())
+    assert not approved(known(fact(1)), known(fact(1, value="bb"), partition=1)).joins(
+        "c", ["aa", "bb"], (), NOTHING_NEW
+    )
+    assert found.joins("c", ["aa", "bb"], (), NOTHING_NEW)
+    assert not found.joins("c", ["aa", "bb", "cc"], (), NOTHING_NEW)
+    assert not found.joins("c", ["bb", "cc"], (), NOTHING_NEW)
 
 
 def test_numbers_are_together_between_those_of_two_approved_calls_with_the_values() -> None:
@@ -289,7 +292,9 @@ def test_numbers_are_together_between_those_of_two_approved_calls_with_the_value
     )
 
     def joins(quantity: float, price: float, *values: str) -> bool:
-        return found.joins("c", values, (("price", price, price), ("quantity", quantity, quantity)))
+        return found.joins(
+            "c", values, (("price", price, price), ("quantity", quantity, quantity)), NOTHING_NEW
+        )
 
     assert joins(50, 100, "aa")
     assert not joins(99, 999, "aa")
@@ -297,8 +302,8 @@ def test_numbers_are_together_between_those_of_two_approved_calls_with_the_value
     assert not joins(98, 998, "bb"), "nothing that was approved with it had less"
     assert joins(98, 998)
     assert not joins(9, 100, "aa")
-    assert not found.joins("c", ["aa"], (("weight", 1.0, 1.0),))
-    assert not found.joins("d", ["aa"], ())
+    assert not found.joins("c", ["aa"], (("weight", 1.0, 1.0),), NOTHING_NEW)
+    assert not found.joins("d", ["aa"], (), NOTHING_NEW)
 
 
 def test_size_of_what_was_approved_together_grows_with_the_facts_and_not_with_their_square() -> None:
@@ -312,3 +317,15 @@ def test_size_of_what_was_approved_together_grows_with_the_facts_and_not_with_th
     (together,) = approved(*parts).together.values()
     assert sum(len(one.approvals) for one in together) == len(parts) * KEPT_MAX
     assert all(0 < calls < 2**KEPT_MAX for one in together for calls in one.approvals.values())
+
+
+def test_what_is_new_is_compared_with_calls_in_which_something_was_new_there() -> None:
+    size = (("amount", 5.0, 10.0),)
+    new = known(fact(1, numbers=size), trust_class="c&risk=novel:file+to,writes")
+    found = approved(known(fact(2, value="bb", numbers=size), trust_class="c&risk=writes"), new)
+
+    assert found.joins("c", [], size, frozenset(["to"]))
+    assert found.joins("c", ["aa"], size, frozenset(["file", "to"]))
+    assert not found.joins("c", ["bb"], size, frozenset(["to"]))
+    assert not found.joins("c", [], size, frozenset(["cc"]))
+    assert found.joins("c", ["bb"], size, NOTHING_NEW)

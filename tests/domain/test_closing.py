@@ -99,7 +99,8 @@ def approved_one_by_one(parts: list[ClassPart]) -> Approved:
             of_class[value] += one.raising - one.lowering
             if one.raising:
                 ranges = {path: (least, most) for path, least, most in one.placed.fact.numbers}
-                together[family_of(name).terms].append(Together({value: 1}, [ranges]))
+                family = family_of(name)
+                together[family.terms].append(Together(family.novel, {value: 1}, [ranges]))
                 for path, least, most in one.placed.fact.numbers:
                     for by in (ANY, value):
                         before = numbers.get((by, path), (least, most))
@@ -116,7 +117,8 @@ def approvals_in(one: Approved) -> dict[str, Counter[str]]:
         for part in parts:
             for number, ranges in enumerate(part.numbers):
                 values = sorted(value for value, bits in part.approvals.items() if bits >> number & 1)
-                found.setdefault(terms, Counter())[repr((values, sorted(ranges.items())))] += 1
+                approval = (sorted(part.novel), values, sorted(ranges.items()))
+                found.setdefault(terms, Counter())[repr(approval)] += 1
     return found
 
 

@@ -59,6 +59,8 @@ def test_codes_of_any_text_are_written_in_capitals_without_separators(before: st
         "ES91, 2100, 0418, 4502, 0005, 1332, 17",
         "ES91:2100:0418:4502:0005:1332:1",
         "ES91 ~ 2100 ~ 0418 ~ 4502 ~ 0005 ~ 1332",
+        "ES91** **2100** **0418** **4502** **0005** **1332",
+        "IBANES9121000418450200051332",
     ],
 )
 def test_iban_ends_where_its_check_digits_are_right_whatever_follows(text: str) -> None:
@@ -98,8 +100,47 @@ def test_long_numbers_are_strong_whatever_one_character_stands_between_their_gro
     assert [(code.text, code.is_strong) for code in found] == [("1234567890", True)]
 
 
-def test_list_of_numbers_is_no_strong_code() -> None:
-    assert not [code for code in codes_in("rooms 101, 102, 103 and 104, 105, 106, 107") if code.is_strong]
+@pytest.mark.parametrize(
+    "between",
+    [
+        "--",
+        " / ",
+        " - ",
+        "\u2022",
+        " \u2022 ",
+        "\u2215",
+        "\u30fb",
+        "** **",
+        ", ",
+        ". ",
+        " | ",
+        ",\n",
+        '","',
+        "\ufe0f\u20e3",
+    ],
+)
+def test_groups_of_one_number_are_strong_whatever_stands_between_them(between: str) -> None:
+    found = list(codes_in(f"pay {between.join(('4111', '2222', '3333', '44'))} by Friday"))
+
+    assert [(code.text, code.is_strong) for code in found] == [("41112222333344", True)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rooms 101, 102, 103 and 104, 105, 106, 107",
+        "in 2019, 2020, 2021, 2022",
+        "1200, 350, 17, 98000",
+        "2026-01-05, 2026-01-06, 2026-01-07",
+        "10:30, 11:30, 12:30",
+    ],
+)
+def test_list_of_numbers_is_no_strong_code(text: str) -> None:
+    assert not [code for code in codes_in(text) if code.is_strong]
+
+
+def test_digits_of_other_scripts_are_digits() -> None:
+    assert [code.text for code in codes_in("\u0661\u0662\u0663\u0664\u0665\u0666")] == ["123456"]
 
 
 @pytest.mark.parametrize(

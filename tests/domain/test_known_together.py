@@ -182,3 +182,55 @@ def test_approval_of_values_together_counts_no_more_after_a_rejection() -> None:
         answer(world, "approve", arguments, ENOUGH_OF_NEW)
     assert all(is_released(world, arguments) for arguments in others)
     assert "not together in such a call" in outcome(propose(world, both)).why
+
+
+def paid(to: str, amount: float) -> dict[str, Any]:
+    return {"to": to, "amount": amount}
+
+
+def test_stranger_is_paid_what_strangers_were_and_not_what_others_are() -> None:
+    world, _ = learning()
+    # Ann was a stranger, too.
+    for amount in (100, 900):
+        answer(world, "approve", paid("ann@example.com", amount), ENOUGH)
+    for number in range(ENOUGH_OF_NEW):
+        answer(world, "approve", paid(f"s{number}@example.com", 110 + number))
+
+    assert is_released(world, paid("new@example.com", 150))
+    bodies = propose(world, paid("other@example.com", 900))
+    assert (history(bodies).novel, history(bodies).apart) == (("to",), ("amount",))
+    assert outcome(bodies).result == "asked"
+    decided(world, the(bodies, "HoldOpened"), "approve")
+    assert is_released(world, paid("another@example.com", 900))
+    assert not is_released(world, paid("another@example.com", 901))
+
+
+def test_new_value_beside_a_known_one_is_asked_about_until_that_one_was_approved_with_a_new_one() -> None:
+    world, _ = learning()
+    for name in ("ann", "carol"):
+        answer(world, "approve", {"user": name, "file": "menu.pdf"}, ENOUGH)
+    for number in range(ENOUGH_OF_NEW):
+        answer(world, "approve", {"user": "ann", "file": f"f{number}.pdf"})
+
+    assert is_released(world, {"user": "ann", "file": "new.pdf"})
+    bodies = propose(world, {"user": "carol", "file": "new.pdf"})
+    assert (history(bodies).novel, history(bodies).apart) == (("file",), ("user",))
+    decided(world, the(bodies, "HoldOpened"), "approve")
+    assert is_released(world, {"user": "carol", "file": "other.pdf"})
+
+
+def test_new_values_at_more_places_than_a_class_names_are_compared_with_the_same_places() -> None:
+    """The class has a digest in place of their paths."""
+    world, _ = learning()
+    names = [f"{'part' * 5}{letter}" for letter in "abcdefghi"]
+
+    def of(number: int, count: int) -> dict[str, Any]:
+        return {"count": count, **dict.fromkeys(names, f"v{number}")}
+
+    answer(world, "approve", of(0, 150), ENOUGH)
+    for number in range(ENOUGH_OF_NEW):
+        answer(world, "approve", of(number, 110 + number % 9))
+
+    assert is_released(world, of(1_000, 115))
+    assert not is_released(world, of(1_001, 149))
+    assert is_released(world, of(0, 149))

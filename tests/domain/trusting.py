@@ -46,14 +46,17 @@ def facts(
     return tuple(Placed(0, one) for one in (*approved, *more))
 
 
-# Classes of the payments that these tests propose, in which what is approved is known together.
-PAYMENTS = tuple(
-    f"{terms}&risk=writes"
-    for terms in (
-        "count=1e0",
-        *(f"amount=1e{size}" for size in range(3)),
-        *(f"amount=1e0&{name}=text" for name in ("recipient", "to", "token")),
-    )
+# Classes of the payments that these tests propose, in which what is approved is known together: to people who were
+# known, and to others.
+PAYMENTS = (
+    "count=1e0&risk=writes",
+    "amount=1e0&token.commitment=text&token.handle=text&risk=novel:token.commitment+token.handle,writes",
+    *(f"amount=1e{size}&risk=writes" for size in range(3)),
+    *(
+        f"amount=1e0&{name}=text&risk={novel}writes"
+        for name in ("recipient", "to", "token")
+        for novel in ("", f"novel:{name},")
+    ),
 )
 
 

@@ -18,7 +18,6 @@ from schemas.questions.answers import grants
 from schemas.refusals import PRECEDENCE, Refusal
 from schemas.requirement import escalated, widened
 from schemas.standing_rule import standing_rule_from_text
-from services.domain.arguments import parsed
 from services.domain.authority.authority import refusal_to_decide, requesters_of
 from services.domain.authority.vote_counting import has_voted, is_represented
 from services.domain.context import Context
@@ -28,10 +27,10 @@ from services.domain.execution.digests import alike_digests, decision_digest
 from services.domain.execution.folding import Folds, going_on, hold_with, with_call, with_hold
 from services.domain.execution.handler import Handlers
 from services.domain.execution.quota import delegating_problem
+from services.domain.execution.said import with_said
 from services.domain.memory.memory import remember_problem, remember_role_problem
 from services.domain.refusals import Events, refuse, refuse_decision
 from services.domain.state import Call, Execution, Hold, Vote
-from services.domain.untrusted import texts_in
 
 
 def decide_hold(state: Execution, command: k.DecideHold, ctx: Context) -> Events:
@@ -351,20 +350,7 @@ def _decided(state: Execution, event: h.DecisionRecorded, at_ms: int) -> Executi
     hold = replace(hold, votes=(*hold.votes, vote))
     if event.resolves:
         hold = replace(hold, status="resolved", decision_id=event.decision_id)
-    return with_hold(_said(_remembered(going_on(state), event), event), hold)
-
-
-def _said(state: Execution, event: h.DecisionRecorded) -> Execution:
-    """The run after a person's answer or edit: what the person wrote comes from a person."""
-    written: list[str] = []
-    if event.decision == "respond" and event.value is not None:
-        written = list(texts_in(parsed(event.value)))
-    elif event.edited_arguments is not None and (call := state.calls.get(event.call_id)) is not None:
-        before = set(texts_in(parsed(call.arguments))) if call.arguments else set()
-        written = [text for text in texts_in(parsed(event.edited_arguments)) if text not in before]
-    for text in written:
-        state = replace(state, words=state.words.with_said(text))
-    return state
+    return with_hold(with_said(_remembered(going_on(state), event), event), hold)
 
 
 def _remembered(state: Execution, event: h.DecisionRecorded) -> Execution:

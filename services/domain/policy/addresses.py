@@ -9,8 +9,12 @@ from services.domain.policy.urls import UnreadableUrl, url_host
 # Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
 _PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
 _MAIL = re.compile(r"[^@:/\\%?&#\x00-\x20\x7f]+@((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+)")
+_MAY_BE = re.compile(r"[@:]|[/\\]{2}|www\.", re.IGNORECASE)
 _SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
 _TRAILING = ".,!?:"
+# The domain of a mail address whose name is in quotes: `"ann"@example.com`.
+_QUOTED_BEFORE = re.compile(r"[\"'`)\]>]@[\w-]+(?:\.[\w-]+)+")
+_TWO_SLASHES = re.compile(r"[/\\]{2}")
 # Of one text; reading each takes some ten microseconds.
 MAX_ADDRESSES = 64
 
@@ -41,8 +45,10 @@ def addresses_in(text: str) -> Iterator[Address]:
     Raises:
         Disputed: one of them is not read by all clients in the same way, or there are too many.
     """
-    if "@" not in text and ":" not in text and "//" not in text and "www." not in text.lower():
+    if not _MAY_BE.search(text):
         return
+    if _QUOTED_BEFORE.search(text):
+        raise Disputed
     left = MAX_ADDRESSES
     for piece in _PIECES.finditer(text):
         if (found := _address(piece.group().rstrip(_TRAILING))) is not None:
@@ -63,8 +69,8 @@ def _address(piece: str) -> Address | None:
         if mail is None:
             raise Disputed
         return Address(piece, f"@{mail[1].lower()}")
-    if piece.startswith(("//", "\\\\")) or _SCHEME.match(piece):
-        # Some clients read `https:example.com/x` and `//example.com/x` as addresses.
+    if _TWO_SLASHES.match(piece) or _SCHEME.match(piece):
+        # Some clients read `https:example.com/x`, `//example.com/x` and `/\\example.com` as addresses.
         raise Disputed
     if piece.lower().startswith("www."):
         return Address(piece, piece.lower().partition("/")[0])

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from schemas.call_history import CallHistory
+from schemas.trust_family import named_paths
 from services.domain.policy.identifying import Identifying, Number, TooMany, identifying_of, joined
 from services.domain.trust.approved import Approved
 from services.domain.untrusted import NO_WORDS, WordsOfRun
@@ -47,7 +48,7 @@ def history_of(
     try:
         found = identifying_of(arguments, risk_parts)
         history = _history_of(found, approved, words, request, is_against)
-        apart = () if approved is None or terms is None else _apart(found, approved, terms)
+        apart = () if approved is None or terms is None else _apart(found, approved, terms, history.novel)
         return replace(history, apart=apart) if apart else history
     except Exception as error:
         if not isinstance(error, TooMany):
@@ -95,14 +96,27 @@ def _compared(
     return replace(history, parts=tuple(parts), novel=_sorted(novel), opposed=_sorted(opposed))
 
 
-def _apart(found: Identifying, approved: Approved, terms: str) -> tuple[str, ...]:
-    """The paths of what is known, unless people have approved it together in calls of these terms."""
+def _apart(found: Identifying, approved: Approved, terms: str, novel: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths of what is known, unless people have approved it together in calls of these terms.
+
+    Beside a new value that is every number: what those get who are known says nothing about a stranger.
+    """
     known = [value for value in found.values if not value.is_weak and approved.has(value.digest)]
     digests = [value.digest for value in known]
     numbers = [number for number in found.numbers if approved.covers(number.path, number.size, digests)]
-    if not (known or numbers) or approved.joins(terms, digests, _ranges(numbers)):
+    strangers = {value.path for value in found.values if not approved.has(value.digest)}.intersection(novel)
+    if strangers:
+        numbers = list(found.numbers)
+    beside = _beside(strangers, novel)
+    if not (known or numbers) or approved.joins(terms, digests, _ranges(numbers), beside):
         return ()
     return _sorted([*(value.path for value in known), *(number.path for number in numbers)])
+
+
+def _beside(strangers: set[str], novel: tuple[str, ...]) -> frozenset[str]:
+    """Where something must have been new in approved calls as well, as classes name it."""
+    named = frozenset(named_paths(novel))
+    return frozenset(strangers) if named.issuperset(strangers) else named
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:

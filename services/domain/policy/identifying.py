@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from schemas.canonical import MAX_SAFE_INTEGER, canonical, sha256_hex
-from services.domain.codes import codes_in
+from services.domain.codes import Code, codes_in
+from services.domain.markup import readings
 from services.domain.policy.addresses import Disputed, addresses_in
 from services.domain.words import TooManyWords, lowered
 
@@ -50,12 +51,17 @@ _NAMING_WORDS = """
 """
 _PROSE_WORDS = """
     body caption comment comments content contents date dates day days description details duration end feedback
-    format hour html instruction instructions message messages minute month note notes prompt query question reason
+    hour html instruction instructions message messages minute month note notes prompt query question reason
     reply search snippet start subject summary text time times timezone title when year
 """
 # Prose to a tool that only reads; what a tool that writes does with it is in its words.
 _COMMAND_WORDS = "instruction instructions prompt query search"
-_TIME_WORDS = "date dates day days end hour minute minutes month start time times timezone when year"
+# Programs, or parts of them, whatever the names around them and after them say: `job.script_text`.
+_CODE_WORDS = """
+    bash cmd code command commands condition config configuration eval exec expression filter filters formula json
+    macro manifest pattern payload program regex script scripts shell sql statement template where workflow xml yaml
+"""
+_TIME_WORDS = "date dates day days duration end hour minute minutes month start time times timezone when year"
 _QUANTITY_WORDS = """
     adult adults age amount amounts balance budget cent cents child children copies cost costs count days
     deposit depth discount distance duration euro euros fee fees height hours kilometers lat latitude length
@@ -65,14 +71,33 @@ _QUANTITY_WORDS = """
     top total totals units usd volume weeks weight width years
     anzahl betrag importe menge monto montant preis prix quantite summe
 """
-# Whatever else stands where a time is expected, such as `* * * * *` for a job, is a value.
-_TIME = re.compile(r"[\w\s:/.,+-]*")
-_NUMBER = re.compile(r"[-+]?[0-9]{1,15}(\.[0-9]{0,15})?")
+# Whatever else stands where a time is expected is a value: `* * * * *` for a job, `90d`, `now`.
+_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
+_DAY = r"\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2}(?:\d\d)?"
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
+_NUMBERED = r"\d{1,2}(?:st|nd|rd|th)?"
+_NEAR = r"this|next|last|today|tomorrow|yesterday"
+_MOMENT = rf"(?:{_DAY})(?:T(?:{_CLOCK}))?|{_CLOCK}|{_MONTH}(?: {_NUMBERED})?|{_NUMBERED} {_MONTH}|{_WEEKDAY}"
+_TIME = re.compile(
+    rf"(?:(?:{_MOMENT}|\d{{1,2}} ?[ap]\.?m\.?|(?:19|20)\d\d|[ap]m|utc|gmt|at|-|to|{_NEAR})(?:[\s,]+|$))*",
+    re.IGNORECASE,
+)
+# Written in the one way that each program reads alike: `5.000` can be five thousand, and `077` sixty-three.
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.(?:[0-9]{1,2}|[0-9]{4,15}))?")
+# Of one line where they are used: another one can be a header of its own.
+_LINE_WORDS = "subject title"
+_BREAK = re.compile(r"[\r\n\v\f\x85\u2028\u2029]")
 # The names inside of an argument are looked at as prose.
 _A_NAME = ("text",)
 _IDENTIFYING = frozenset(_NAMING_WORDS.split())
 _PROSE = frozenset(_PROSE_WORDS.split())
 _COMMANDS = frozenset(_COMMAND_WORDS.split())
+_CODE = frozenset(_CODE_WORDS.split())
+_LINES = frozenset(_LINE_WORDS.split())
 _TIMES = frozenset(_TIME_WORDS.split())
 _MEASURED = frozenset(_QUANTITY_WORDS.split()) | _TIMES
 
@@ -153,7 +178,9 @@ class _Leaf(NamedTuple):
         if self.last is _A_NAME:
             return True
         word = self.last[-1] if self.last else ""
-        if word not in _PROSE or "runs_code" in risk_parts or (word in _COMMANDS and "writes" in risk_parts):
+        if word not in _PROSE or "runs_code" in risk_parts or not self.words.isdisjoint(_CODE):
+            return False
+        if (word in _COMMANDS and "writes" in risk_parts) or (word in _LINES and _BREAK.search(self.value)):
             return False
         return word not in _TIMES or _TIME.fullmatch(self.value) is not None
 
@@ -244,7 +271,7 @@ def _found(leaf: _Leaf, risk_parts: Container[str]) -> Iterable[Value | Number]:
         # A number where a text is expected names something: `comment: "4242"`.
         is_whole = size is None and (number is not None or leaf.is_named or not leaf.is_prose(risk_parts))
         # As it is written: in code, and in names of files, one space is not two.
-        found = _of_text(leaf.path, value, is_whole=is_whole)
+        found = _of_text(leaf.path, value) if is_whole else _of_prose(leaf.path, value)
         return found if size is None else (*found, Number(leaf.path, size))
     if not abs(value) <= MAX_SAFE_INTEGER:
         # No two programs agree about it.
@@ -270,21 +297,33 @@ def _number_in(item: Any) -> float | None:
     return item if isinstance(item, int | float) and not isinstance(item, bool) else None
 
 
-def _of_text(path: str, text: str, *, is_whole: bool) -> list[Value]:
-    """The values of a text: its addresses, and, as a whole or by its codes, what is more than one address."""
+def _of_prose(path: str, text: str) -> list[Value]:
+    """The addresses and codes in a text, however it is read."""
+    found = []
+    for reading in readings(text):
+        addresses, rest = _addresses(path, reading)
+        codes = (Value(path, one.text, one.parts, is_weak=not one.is_strong) for one in _codes(rest))
+        found += [*addresses, *codes]
+    return found
+
+
+def _of_text(path: str, text: str) -> list[Value]:
+    """The addresses in a text, and, if it is more than one of them, all of it."""
     found, rest = _addresses(path, text)
-    try:
-        codes = list(dict.fromkeys(islice(codes_in(rest), MAX_LOOKED_AT)))
-    except TooManyWords as error:
-        raise TooMany from error
-    if not is_whole:
-        return [*found, *(Value(path, one.text, one.parts, is_weak=not one.is_strong) for one in codes)]
+    codes = _codes(rest)
     if text and text not in (one.text for one in found) and lowered(text) != _only(found):
         parts = tuple(dict.fromkeys(part for code in codes for part in code.parts))
         is_long = len(text) > MAX_CHARS
         kept = f"sha256:{sha256_hex(text)}" if is_long else text
         found.append(Value(path, kept, parts, whole=text if is_long else ""))
     return found
+
+
+def _codes(text: str) -> Sequence[Code]:
+    try:
+        return list(dict.fromkeys(islice(codes_in(text), MAX_LOOKED_AT)))
+    except TooManyWords as error:
+        raise TooMany from error
 
 
 def _addresses(path: str, text: str) -> tuple[list[Value], str]:

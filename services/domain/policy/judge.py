@@ -194,6 +194,9 @@ def _of_values(history: CallHistory) -> str:
     """Why trust does not release a call with these values, in whatever class it is; empty if it may."""
     if history.opposed:
         return f"people were against calls with the same value at {_named(history.opposed)}"
+    if history.apart and history.novel:
+        beside = f"in such a call with something new at {_named(history.novel)}"
+        return f"people have not approved what is at {_named(history.apart)} {beside}"
     if history.apart:
         return f"people have approved what is at {_named(history.apart)}, but not together in such a call"
     return ""

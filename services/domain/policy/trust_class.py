@@ -6,7 +6,7 @@ A class names the arguments whose kind matters and the risk, as `name=value` joi
 
 * a flag: its value; nothing: `~null`, an empty object: `{}`, and a blank text: `~blank`; a number, also one that is
   written as a text: its sign and power of ten (`1e2` from 100 to below 1,000, `-1e0` from −1 to above −10);
-* a text that the published schema lists (`enum`, `const`): itself; a text with addresses in it: the domains
+* what the published schema lists (`enum`, `const`): itself, in quotes; a text with addresses in it: the domains
   (`@example.com`) and hosts; any other text: `text`;
 * a list: the power of ten of its length (`to#=1e0`), with numbers in it the length itself, how often an item is
   repeated at most (`to#=1e0~2x`), and the terms of its items; a list with objects, lists, flags or nothing in it: a
@@ -144,7 +144,8 @@ class _Terms:
         if any(
             value == one for schema in schemas for one in self._listed(schema) if not isinstance(one, bool)
         ):
-            return (_value(value if isinstance(value, str) else canonical(value)),)
+            # In quotes: a listed `text` is not any text.
+            return (f"'{_value(value if isinstance(value, str) else canonical(value))}'",)
         if isinstance(value, int | float):
             return (_magnitude(value),)
         if not (text := value.strip()):

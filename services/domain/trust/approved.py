@@ -61,14 +61,20 @@ class Approved(Struct, frozen=True):
         ranges = [self.numbers.get((digest, path)) for digest in (ANY, *digests)]
         return all(found is not None and found[0] <= number <= found[1] for found in ranges)
 
-    def joins(self, terms: str, digests: Sequence[str], numbers: Sequence[NumberRange]) -> bool:
+    def joins(
+        self, terms: str, digests: Sequence[str], numbers: Sequence[NumberRange], novel: frozenset[str]
+    ) -> bool:
         """True if people have approved what a call has together.
 
-        That is, calls of these terms with all of its values: one in which no number was less, and one in which none
-        was more. Otherwise a small price of a large quantity and a large price of a small one would make both large.
+        That is, calls of these terms with all of its known values, in which something was new wherever it is in this
+        one: one in which no number was less, and one in which none was more. Otherwise a small price of a large
+        quantity and a large price of a small one would make both large, and a stranger would be paid what only
+        others are.
         """
         least = most = False
         for one in self.together.get(terms, ()):
+            if not novel <= one.novel:
+                continue
             for ranges in one.with_all(digests):
                 pairs = [(ranges.get(path), low, high) for path, low, high in numbers]
                 least = least or all(known is not None and known[0] <= low for known, low, _ in pairs)
@@ -81,9 +87,11 @@ class Approved(Struct, frozen=True):
 class Together(Struct, frozen=True):
     """The approvals of one part of a class.
 
-    `approvals` are those with the value of a digest, each one a bit; `numbers` are those of each, by their paths.
+    `novel` are the paths of what was new in them, as the class names them; `approvals` are those with the value of a
+    digest, each one a bit; `numbers` are those of each, by their paths.
     """
 
+    novel: frozenset[str]
     approvals: Mapping[str, int]
     numbers: Sequence[Mapping[str, tuple[float, float]]]
 
@@ -192,18 +200,19 @@ def _of_class(source: _From, now_ms: int) -> Approved:
             ranges = (((by, path), (least, most)) for path, least, most in fact.numbers for by in digests)
             _widen(numbers, ranges)
             raised[one.placed.partition].append(fact)
-    terms = family_of(source.parts[0].trust_class).terms
-    return Approved(_summed(shares), numbers, {terms: tuple(map(_together, raised.values()))})
+    family = family_of(source.parts[0].trust_class)
+    together = tuple(_together(family.novel, facts) for facts in raised.values())
+    return Approved(_summed(shares), numbers, {family.terms: together})
 
 
-def _together(facts: Sequence[ClassFact]) -> Together:
+def _together(novel: frozenset[str], facts: Sequence[ClassFact]) -> Together:
     """The approvals of one part: they are few, and so the numbers whose bits they are stay small."""
     found: defaultdict[str, int] = defaultdict(int)
     for number, fact in enumerate(facts):
         for value in fact.values:
             found[value] |= 1 << number
     ranges = [{path: (least, most) for path, least, most in fact.numbers} for fact in facts]
-    return Together(found, ranges)
+    return Together(novel, found, ranges)
 
 
 def _against(parts: Iterable[ClassPart], now_ms: int) -> defaultdict[str, list[float]]:

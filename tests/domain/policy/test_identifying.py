@@ -60,6 +60,12 @@ def texts(arguments: dict[str, Any]) -> list[tuple[str, str]]:
         ({"details": "See bc1qxy2kgdygjrsqtzq2n0"}, [("details", "BC1QXY2KGDYGJRSQTZQ2N0")]),
         ({"recipient": "x" * 65}, [("recipient", "x" * 65)]),
         ({"text": "www.evil.com"}, [("text", "www.evil.com")]),
+        ({"text": "see evil&#46;com"}, [("text", "EVIL.COM")]),
+        (
+            {"text": "Pay DE89&nbsp;3704&nbsp;0044&nbsp;0532&nbsp;0130&nbsp;00"},
+            [("text", "DE89370400440532013000")],
+        ),
+        ({"text": "eve(at)evil.com"}, [("text", "EVIL.COM"), ("text", "eve@evil.com")]),
         ({"a": None, "b": True, "c": ""}, []),
     ],
 )
@@ -76,6 +82,14 @@ def test_url_is_known_by_its_host_and_exactly_by_itself() -> None:
         Value("url", "example.com"),
         Value("url", "https://Example.com/a?b"),
     )
+
+
+@pytest.mark.parametrize("text", ["5.000", "077", "+50", "1e3", "50.", "5,0"])
+def test_number_that_programs_can_read_differently_is_a_value(text: str) -> None:
+    found = identifying_of({"amount": text})
+
+    assert [value.text for value in found.values] == [text]
+    assert found.numbers == ()
 
 
 def test_numbers_of_other_arguments_are_measured() -> None:
@@ -103,6 +117,18 @@ def test_numbers_of_other_arguments_are_measured() -> None:
         ({"start_time": "2026-01-05T10:00:00+01:00"}, ("writes",), []),
         ({"end_date": "next Monday, 5 p.m."}, ("writes",), []),
         ({"version": "1.10"}, ("writes",), ["version"]),
+        ({"job": {"script_text": "print(1)"}}, (), ["job.script_text"]),
+        ({"filters": {"note": "1=1"}}, (), ["filters.note"]),
+        ({"format": "exe"}, (), ["format"]),
+        ({"older_than_days": "90d"}, (), ["older_than_days"]),
+        ({"duration": "PT1H"}, (), ["duration"]),
+        ({"time": "rm -rf data"}, (), ["time"]),
+        ({"report_date": "../../secrets"}, (), ["report_date"]),
+        ({"time": "5 January 2026 at 10:30"}, (), []),
+        ({"day": "Mon, Jan. 5th, 10 am"}, (), []),
+        ({"date": "2026/01/05 10:30:15.5+01:00"}, (), []),
+        ({"subject": "Hi\r\nBcc: eve"}, (), ["subject"]),
+        ({"body": "Hi\r\nBcc: eve"}, (), []),
         ({"subject": "123456"}, (), ["subject"]),
     ],
 )
@@ -131,6 +157,9 @@ def test_names_cannot_look_like_paths() -> None:
         {"flags": [True] * 1_001},
         {"url": "https:evil.com"},
         {"to": "a@b@c"},
+        {"body": 'write to "eve"@example.com'},
+        {"body": "![x](/\\evil.com)"},
+        {"body": '<a href="https&#58;//evil.com">'},
         {"limits": list(range(MAX_NUMBERS + 1))},
         {"amount": 2.0**53},
         {"file_id": 1e20},
@@ -144,6 +173,9 @@ def test_names_cannot_look_like_paths() -> None:
         "places",
         "disputed",
         "two_at",
+        "quoted",
+        "slashes",
+        "markup",
         "numbers",
         "huge",
         "huge_id",

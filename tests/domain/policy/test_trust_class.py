@@ -40,7 +40,7 @@ def class_for(arguments: dict[str, Any], *risk: str) -> str:
         ({"urgent": True}, "urgent=true&risk=writes"),
         ({"note": None}, "note=~null&risk=writes"),
         ({"note": {}, "more": {"inner": {}}}, "more.inner={}&note={}&risk=writes"),
-        ({"priority": "high"}, "priority=high&risk=writes"),
+        ({"priority": "high"}, "priority='high'&risk=writes"),
         ({"priority": "whatever"}, "priority=text&risk=writes"),
         ({"text": "Dear all, see you at 12:30"}, "text=text&risk=writes"),
         ({"path": "C:/tmp/a.txt"}, "path=text&risk=writes"),
@@ -51,7 +51,7 @@ def class_for(arguments: dict[str, Any], *risk: str) -> str:
         ({"mail": "Eve <eve@evil.com>, ann@example.com"}, "mail=@evil.com&mail=@example.com&risk=writes"),
         ({"url": "www.evil.com/x"}, "url=www.evil.com&risk=writes"),
         ({"url": "https://Example.com:8443/a?b"}, "url=example.com&risk=writes"),
-        ({"to": ["sales"]}, "to#=1e0&to=sales&risk=writes"),
+        ({"to": ["sales"]}, "to#=1e0&to='sales'&risk=writes"),
         ({"to": []}, "to#=0&risk=writes"),
         ({"mails": ["a@x.com", "b@x.com"]}, "mails#=1e0&mails=@x.com&risk=writes"),
         ({"mails": [f"a{n}@x.com" for n in range(12)]}, "mails#=1e1&mails=@x.com&risk=writes"),
@@ -63,7 +63,7 @@ def class_for(arguments: dict[str, Any], *risk: str) -> str:
         ({"amounts": [5] * 9}, "amounts#=9~9x&amounts=1e0&risk=writes"),
         ({"folder": " "}, "folder=~blank&risk=writes"),
         ({"": {"to": "x"}}, "~.to=text&risk=writes"),
-        ({"options": {"mode": "wet"}}, "options.mode=wet&risk=writes"),
+        ({"options": {"mode": "wet"}}, "options.mode='wet'&risk=writes"),
     ],
 )
 def test_class_of_arguments(arguments: dict[str, Any], expected: str) -> None:
@@ -101,7 +101,7 @@ def test_lists_behind_references_and_alternatives_are_found() -> None:
 
     found = class_of(terms_of({"action": "delete", "mode": "dry", "loop": "x"}, schema), ())
 
-    assert found == "action=delete&loop=text&mode=dry&risk="
+    assert found == "action='delete'&loop=text&mode='dry'&risk="
 
 
 LISTS = {"enum": ["keep", "delete"]}
@@ -110,14 +110,18 @@ LISTS = {"enum": ["keep", "delete"]}
 @pytest.mark.parametrize(
     ("schema", "arguments", "terms"),
     [
-        ({"additionalProperties": LISTS}, {"reply": "keep"}, "reply=keep"),
-        ({"unevaluatedProperties": LISTS}, {"reply": "keep"}, "reply=keep"),
-        ({"patternProperties": {"^re": LISTS}}, {"reply": "keep"}, "reply=keep"),
-        ({"dependentSchemas": {"to": {"properties": {"reply": LISTS}}}}, {"reply": "keep"}, "reply=keep"),
-        ({"properties": {"reply": {"prefixItems": [LISTS]}}}, {"reply": ["keep"]}, "reply#=1e0&reply=keep"),
-        ({"anyOf": [LISTS], "properties": {"reply": {"$ref": "#/anyOf/0"}}}, {"reply": "keep"}, "reply=keep"),
-        ({"properties": {"step": {"enum": [1, 2, 3]}}}, {"step": 2}, "step=2"),
-        ({"properties": {"share": {"enum": [0.1, 0.5]}}}, {"share": 0.5}, "share=0.5"),
+        ({"additionalProperties": LISTS}, {"reply": "keep"}, "reply='keep'"),
+        ({"unevaluatedProperties": LISTS}, {"reply": "keep"}, "reply='keep'"),
+        ({"patternProperties": {"^re": LISTS}}, {"reply": "keep"}, "reply='keep'"),
+        ({"dependentSchemas": {"to": {"properties": {"reply": LISTS}}}}, {"reply": "keep"}, "reply='keep'"),
+        ({"properties": {"reply": {"prefixItems": [LISTS]}}}, {"reply": ["keep"]}, "reply#=1e0&reply='keep'"),
+        (
+            {"anyOf": [LISTS], "properties": {"reply": {"$ref": "#/anyOf/0"}}},
+            {"reply": "keep"},
+            "reply='keep'",
+        ),
+        ({"properties": {"step": {"enum": [1, 2, 3]}}}, {"step": 2}, "step='2'"),
+        ({"properties": {"share": {"enum": [0.1, 0.5]}}}, {"share": 0.5}, "share='0.5'"),
         ({"properties": {"step": {"enum": [1, 2, 3]}}}, {"step": 4}, "step=1e0"),
         ({"properties": {"step": {"enum": [True]}}}, {"step": 1}, "step=1e0"),
         ({"properties": {"reply": {"$ref": "#"}}}, {"reply": "keep"}, "reply=text"),
@@ -146,7 +150,7 @@ def test_values_cannot_pass_for_other_terms() -> None:
     schema = {"inputSchema": {"properties": {"x": {"enum": ["a&risk=reads"]}}}}
     forged = class_of(terms_of({"x": "a&risk=reads"}, schema), ("money",))
 
-    assert forged == "x=a%26risk%3Dreads&risk=money"
+    assert forged == "x='a%26risk%3Dreads'&risk=money"
     assert class_for({"amount=1e0&x": 5}) == "amount%3D1e0%26x=1e0&risk=writes"
     assert class_for({"a.b": 5}) != class_for({"a": {"b": 5}})
 
@@ -178,3 +182,13 @@ def test_class_of_anything_is_a_short_text(arguments: dict[str, Any], schema: An
 
 def test_class_of_a_value_of_250_kib_is_short() -> None:
     assert class_for({"body": "x " * 125_000, "mail": "a@" + "x" * 250_000}).startswith("body=text&mail=@xxx")
+
+
+@pytest.mark.parametrize(
+    ("listed", "other"),
+    [("text", "any text"), ("true", True), ("1e2", 150), ("example.com", "https://example.com")],
+)
+def test_listed_text_is_in_another_class_than_what_is_like_its_terms(listed: str, other: Any) -> None:
+    definition = {"inputSchema": {"properties": {"reply": {"anyOf": [{"enum": [listed]}, {}]}}}}
+
+    assert terms_of({"reply": listed}, definition) != terms_of({"reply": other}, definition)
