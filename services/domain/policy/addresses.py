@@ -13,7 +13,7 @@ _MAY_BE = re.compile(r"[@:]|[/\\]{2}|www\.", re.IGNORECASE)
 _SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
 _TRAILING = ".,!?:"
 # The domain of a mail address whose name is in quotes: `"ann"@example.com`.
-_QUOTED_BEFORE = re.compile(r"[\"'`)\]>]@[\w-]+(?:\.[\w-]+)+")
+_QUOTED_BEFORE = re.compile(r"(?<=\w)[\"'`)\]>]@[\w-]+(?:\.[\w-]+)+")
 _TWO_SLASHES = re.compile(r"[/\\]{2}")
 # Of one text; reading each takes some ten microseconds.
 MAX_ADDRESSES = 64

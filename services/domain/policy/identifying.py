@@ -90,6 +90,7 @@ _TIME = re.compile(
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.(?:[0-9]{1,2}|[0-9]{4,15}))?")
 # Of one line where they are used: another one can be a header of its own.
 _LINE_WORDS = "subject title"
+_LETTER = re.compile(r"[^\W\d_]")
 _BREAK = re.compile(r"[\r\n\v\f\x85\u2028\u2029]")
 # The names inside of an argument are looked at as prose.
 _A_NAME = ("text",)
@@ -182,7 +183,10 @@ class _Leaf(NamedTuple):
             return False
         if (word in _COMMANDS and "writes" in risk_parts) or (word in _LINES and _BREAK.search(self.value)):
             return False
-        return word not in _TIMES or _TIME.fullmatch(self.value) is not None
+        if _TIME.fullmatch(self.value):
+            return _number_in(self.value) is None
+        # What has no letters names something where a text is expected: `comment: "4242"`.
+        return word not in _TIMES and _LETTER.search(self.value) is not None
 
 
 def identifying_of(arguments: Mapping[str, Any], risk_parts: Container[str] = ()) -> Identifying:
@@ -268,8 +272,7 @@ def _found(leaf: _Leaf, risk_parts: Container[str]) -> Iterable[Value | Number]:
             raise TooMany
         number = _number_in(value)
         size = number if leaf.is_measured else None
-        # A number where a text is expected names something: `comment: "4242"`.
-        is_whole = size is None and (number is not None or leaf.is_named or not leaf.is_prose(risk_parts))
+        is_whole = size is None and (leaf.is_named or not leaf.is_prose(risk_parts))
         # As it is written: in code, and in names of files, one space is not two.
         found = _of_text(leaf.path, value) if is_whole else _of_prose(leaf.path, value)
         return found if size is None else (*found, Number(leaf.path, size))
