@@ -132,6 +132,7 @@ class Found:
         refused: records that do not count by the term rule; `definitions_refused` of the definitions.
         unreadable: records that count and cannot be read.
         set_aside: runs with an event that cannot be read or folded.
+        planted: verdicts on planted calls, which are left out: they are no history of the agent.
         judged: verdicts that were judged again; `reproduced` of them came out as recorded by the policy in force.
         effects: how many verdicts had an effect before and have one after.
         tools: the same by tool, and `days` by day (UTC, days since 1970).
@@ -149,6 +150,7 @@ class Found:
     definitions_refused: int = 0
     unreadable: int = 0
     set_aside: int = 0
+    planted: int = 0
     judged: int = 0
     reproduced: int = 0
     effects: Counter[Pair] = field(default_factory=Counter)
@@ -169,6 +171,7 @@ class Found:
         self.refused += other.refused
         self.unreadable += other.unreadable
         self.set_aside += other.set_aside
+        self.planted += other.planted
         self.judged += other.judged
         self.reproduced += other.reproduced
         self.effects += other.effects

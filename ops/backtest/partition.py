@@ -175,6 +175,10 @@ class PartitionReplay:
         call = None if state is None else state.calls.get(body.call_id)
         if state is None or call is None or call.revision != body.revision:
             why = self._runs.aside.get(event.key, "its call is not in the log before it")
+        elif call.probe is not None:
+            # No agent proposed it and it never runs, so neither its verdict nor what people said of it is history.
+            self._found.planted += 1
+            return
         elif here.before is None or here.after is None:
             why = here.missing
         else:

@@ -75,6 +75,14 @@ class Report(NamedTuple):
         )
 
     @property
+    def left_out(self) -> str:
+        """A sentence on what is no history of the agents, and left out; empty if that is nothing."""
+        planted = self.found.planted
+        if not planted:
+            return ""
+        return f"verdicts on planted calls are left out, as no history of the agents: {planted:,}"
+
+    @property
     def rate(self) -> float:
         """Records a second."""
         return self.found.records / self.seconds if self.seconds else 0.0

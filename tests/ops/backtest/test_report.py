@@ -18,7 +18,8 @@ from ops.backtest.telling import json_of, tell
 from ops.errors import UsageError
 from schemas import commands as k
 from schemas.policy_document import policy_from_value
-from tests.domain.world import RITA, RULES, TENANT, the
+from tests.actions.planting import plant
+from tests.domain.world import OLGA, RITA, RULES, TENANT, the
 from tests.ops.backtest.past import Past, policy
 
 HOSTILE = '</td><script>alert(1)</script><img src=x onerror="alert(1)">&\x1b[31m'
@@ -185,3 +186,31 @@ def test_names_stand_for_one_call_each() -> None:
 
     assert named_of(rows, ["main/y/c", "gone"]) == (frozenset({"main/y/c"}), ["gone"])
     assert named_of(rows, ["c", "x/c"]) == (frozenset(), ["c", "x/c"])
+
+
+def test_planted_calls_are_left_out_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    made = past()
+    for run, word in (("planted", "approve"), ("again", "reject")):
+        hold = the(made.ask(plant(), OLGA, run), "HoldOpened")
+        made.ask(k.DecideHold(hold_id=hold.hold_id, decision=word, digest=hold.digest), RITA, run)
+    made.propose("read")
+
+    found = made.against(ALL_PASS)
+    tell(told(found))
+
+    assert (found.planted, found.judged, found.reproduced, found.rows) == (2, 1, 1, [])
+    assert found.is_complete
+    assert json_of(told(found))["planted"] == 2
+    for text in (page(told(found)), capsys.readouterr().out):
+        assert "verdicts on planted calls are left out, as no history of the agents: 2" in text
+    assert "planted" not in told(made.against(ALL_PASS, tenant="other")).left_out
+
+
+def test_history_of_planted_calls_alone_says_nothing_of_a_policy() -> None:
+    made = past()
+    made.ask(plant(), OLGA, "planted")
+
+    report = told(made.against(ALL_PASS))
+
+    assert not report.is_ok
+    assert report.emptiness
