@@ -133,6 +133,7 @@ class Found:
         unreadable: records that count and cannot be read.
         set_aside: runs with an event that cannot be read or folded.
         planted: verdicts on planted calls, which are left out: they are no history of the agent.
+        forks: runs that `placet fork` made, which are left out likewise: their results are recorded ones.
         judged: verdicts that were judged again; `reproduced` of them came out as recorded by the policy in force.
         effects: how many verdicts had an effect before and have one after.
         tools: the same by tool, and `days` by day (UTC, days since 1970).
@@ -151,6 +152,7 @@ class Found:
     unreadable: int = 0
     set_aside: int = 0
     planted: int = 0
+    forks: int = 0
     judged: int = 0
     reproduced: int = 0
     effects: Counter[Pair] = field(default_factory=Counter)
@@ -172,6 +174,7 @@ class Found:
         self.unreadable += other.unreadable
         self.set_aside += other.set_aside
         self.planted += other.planted
+        self.forks += other.forks
         self.judged += other.judged
         self.reproduced += other.reproduced
         self.effects += other.effects

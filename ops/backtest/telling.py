@@ -23,7 +23,17 @@ SHOWN_MAX = 20
 # In `--json`, so that a policy that changes every verdict of a long history is told within little memory.
 CHANGED_MAX = 20_000
 HEADS = ("call", "revision", "tool", "arguments", "at", "people", "by", "feedback", "before", "after")
-COUNTS = ("records", "events", "refused", "definitions_refused", "unreadable", "set_aside", "planted", "judged")
+COUNTS = (
+    "records",
+    "events",
+    "refused",
+    "definitions_refused",
+    "unreadable",
+    "set_aside",
+    "planted",
+    "forks",
+    "judged",
+)
 EFFECTS: tuple[Effect, ...] = ("allow", "hold", "deny")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from ops.fork.access import Access, Issued, by_token
 from ops.fork.definitions import copy_definitions, retire_policy
 from ops.fork.diff import compare
 from ops.fork.drive import Branch
+from ops.fork.naming import fork_project
 from ops.fork.point import Instead, Word, find_point
 from ops.fork.recorded import Run, read_run
 from ops.fork.saying import Sayings
@@ -34,8 +33,6 @@ from schemas.ids import TENANT_WIDE
 
 DEFAULT_PROJECT = "default"
 DEFAULT_TENANT = "default"
-# A project's name is at most 128 characters; this leaves room for the prefix and for what makes it new.
-NAME_MAX_CHARS = 100
 
 
 @dataclass(frozen=True)
@@ -216,9 +213,3 @@ async def _run(client: AsyncPlacet, execution_id: str, after: str = "") -> Run:
         if page["next_cursor"] in (None, cursor):
             return read_run(execution_id, items)
         cursor = page["next_cursor"]
-
-
-def fork_project(execution_id: str) -> str:
-    """A name for the project of a fork that no other has, so that each fork of a run stands beside the others."""
-    plain = re.sub(r"[^A-Za-z0-9._:-]", "-", execution_id)[:NAME_MAX_CHARS]
-    return f"fork-{plain}-{uuid.uuid4().hex[:8]}"

@@ -11,7 +11,7 @@ import pytest
 
 from ops.config import DataDir
 from ops.fork.access import Issued
-from ops.fork.command import fork_project
+from ops.fork.naming import fork_project
 from ops.fork.definitions import copy_definitions
 from ops.fork.drive import Branch
 from ops.fork.point import Instead, find_point
