@@ -21,7 +21,7 @@ from ops.backtest.history import Candidate, InForceHere
 from ops.backtest.judging import Inputs, Moment, inputs_of, judged, looks_back
 from ops.backtest.passing import Passing, passing_of
 from ops.backtest.runs import Runs
-from ops.backtest.sides import differing_of, recorded_side, side_of
+from ops.backtest.sides import causes_of, differing_of, recorded_side, side_of
 from ops.backtest.trust import Rescoring
 from ops.backtest.words import Said, said_in
 from ops.fork.naming import PREFIX, is_fork
@@ -242,8 +242,10 @@ class PartitionReplay:
         looks_back = self._looks_back and is_another
         passing = passing_of(moment, judgement, definitions, looks_back=looks_back)
         tool = intern(call.tool)
-        self._found.count(tool, event.meta.at_ms, before, after)
-        if before.effect != after.effect:
+        is_changed, policies = before.effect != after.effect, definitions.policies
+        causes = causes_of(after, policies, moment.state.tenant) if is_changed else ()
+        self._found.count(tool, event.meta.at_ms, before, after, causes)
+        if is_changed:
             row = _row(moment, before, after, passing)
             self._found.rows.append(row)
             one: Judged | _Passed = row

@@ -14,7 +14,9 @@ def side(effect: str) -> Side:
 
 def counted(found: Found, *tools: str) -> Found:
     for number, tool in enumerate(tools):
-        found.count(tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"))
+        found.count(
+            tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"), ("p/r",)
+        )
     return found
 
 
@@ -24,7 +26,7 @@ def test_sum_of_partitions_is_what_one_process_counts() -> None:
     several.add(counted(Found("*"), "pay", "read"))
     rest = Found("*")
     for number, tool in ((2, "read"), (3, "send")):
-        rest.count(tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"))
+        rest.count(tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"), ("p/r",))
     several.add(rest)
     assert several == one
     assert (several.judged, several.count_of("newly_allowed")) == (4, 2)
