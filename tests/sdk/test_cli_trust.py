@@ -286,9 +286,10 @@ ASSESSED = {
 }
 
 
-def assessing(terminal: Terminal, **more: Any) -> list[Asked]:
+def assessing(terminal: Terminal, *, is_known: bool = True, **more: Any) -> list[Asked]:
     body = {
         "agent": "bot",
+        "is_known": is_known,
         "at": "2026-11-20T10:00:00Z",
         "requires_approval": False,
         "risk": ASSESSED["risk"],
@@ -312,6 +313,9 @@ def test_assess_tells_whether_people_would_be_asked_and_why(terminal: Terminal) 
     [
         ({"effect": "deny", "adaptive": None}, "it would be denied"),
         ({"misfit": "$.amount: is missing"}, "do not fit the tool: $.amount: is missing"),
+        ({"misfit": "$.a: x", "misfits": ["$.a: x", "$.b: y"]}, "do not fit the tool:\n  $.a: x\n  $.b: y"),
+        ({"is_published": False}, "no tool send_money is published for this project: check the name"),
+        ({"adaptive": {**ADAPTIVE, "is_eligible": True, "sample_rate": 1}}, "asked about every such call"),
         ({"history": {"novel": ["to"]}}, "people would be asked"),
         ({"history": {"novel": ["to"]}}, "new to this agent and tool: to"),
     ],
@@ -323,6 +327,13 @@ def test_assess_tells_what_stands_against_a_release(
 
     assert terminal("trust", "assess", "bot", "send_money") == 0
     assert said in terminal.out
+
+
+def test_assess_of_an_agent_that_did_nothing_says_so(terminal: Terminal) -> None:
+    for is_known in (True, False):
+        assessing(terminal, is_known=is_known, requires_approval=True)
+        assert terminal("trust", "assess", "bot", "send_money") == 0
+        assert ("no agent bot has done anything in this project" in terminal.out) != is_known
 
 
 def test_assess_of_arguments_that_are_no_object_is_a_usage_error(terminal: Terminal) -> None:

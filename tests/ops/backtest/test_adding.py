@@ -33,8 +33,10 @@ def test_sum_of_partitions_is_what_one_process_counts() -> None:
 
 
 def test_each_number_is_added() -> None:
-    names = ("records", "events", "refused", "unreadable", "set_aside", "planted", "forks", "judged")
-    names += ("reproduced", "unlisted")
+    names = (
+        *("records", "events", "refused", "unreadable", "set_aside", "planted", "forks", "judged"),
+        *("reproduced", "unlisted"),
+    )
     sum_of = Found("*")
     for _ in range(2):
         part = Found("*")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from decimal import ROUND_DOWN, Decimal
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ from placet.cli.session import JsonFlag, column_time, connect, console, print_js
 from placet.errors import NotFound
 from placet.parsing import parse_time
 from placet.sync import Placet
-from placet.trust import AssessedCall
+from placet.trust import AssessedCall, Assessment
 
 # A decision counts so long; `schemas.trust_score` of the server has the number.
 WINDOW_DAYS = 180
@@ -123,24 +123,42 @@ def assess(
         print_json(found.raw)
         return
     (call,) = found.calls
-    for line in _told(call):
+    for line in (*_unknown(found, call), *_told(call)):
         console().print(safe.text(line, lines=True))
+
+
+def _unknown(found: Assessment, call: AssessedCall) -> Iterator[str]:
+    """What the project does not know: the names may be misspelt."""
+    if not found.is_known:
+        yield f"no agent {found.agent} has done anything in this project: nothing of it is trusted; check the name"
+    if not call.is_published:
+        yield f"no tool {call.tool} is published for this project: check the name (`placet tools`)"
 
 
 def _told(call: AssessedCall) -> Iterator[str]:
     needs = "people would be asked" if call.requires_approval else "it would be released without people"
     if call.misfit is not None:
-        yield f"it would be refused: the arguments do not fit the tool: {call.misfit}"
+        yield from _refused(call.misfits or (call.misfit,))
     else:
         yield "it would be denied" if call.effect == "deny" else needs
     yield f"policy: {call.effect}, {call.detail}"
     yield f"risk: {call.risk.level}, {call.risk.score:.2f} ({', '.join(map(str, call.risk.parts)) or 'no part'})"
     if (weighed := call.adaptive) is not None:
         yield f"adaptive: {weighed.why}"
-        if not call.requires_approval and weighed.sample_rate:
+        if weighed.is_eligible and weighed.sample_rate >= 1:
+            yield "the sample rate is 1: trust is weighed, and people are asked about every such call all the same"
+        elif not call.requires_approval and weighed.sample_rate:
             yield f"of such calls, {weighed.sample_rate:.0%} are asked all the same, as a sample"
     if call.history["novel"]:
         yield f"new to this agent and tool: {', '.join(call.history['novel'])}"
+
+
+def _refused(misfits: Sequence[str]) -> Iterator[str]:
+    if len(misfits) == 1:
+        yield f"it would be refused: the arguments do not fit the tool: {misfits[0]}"
+        return
+    yield "it would be refused: the arguments do not fit the tool:"
+    yield from (f"  {misfit}" for misfit in misfits)
 
 
 @app.command()
