@@ -15,6 +15,7 @@ from placet.cli.describing import purpose
 from placet.cli.lines import begun, print_with_texts
 from placet.cli.log_places import Place, call_of, hold_of, named_at, place_in
 from placet.cli.past_values import in_full, in_short, tools_of_sources
+from placet.cli.planted import planted_call, planted_told
 from placet.cli.session import (
     JsonFlag,
     clock,
@@ -175,6 +176,7 @@ def show(
         else:
             shown = find_hold(placet, id) if call is None else find_call(placet, *call)
         view = fetch_view(placet, shown) if isinstance(shown, Hold) and not as_json else None
+        planted = planted_call(placet, shown) if isinstance(shown, Hold) and not as_json else ""
         tools = {} if as_json or isinstance(shown, Execution) else tools_of_sources(placet, shown)
     if as_json:
         print_json(shown.raw)
@@ -182,7 +184,7 @@ def show(
     if title:
         console().print(safe.text(title))
     if isinstance(shown, Hold) and view is not None:
-        print_view(shown, view, tools=tools)
+        print_view(shown, view, tools=tools, planted=planted)
     elif isinstance(shown, ToolCall):
         _print_call(shown, tools)
     elif isinstance(shown, Execution):
@@ -216,6 +218,7 @@ def _print_call(call: ToolCall, tools: Mapping[str, str]) -> None:
         ("decided", decided(raw.get("decision"))),
         ("feedback", feedback),
         ("ran for", f"{raw['duration_ms']} ms" if raw.get("duration_ms") is not None else ""),
+        ("planted", planted_told(raw.get("probe"))),
         ("error", call.error if call.error != feedback else ""),
         ("impact", f"reported as harmful by {call.impact_reports}" if call.impact_reports else ""),
         ("digest", call.digest),

@@ -79,7 +79,12 @@ def check_view(hold: Hold, view: HoldView) -> None:
 
 
 def print_view(
-    hold: Hold, view: HoldView, *, stderr: bool = False, tools: Mapping[str, str] | None = None
+    hold: Hold,
+    view: HoldView,
+    *,
+    stderr: bool = False,
+    tools: Mapping[str, str] | None = None,
+    planted: str = "",
 ) -> None:
     """The complete basis of a decision, with the question and what would run at the end.
 
@@ -88,6 +93,7 @@ def print_view(
         view: its view.
         stderr: print it there.
         tools: the tools of the calls whose outputs its tainted values were in (`past_values.tools_of_sources`).
+        planted: what is told of a planted call whose hold has ended (`planted.planted_call`).
     """
     from rich.text import Text
 
@@ -97,7 +103,7 @@ def print_view(
         print_exactly(screen, Text(_inert(line), style="dim"))
     if view.view_digest:
         screen.print(Text(f"view digest: {view.view_digest}", style="dim"), soft_wrap=True)
-    for line in _lines(_facts(hold, tools or {})):
+    for line in _lines([*_facts(hold, tools or {}), ("planted", planted)]):
         print_exactly(screen, safe.text(line))
     for line in asked:
         style = "bold red" if line.startswith("badges: ") else ""
