@@ -196,6 +196,9 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
         "sample": {
             "decided": 4,
             "contrary": 1,
+            "withdrawn": 2,
+            "expired": 0,
+            "waiting": 1,
             "share": 0.25,
             "lower": 0.0,
             "upper": 0.8059,
@@ -207,6 +210,9 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
 
     assert terminal("trust", "report", "--agent", "billing-bot") == 0
     assert "75.0%" in terminal.out
+    assert "nobody decided: 2 were withdrawn with their run, which counts against the agent, 1 wait." in (
+        " ".join(terminal.out.split())
+    )
     assert "1 of 4 sampled calls were not approved unchanged: 25.0%, 0.0% to 80.6% with 95% confidence." in (
         " ".join(terminal.out.split())
     )

@@ -29,6 +29,12 @@ UNCOUNTED = {
     "too_old": "too old",
 }
 
+UNSAID = {
+    "withdrawn": "were withdrawn with their run, which counts against the agent",
+    "expired": "expired",
+    "waiting": "wait",
+}
+
 app = new_group("trust", help="Trust in agents: what it is, what it comes from, and what it saves.")
 
 
@@ -199,6 +205,8 @@ def report(
     _print_share(
         f"{sample['contrary']} of {sample['decided']} sampled calls were not approved unchanged", sample
     )
+    if unsaid := [f"{sample[name]} {said}" for name, said in UNSAID.items() if sample.get(name)]:
+        console().print(safe.text(f"On other sampled calls nobody decided: {', '.join(unsaid)}.", lines=True))
     _print_share(
         f"{regret['revoked']} of {regret['released']} released calls were taken back, {regret['harmful']} did harm",
         regret,
