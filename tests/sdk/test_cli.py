@@ -14,7 +14,7 @@ from placet.cli.inbox import shortener
 from placet.cli.plugins import OF_THE_SERVER, OWN, find
 from schemas.commands import RequestKind, Scope
 from tests.sdk.scripted import Asked, Peer
-from tests.sdk.terminal import GROUP, HOLD, OTHER, RAN, Terminal, gateway
+from tests.sdk.terminal import EXECUTION, GROUP, HOLD, OTHER, RAN, Terminal, gateway
 
 
 def test_inbox_lists_what_waits_with_ids_as_long_as_needed(terminal: Terminal) -> None:
@@ -81,6 +81,45 @@ def test_tool_put_of_what_is_no_plain_object_sends_nothing(
 def test_state_at_a_moment_asks_for_it(terminal: Terminal) -> None:
     assert terminal("state", "invoice", "--at", "12", "--json") == 0
     assert json.loads(terminal.out)["at"] == "12"
+
+
+def test_state_is_told_as_text_and_as_json_as_it_came(terminal: Terminal) -> None:
+    everything = terminal.script.on_http
+    execution = {
+        **EXECUTION,
+        "state": "completed",
+        "started_by": "billing",
+        "started_at": "2026-11-20T10:00:00Z",
+        "request": "Pay the invoice\nof \x1b[31mMarch",
+        "context": {"ticket": 7},
+        "result": ["paid"],
+        "user": "",
+        "error": None,
+    }
+
+    async def answer(asked: Asked) -> Response:
+        if asked.path == "/v1/executions/invoice-march":
+            return JSONResponse(execution)
+        return await everything(asked)
+
+    terminal.script.on_http = answer
+    assert terminal("state", "invoice-march") == 0
+    lines = [" ".join(line.split()) for line in terminal.out.splitlines()]
+    for said in (
+        "execution invoice-march",
+        "state completed",
+        "version 7",
+        "request Pay the invoice",
+        "result",
+    ):
+        assert said in lines
+    assert any(line.startswith("started 2026-11-") and line.endswith(" by billing") for line in lines)
+    assert '"ticket": 7' in lines
+    assert not any(line.startswith(("user", "error", "ended", '{"execution_id')) for line in lines)
+    assert "\x1b" not in terminal.out
+
+    assert terminal("state", "invoice-march", "--json") == 0
+    assert json.loads(terminal.out) == execution
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placet.cli import safe
 from placet.cli.past_values import in_full
 from placet.cli.remembering import options_of
-from placet.cli.session import clock, console, local_time
+from placet.cli.session import clock, console, local_time, print_pretty
 from placet.cli.telling import print_exactly
 from placet.errors import DigestMismatch
 from placet.models import Hold, HoldView, Verdict
@@ -222,6 +222,12 @@ def facts_grid(facts: Iterable[tuple[str, Any]]) -> Table:
             # What a person said may have several lines; a column of its own keeps them from looking like other facts.
             grid.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
     return grid
+
+
+def print_value(name: str, value: object) -> None:
+    """A JSON value under its name; not in a grid, which would break its lines."""
+    console().print(safe.text(name, style="bold"), soft_wrap=True)
+    print_pretty(value)
 
 
 def _facts(hold: Hold, tools: Mapping[str, str]) -> Sequence[tuple[str, Any]]:
