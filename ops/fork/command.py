@@ -25,6 +25,7 @@ from ops.fork.telling import Told, json_of, tell
 from ops.signals import run_until_signalled
 from placet import AsyncPlacet, NotFound
 from placet.canonical import MalformedJson, parse_strict
+from placet.cli.choices import call_ids, completing, execution_ids
 from placet.cli.session import JsonFlag, Settings, by_prefix
 from placet.ids import check_id
 from placet.models import Execution
@@ -47,16 +48,25 @@ class Question:
 
 def fork_command(
     context: typer.Context,
-    execution: Annotated[str, typer.Argument(help="The execution's id, or the unique beginning of one.")],
+    execution: Annotated[
+        str,
+        typer.Argument(
+            help="The execution's id, or the unique beginning of one.", autocompletion=execution_ids
+        ),
+    ],
     at: Annotated[
         str,
         typer.Option(
             "--at",
             metavar="DECISION",
             help="The decision to replace: its id, its event's, its hold's or its call's, or the beginning of one.",
+            autocompletion=call_ids,
         ),
     ],
-    word: Annotated[str, typer.Option("--with", help="approve, edit or reject.")],
+    word: Annotated[
+        str,
+        typer.Option("--with", help="approve, edit or reject.", autocompletion=completing(get_args(Word))),
+    ],
     reason: Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")] = "",
     arguments: Annotated[
         str | None, typer.Option(metavar="JSON", help="With edit: all arguments of the call.")

@@ -412,6 +412,13 @@ def test_mine_asks_for_what_may_be_decided(terminal: Terminal) -> None:
         ("rules suspend ru", ["rule-1"]),
         ("audit impact --rule ru", ["rule-1"]),
         ("events --type DecisionRec", ["DecisionRecorded"]),
+        ("trust explain billing-bot send_", ["send_money"]),
+        ("trust assess billing-bot send_", ["send_money"]),
+        ("probe plant billing-bot send_", ["send_money"]),
+        ("executions --agent bil", ["billing-bot"]),
+        ("fork inv", ["invoice-march"]),
+        ("fork invoice-march --at c0", ["c0ffee-1"]),
+        ("fork invoice-march --with e", ["edit"]),
         ("claim zzz", []),
     ],
 )

@@ -95,7 +95,8 @@ def execution_ids(context: typer.Context, incomplete: str) -> list[str]:
 
 def call_ids(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of the calls of the execution that was typed before."""
-    execution_id = str(context.params.get("execution") or "")
+    # While the value of an option is typed, what stands before it has not been given to arguments yet.
+    execution_id = str(context.params.get("execution") or next(iter(context.args), ""))
     return _begin_so(
         context,
         incomplete,
@@ -114,6 +115,13 @@ def agent_names(context: typer.Context, incomplete: str) -> list[str]:
     """The agents of the newest executions."""
     return _begin_so(
         context, incomplete, lambda placet: sorted({one.agent for one in placet.executions.list().items})
+    )
+
+
+def tool_names(context: typer.Context, incomplete: str) -> list[str]:
+    """The published tools."""
+    return _begin_so(
+        context, incomplete, lambda placet: sorted({tool.name for tool in placet.tools.list().items})
     )
 
 

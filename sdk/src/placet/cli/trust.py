@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import a_time, agent_names
+from placet.cli.choices import a_time, agent_names, tool_names
 from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
@@ -47,7 +47,9 @@ def trust() -> None:
 def explain(
     context: typer.Context,
     agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=agent_names)],
-    tool: Annotated[str | None, typer.Argument(help="A tool: also lists the facts.")] = None,
+    tool: Annotated[
+        str | None, typer.Argument(help="A tool: also lists the facts.", autocompletion=tool_names)
+    ] = None,
     at: Annotated[
         str | None,
         typer.Option(help="As it was at this time, such as 2026-01-05T12:00:00Z.", callback=a_time),
@@ -113,7 +115,7 @@ def _when(at: str | None) -> str:
 def assess(
     context: typer.Context,
     agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=agent_names)],
-    tool: Annotated[str, typer.Argument(help="The tool that it would call.")],
+    tool: Annotated[str, typer.Argument(help="The tool that it would call.", autocompletion=tool_names)],
     arguments: Annotated[
         str,
         typer.Option("--arguments", help="The arguments as JSON. @FILE reads a file, - the input."),
