@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placet.parsing import parse_time
+from placet.parsing import TIME_EXAMPLE, parse_time
 
 if TYPE_CHECKING:
     from placet.sync import Placet
@@ -71,7 +71,7 @@ def _time(value: str | None, besides: str) -> str | None:
         try:
             parse_time(value)
         except (ValueError, OverflowError) as error:
-            said = f"{value!r} is not an RFC 3339 time with an offset{besides}"
+            said = f"{value!r} is not an RFC 3339 time with an offset, such as {TIME_EXAMPLE}{besides}"
             raise typer.BadParameter(said) from error
     return value
 
