@@ -355,3 +355,21 @@ def test_assess_of_arguments_that_are_no_object_is_a_usage_error(terminal: Termi
 )
 def test_lower_bound_is_told_as_no_more_than_it_is(bound: float, told: str) -> None:
     assert at_least(bound) == told
+
+
+def test_heading_that_is_piped_is_one_line(terminal: Terminal) -> None:
+    name = f"to=@example.com&risk={'novel:to,' * 40}writes"
+    one = {
+        **dict.fromkeys(("lower_bound", "raising", "lowering"), 0.5),
+        "tool": "pay",
+        "trust_class": name,
+        "required": 0.9,
+        "evidence": [],
+    }
+    answering(terminal, {"/v1/agents/bot/trust/classes": {"classes": [one], "next_cursor": None}})
+
+    assert terminal("trust", "explain", "bot", "pay") == 0
+
+    heading = next(line for line in terminal.out.splitlines() if line.startswith("pay, calls of the class"))
+    assert name in heading
+    assert heading.endswith("the risk requires 0.9000")

@@ -14,7 +14,7 @@ from placet.cli.choices import a_time, agent_names, tool_names
 from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
-from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
+from placet.cli.session import JsonFlag, column_time, connect, console, print_json, print_line, zoned
 from placet.errors import NotFound
 from placet.parsing import parse_time
 from placet.sync import Placet
@@ -76,7 +76,7 @@ def explain(
     for one in found["classes"]:
         _print_facts(one)
     if not found["classes"]:
-        console().print(safe.text(nothing, lines=True))
+        print_line(safe.text(nothing, lines=True))
 
 
 def _check_agent(agent: str) -> None:
@@ -132,7 +132,7 @@ def assess(
         return
     (call,) = found.calls
     for line in (*_unknown(found, call), *_told(call)):
-        console().print(safe.text(line, lines=True))
+        print_line(safe.text(line, lines=True))
 
 
 def _unknown(found: Assessment, call: AssessedCall) -> Iterator[str]:
@@ -208,7 +208,7 @@ def report(
         f"{sample['contrary']} of {sample['decided']} sampled calls were not approved unchanged", sample
     )
     if unsaid := [f"{sample[name]} {said}" for name, said in UNSAID.items() if sample.get(name)]:
-        console().print(safe.text(f"On other sampled calls nobody decided: {', '.join(unsaid)}.", lines=True))
+        print_line(safe.text(f"On other sampled calls nobody decided: {', '.join(unsaid)}.", lines=True))
     _print_share(
         f"{regret['revoked']} of {regret['released']} released calls were taken back, {regret['harmful']} did harm",
         regret,
@@ -220,7 +220,7 @@ def _print_share(said: str, share: Mapping[str, Any]) -> None:
     if share["share"] is not None:
         lower, upper = share.get("lower", 0.0), share["upper"]
         bound = f"{lower:.1%} to {upper:.1%} with {share['confidence']:.0%} confidence"
-        console().print(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
+        print_line(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
 
 
 def at_least(bound: float) -> str:
@@ -254,7 +254,7 @@ def _print_facts(one: Mapping[str, Any]) -> None:
         f"(raising {_number(one['raising'])}, lowering {_number(one['lowering'])})"
         f"{required and f', the risk requires {required}'}"
     )
-    console().print(safe.text(head, lines=True))
+    print_line(safe.text(head, lines=True))
     print_rows(
         (zoned("time"), "fact", "by", "raises", "lowers", "execution", "call", "log"),
         [
