@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -219,21 +221,23 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
     assert "taken back" not in terminal.out
 
 
+REVIEWER = {
+    "reviewer": "rita",
+    "approved": 3,
+    "edited": 1,
+    "rejected": 0,
+    "answered": 2,
+    "last_decided_at": "2026-11-20T10:00:00Z",
+    "average_wait_ms": 600_000,
+    "average_dwell_ms": 4_200,
+    "measured_approvals": 2,
+    "quick_approvals": 1,
+    "quick_share": 0.5,
+}
+
+
 def test_reviewers_tells_how_fast_and_how_closely_people_look(terminal: Terminal) -> None:
-    row = {
-        "reviewer": "rita",
-        "approved": 3,
-        "edited": 1,
-        "rejected": 0,
-        "answered": 2,
-        "last_decided_at": "2026-11-20T10:00:00Z",
-        "average_wait_ms": 600_000,
-        "average_dwell_ms": 4_200,
-        "measured_approvals": 2,
-        "quick_approvals": 1,
-        "quick_share": 0.5,
-    }
-    answering(terminal, {"/v1/reviewers": {"items": [row], "next_cursor": None}})
+    answering(terminal, {"/v1/reviewers": {"items": [REVIEWER], "next_cursor": None}})
 
     assert terminal("reviewers") == 0
     for said in ("rita", "10 min", "4.2 s", "50% of 2"):
@@ -373,3 +377,22 @@ def test_heading_that_is_piped_is_one_line(terminal: Terminal) -> None:
     heading = next(line for line in terminal.out.splitlines() if line.startswith("pay, calls of the class"))
     assert name in heading
     assert heading.endswith("the risk requires 0.9000")
+
+
+def test_each_column_of_the_reviewers_is_defined_in_the_help_and_in_the_docs(terminal: Terminal) -> None:
+    answering(terminal, {"/v1/reviewers": {"items": [REVIEWER], "next_cursor": None}})
+    assert terminal("reviewers") == 0
+    head = terminal.out.splitlines()[0].partition("(")[0]
+    columns = re.split(r" {2,}", head.strip())
+    assert len(columns) == 10
+    page = (Path(__file__).parents[2] / "docs/display.md").read_text("utf-8")
+    defined = [
+        cell.strip()
+        for row in re.findall(r"^\| ([a-z, ]+) \|", page, re.MULTILINE)
+        for cell in row.split(",")
+    ]
+    assert set(columns) <= set(defined)
+
+    assert terminal("reviewers", "--help") == 0
+    told = " ".join(terminal.out.split())
+    assert [name for name in columns[1:] if name not in told] == []
