@@ -245,7 +245,9 @@ def test_patch_of_an_edit_makes_what_was_approved_of_what_the_agent_proposed(fil
 
 def test_falls_of_trust_are_on_days_of_contrary_words(files: Ask) -> None:
     contrary = {"rejection", "correction", "withdrawal", "revocation", "impact"}
-    for *_, change, said, beside in files(OF_FILES["On which days did trust fall, and what had people said?"]):
+    for *_, change, said, beside in files(
+        OF_FILES["On which days did trust fall, and what had people said?"]
+    ):
         assert change < -0.1
         own, others = (set((facts or "").split(", ")) - {""} for facts in (said, beside))
         assert others <= contrary
