@@ -162,6 +162,13 @@ def test_openapi_says_what_a_cursor_and_a_version_of_a_schema_look_like() -> Non
     ]
 
 
+def test_openapi_says_that_a_person_who_is_not_known_is_an_empty_text() -> None:
+    person = OPENAPI["components"]["schemas"]["ProbeAnswer"]["properties"]["person"]
+
+    assert person["type"] == "string"
+    assert "an empty text, and never null, if none was published" in person["description"]
+
+
 def _parameter(path: str, name: str) -> dict[str, Any]:
     (found,) = [one for one in OPENAPI["paths"][path]["get"]["parameters"] if one["name"] == name]
     return dict(found)
