@@ -36,6 +36,24 @@ DEFAULT_PROJECT = "default"
 DEFAULT_TENANT = "default"
 
 
+ExecutionArgument = Annotated[
+    str,
+    typer.Argument(help="The execution's id, or the unique beginning of one.", autocompletion=execution_ids),
+]
+AtOption = Annotated[
+    str,
+    typer.Option(
+        "--at",
+        metavar="DECISION",
+        help="The decision to replace: its id, its event's, its hold's or its call's, or the beginning of one.",
+        autocompletion=call_ids,
+    ),
+]
+WordOption = Annotated[
+    str, typer.Option("--with", help="approve, edit or reject.", autocompletion=completing(get_args(Word)))
+]
+
+
 @dataclass(frozen=True)
 class Question:
     """What is asked: the original by its id or the beginning of it, the decision, and what is put in its place."""
@@ -48,25 +66,9 @@ class Question:
 
 def fork_command(
     context: typer.Context,
-    execution: Annotated[
-        str,
-        typer.Argument(
-            help="The execution's id, or the unique beginning of one.", autocompletion=execution_ids
-        ),
-    ],
-    at: Annotated[
-        str,
-        typer.Option(
-            "--at",
-            metavar="DECISION",
-            help="The decision to replace: its id, its event's, its hold's or its call's, or the beginning of one.",
-            autocompletion=call_ids,
-        ),
-    ],
-    word: Annotated[
-        str,
-        typer.Option("--with", help="approve, edit or reject.", autocompletion=completing(get_args(Word))),
-    ],
+    execution: ExecutionArgument,
+    at: AtOption,
+    word: WordOption,
     reason: Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")] = "",
     arguments: Annotated[
         str | None, typer.Option(metavar="JSON", help="With edit: all arguments of the call.")

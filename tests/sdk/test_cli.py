@@ -14,7 +14,7 @@ from placet.cli.inbox import shortener
 from placet.cli.plugins import OF_THE_SERVER, OWN, find
 from schemas.commands import RequestKind, Scope
 from tests.sdk.scripted import Asked, Peer
-from tests.sdk.terminal import EXECUTION, GROUP, HOLD, OTHER, RAN, Terminal, gateway
+from tests.sdk.terminal import GROUP, HOLD, OTHER, RAN, Terminal, gateway
 
 
 def test_inbox_lists_what_waits_with_ids_as_long_as_needed(terminal: Terminal) -> None:
@@ -76,67 +76,6 @@ def test_tool_put_of_what_is_no_plain_object_sends_nothing(
     (tmp_path / "tool.json").write_text(text)
     assert terminal("tool", "put", str(tmp_path / "tool.json")) == 2
     assert terminal.sent("PUT") == []
-
-
-def test_state_at_a_moment_asks_for_it(terminal: Terminal) -> None:
-    assert terminal("state", "invoice", "--at", "12", "--json") == 0
-    assert json.loads(terminal.out)["at"] == "12"
-
-
-def test_state_is_told_as_text_and_as_json_as_it_came(terminal: Terminal) -> None:
-    everything = terminal.script.on_http
-    execution = {
-        **EXECUTION,
-        "state": "completed",
-        "started_by": "billing",
-        "started_at": "2026-11-20T10:00:00Z",
-        "request": "Pay the invoice\nof \x1b[31mMarch",
-        "context": {"ticket": 7},
-        "result": ["paid"],
-        "user": "",
-        "error": None,
-    }
-
-    async def answer(asked: Asked) -> Response:
-        if asked.path == "/v1/executions/invoice-march":
-            return JSONResponse(execution)
-        return await everything(asked)
-
-    terminal.script.on_http = answer
-    assert terminal("state", "invoice-march") == 0
-    lines = [" ".join(line.split()) for line in terminal.out.splitlines()]
-    for said in (
-        "execution invoice-march",
-        "state completed",
-        "version 7",
-        "request Pay the invoice",
-        "result",
-    ):
-        assert said in lines
-    assert any(line.startswith("started 2026-11-") and line.endswith(" by billing") for line in lines)
-    assert '"ticket": 7' in lines
-    assert not any(line.startswith(("user", "error", "ended", '{"execution_id')) for line in lines)
-    assert "\x1b" not in terminal.out
-
-    assert terminal("state", "invoice-march", "--json") == 0
-    assert json.loads(terminal.out) == execution
-
-
-@pytest.mark.parametrize(
-    ("at", "said"),
-    [
-        ("7", ""),
-        ("8", "It has no version 8 yet: this is 7."),
-        ("2026-01-01T00:00:00Z", ""),
-        ("9999-01-01T00:00:00Z", "in the future"),
-    ],
-)
-def test_state_at_what_has_not_come_says_that_it_is_the_newest(
-    terminal: Terminal, at: str, said: str
-) -> None:
-    assert terminal("state", "invoice", "--at", at) == 0
-    assert said in terminal.err
-    assert bool(terminal.err) == bool(said)
 
 
 @pytest.mark.parametrize(
@@ -399,48 +338,3 @@ def test_policy_file_that_is_not_utf_8_is_wrong_usage(terminal: Terminal, tmp_pa
 def test_mine_asks_for_what_may_be_decided(terminal: Terminal) -> None:
     assert terminal("inbox", "--mine") == 0
     assert terminal.script.asked[0].params["decidable"] == "me"
-
-
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("approve 5b0a1f6e-2", [HOLD["hold_id"]]),
-        ("show ", [HOLD["hold_id"], OTHER["hold_id"]]),
-        ("state inv", ["invoice-march"]),
-        ("events --execution ", ["invoice-march"]),
-        ("revoke invoice-march c0", ["c0ffee-1"]),
-        ("rules suspend ru", ["rule-1"]),
-        ("audit impact --rule ru", ["rule-1"]),
-        ("events --type DecisionRec", ["DecisionRecorded"]),
-        ("trust explain billing-bot send_", ["send_money"]),
-        ("trust assess billing-bot send_", ["send_money"]),
-        ("probe plant billing-bot send_", ["send_money"]),
-        ("executions --agent bil", ["billing-bot"]),
-        ("fork inv", ["invoice-march"]),
-        ("fork invoice-march --at c0", ["c0ffee-1"]),
-        ("fork invoice-march --with e", ["edit"]),
-        ("claim zzz", []),
-    ],
-)
-def test_ids_and_words_are_completed(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, typed: str, completed: list[str]
-) -> None:
-    holds = terminal.script.on_http
-
-    async def answer(request: Asked) -> Response:
-        known = {
-            "/v1/standing-rules": {"items": [{"rule_id": "rule-1", "status": "active"}]},
-            "/v1/executions/invoice-march/tool-calls": {"items": [{**HOLD, "call_id": "c0ffee-1"}]},
-        }.get(request.path)
-        return await holds(request) if known is None else JSONResponse({**known, "next_cursor": None})
-
-    terminal.script.on_http = answer
-    monkeypatch.setenv("PLACET_URL", terminal.script.url)
-    monkeypatch.setenv("PLACET_TOKEN", "t")
-    monkeypatch.setattr(choices, "COMPLETE_WITHIN_S", 30.0)
-    monkeypatch.setenv("_PLACET_COMPLETE", "complete_bash")
-    words = f"placet {typed}".split(" ")
-    monkeypatch.setenv("COMP_WORDS", f"placet {typed}")
-    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
-    terminal.bare()
-    assert terminal.out.split() == completed
