@@ -97,7 +97,9 @@ def _shown(tool: str, one: Assessed) -> dict[str, Any]:
         if adaptive is None
         else {**msgspec.to_builtins(adaptive), "why": adaptive.why or ENOUGH},
         "history": msgspec.to_builtins(verdict.history),
-        "misfit": one.misfit,
+        "is_published": one.is_published,
+        "misfit": one.misfits[0] if one.misfits else None,
+        "misfits": one.misfits,
     }
 
 

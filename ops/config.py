@@ -237,7 +237,10 @@ def load_config(path: Path) -> StackConfig:
     values = read_json(path)
     if values is None:
         start = shlex.join(["placet", "up", "--data-dir", str(path.parent)])
-        raise UsageError(f"{path} does not exist: start a stack ({start}).")
+        raise UsageError(
+            f"{path} does not exist, so no stack was started in {path.parent}: name the directory of yours with"
+            f" --data-dir (or PLACET_DATA_DIR), or start one there ({start})."
+        )
     try:
         config = StackConfig(**values)
     except TypeError as error:

@@ -84,7 +84,9 @@ def read_labels(raw: RawRecord) -> tuple[str, EventMeta]:
 def rfc3339(at_ms: int) -> str:
     """RFC 3339 in UTC with milliseconds, of a time in ms since the epoch."""
     seconds, ms = divmod(at_ms, 1000)
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{ms:03d}Z"
+    # strftime writes years before 1000 with fewer digits than RFC 3339 wants.
+    at = datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
+    return f"{at.isoformat(timespec='seconds')}.{ms:03d}Z"
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ in Python takes many seconds for a schema of 64 KiB.
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 import jsonschema
@@ -80,6 +81,12 @@ def first_misfit(schema_text: str, value: Any) -> jsonschema.ValidationError | N
         validator_of(schema_text).iter_errors(value)
     )
     return error
+
+
+def some_misfits(schema_text: str, value: Any, most: int) -> list[jsonschema.ValidationError]:
+    """The first misfits of a value with a schema (JSON), each by its most relevant part; raises as `first_misfit`."""
+    found = islice(validator_of(schema_text).iter_errors(value), most)
+    return [jsonschema.exceptions.best_match([error]) for error in found]
 
 
 @lru_cache

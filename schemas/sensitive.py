@@ -347,8 +347,24 @@ def public_check(schema_text: str, check: Check) -> Callable[[Any], str | None]:
             return refusal
         if (misfit := check(public, arguments)) is None:
             return None
-        # The check's own message quotes values, and a sensitive value can be at a wrong place.
-        path, colon, _ = misfit.partition(": ")
-        return f"{path if colon else '$'}: this does not fit the tool's inputSchema"
+        return _without_values(misfit)
 
     return checked
+
+
+def public_misfits(
+    schema_text: str, arguments: Any, find: Callable[[str, Any], tuple[str, ...]]
+) -> tuple[str, ...]:
+    """All misfits that `find` (schema, arguments) finds, of which `public_check` says the first."""
+    schema = parse_strict(schema_text)
+    if not has_marks(schema):
+        return find(schema_text, arguments)
+    if (refusal := unsealed(schema, arguments)) is not None:
+        return (refusal,)
+    return tuple(map(_without_values, find(canonical(public_schema(schema)), arguments)))
+
+
+def _without_values(misfit: str) -> str:
+    """A misfit without its message, which quotes values: a sensitive value can be at a wrong place."""
+    path, colon, _ = misfit.partition(": ")
+    return f"{path if colon else '$'}: this does not fit the tool's inputSchema"

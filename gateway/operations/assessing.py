@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.bodies import AssessCalls
 from gateway.identity.authentication import permitted_scope
@@ -16,12 +16,21 @@ from gateway.strictjson import canonical_text
 from projections.folds.rows import moment
 from schemas.token import Claims
 
-# Of each sampled call that waits for people: tool, class, partition and offset.
-Samples = Sequence[tuple[str, str, int, int]]
+
+class AgentsPast(NamedTuple):
+    """What the views know of an agent.
+
+    Attributes:
+        is_known: whether it ever did anything in the project.
+        samples: of each sampled call that waits for people: tool, class, partition and offset.
+    """
+
+    is_known: bool
+    samples: Sequence[tuple[str, str, int, int]]
 
 
 async def assess_calls(
-    gate: Gate, claims: Claims, agent: str, body: AssessCalls, trust: TrustParts, samples: Samples
+    gate: Gate, claims: Claims, agent: str, body: AssessCalls, trust: TrustParts, past: AgentsPast
 ) -> Reply:
     """Assess calls of an agent by the policies in force in the caller's project.
 
@@ -31,7 +40,7 @@ async def assess_calls(
         agent: the agent's name; of an unknown one nothing is trusted.
         body: the calls.
         trust: the statistics that this gateway has read.
-        samples: the agent's sampled calls that wait for people.
+        past: what the views know of the agent.
 
     Raises:
         Problem: the token does not permit the user or workspace, a field is too large, or it takes too long.
@@ -58,11 +67,12 @@ async def assess_calls(
             "through": trust.through(),
             "parts": parts or [],
         },
-        "samples": samples,
+        "samples": past.samples,
     }
     found = await gate.definitions.assessment(owner_of(actor), question)
     requires = not calls or any(call["requires_approval"] for call in found["calls"])
-    return gate.json({"agent": agent, "at": moment(now_ms), "requires_approval": requires, **found})
+    of = {"agent": agent, "is_known": past.is_known, "at": moment(now_ms), "requires_approval": requires}
+    return gate.json({**of, **found})
 
 
 def _call(tool: str, arguments: Any, annotations: Any, index: int) -> tuple[str, str, str]:

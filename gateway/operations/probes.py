@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from gateway import bodies
 from gateway.asking.asker import name_of
 from gateway.bodies import read_body
@@ -64,6 +67,44 @@ def plan_open(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan
         return gate.json(execution_json(row), 200 if outcome.old else OPENED)
 
     return Plan(ask, subject_of(actor, execution_id), render)
+
+
+class AgentsPast(NamedTuple):
+    """What the views know of an agent: whether it ever did anything, and the accounts that requested its holds."""
+
+    is_known: bool
+    accounts: Sequence[str]
+
+
+def check_known(gate: Gate, claims: Claims, body: bodies.PlantProbe, past: AgentsPast) -> None:
+    """Check that the tool, the agent and its account exist: people recognise a call of any others as planted.
+
+    Raises:
+        Problem: 422, one of them is not known; the detail says which, and what to give.
+    """
+    definitions, actor = gate.live.definitions, claims.actor
+    if not definitions.tool_versions(actor.tenant, actor.project, body.tool):
+        raise Problem(
+            Refusal.INVALID,
+            f"tool: no tool {body.tool} is published for this project: give one of GET /v1/tools, or publish it",
+        )
+    people = definitions.people.of(actor.tenant, actor.project)
+    owners = people.delegators_of(body.agent)
+    if not past.is_known and not owners:
+        raise Problem(
+            Refusal.INVALID,
+            f"agent: no agent {body.agent} has done anything in this project: give one of GET /v1/agents",
+        )
+    requester = body.requester or body.agent
+    # An agent's name stands for its account as long as nothing that it proposed was held.
+    known = {*past.accounts, *(account for name in owners for account in people.accounts_of(name))}
+    if requester not in (known or {body.agent}):
+        told = f"such as {past.accounts[0]}" if past.accounts else "once it has any"
+        raise Problem(
+            Refusal.INVALID,
+            f"requester: the account {requester} requested no hold of the agent {body.agent}: give the requester of "
+            f"its holds ({told}), or publish the account in a principal without roles that has this agent",
+        )
 
 
 def _body_of(gate: Gate, claims: Claims, given: Given) -> bodies.PlantProbe:

@@ -25,7 +25,9 @@ class AssessedCall(Resource):
     """The verdict that a call would get now; `risk` has what the history of its values adds.
 
     `requires_approval` is false only if the call would be released without people; of those that trust releases, a
-    share of `sample_rate` is asked all the same. `misfit` is the reason why its proposal would be refused.
+    share of `sample_rate` is asked all the same, so that with a `sample_rate` of 1 people are asked about every one.
+    `is_published` is false if the project knows no tool of this name. `misfits` are reasons why its proposal would be
+    refused, the first 20, and `misfit` the first of them.
     """
 
     tool: str
@@ -39,17 +41,21 @@ class AssessedCall(Resource):
     trust: Any
     adaptive: WeighedTrust | None
     history: CallHistory
+    is_published: bool
     misfit: str | None
+    misfits: list[str]
 
 
 class Assessment(Resource):
     """What the policies in force would make of an agent's calls; nothing is decided by it.
 
     `risk` is that of the whole task: each part of the risk of any of its calls and tools counts once.
-    `requires_approval` is true if any of the calls requires it, or if there is none.
+    `requires_approval` is true if any of the calls requires it, or if there is none. `is_known` is false if the agent
+    has done nothing in the project: nothing is trusted of it, and its name may be misspelt.
     """
 
     agent: str
+    is_known: bool
     at: datetime
     requires_approval: bool
     risk: Risk

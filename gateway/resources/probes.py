@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from gateway.resources.base import Resource
 from schemas.commands import Decision
@@ -11,13 +13,16 @@ from schemas.probe import ProbeResult
 
 
 class ProbeAnswer(Resource):
-    """What one person answered to a planted call; `caught` if the call would not have run as it was planted.
+    """What one person answered to a planted call; `caught` if the call would not have run as it was planted."""
 
-    `person` is the principal of the account `by`, empty if none was published.
-    """
-
-    by: str
-    person: str
+    by: Annotated[str, Field(description="The account that answered: a token's subject.")]
+    person: Annotated[
+        str,
+        Field(
+            description="The principal that `by` was an account of then; an empty text, and never null, if none was "
+            "published. Whoever groups by people takes `by` then."
+        ),
+    ]
     decision: Decision
     caught: bool
 

@@ -176,9 +176,20 @@ class ExplainedTrust(Resource):
 
 
 class HeldCalls(Resource):
-    """Calls that a rule holds, by what became of the hold; `saved` is the share that nobody was asked about."""
+    """Calls for which trust was weighed, by what became of them; `saved` is the share that nobody was asked about.
 
-    held: Annotated[int, Field(description="Calls for which trust was weighed: the sum of the next three.")]
+    That is each judgement of a call that a rule holds under a policy with an adaptive block. Calls that only a policy
+    without one holds are in none of the numbers.
+    """
+
+    held: Annotated[
+        int,
+        Field(
+            description="Judgements for which trust was weighed, the sum of the next three: not the calls that were "
+            "held, since those that trust released are among them, and those of policies without an adaptive block "
+            "are not. A call that is judged again, as after an edit or a change of its tool, counts once more."
+        ),
+    ]
     released: Annotated[int, Field(description="Those that trust released without asking.")]
     sampled: Annotated[
         int,
@@ -208,10 +219,20 @@ class Share(Resource):
 
 
 class SampledCalls(Share):
-    """Of the sampled calls that people have decided: those that they did not approve unchanged."""
+    """Of the sampled calls that people have decided: those that they did not approve unchanged.
+
+    Those on which people said nothing are in no share; trust counts the withdrawn ones against the agent.
+    """
 
     decided: Annotated[int, Field(description="Sampled calls that people have decided.")]
     contrary: Annotated[int, Field(description="Of these, those that they did not approve unchanged.")]
+    withdrawn: Annotated[
+        int, Field(description="Sampled calls that were cancelled with their run before people had decided.")
+    ]
+    expired: Annotated[
+        int, Field(description="Sampled calls whose deadline passed before people had decided.")
+    ]
+    waiting: Annotated[int, Field(description="Sampled calls that wait for people now.")]
 
 
 class Regret(Share):

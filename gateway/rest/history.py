@@ -79,7 +79,8 @@ def read_time(text: str, name: str, otherwise: str = "") -> int:
     try:
         return epoch_ms(text.replace(" ", "+"))
     except ValueError as error:
-        raise Problem(Refusal.INVALID, f"{name} must be an RFC 3339 time with a zone{otherwise}") from error
+        said = f"must be an RFC 3339 time with a zone, such as 2026-01-05T12:00:00Z{otherwise}"
+        raise Problem(Refusal.INVALID, f"{name} {said}") from error
 
 
 async def log_page(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from gateway.idempotency import KEY_MAX_CHARS, KEY_PATTERN
 from gateway.identity.authentication import PROJECT_HEADER
+from gateway.live.cursor import EARLIEST
 from gateway.sockets import sse
 from projections.queries.paging import DEFAULT_LIMIT, MAX_LIMIT
 from schemas.ids import CLIENT_ID, TENANT_WIDE
@@ -19,8 +20,6 @@ WAIT_MAX_S = 60
 WAITS_AT_MOST_S = 50
 PROPOSAL_WAIT_S = 5
 COUNT_MAX = 999_999
-# What one looks like: it is of no installation.
-A_CURSOR = "AQD__wAEAAAADAAAAAAAAAAqAAAABwAAAAEAAAAAAAAAAgAAAAPTIzCcy83FHBAcz2ls1TJH"
 NUMBER_MAX = 2**53 - 1
 
 
@@ -46,7 +45,7 @@ class Cursor(Parameter):
     @property
     def schema(self) -> Mapping[str, Any]:
         """Its values, as JSON Schema."""
-        return {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_-]+$", "examples": [A_CURSOR]}
+        return {"type": "string", "minLength": 1, "pattern": "^[A-Za-z0-9_-]+$", "examples": [EARLIEST]}
 
 
 @dataclass(frozen=True)
@@ -121,14 +120,20 @@ class Seconds(Parameter):
 
 AFTER = Cursor(
     "after",
-    "Answer no older than this cursor: the `cursor` of an answer or a message, and not the `next_cursor` of a list.",
+    "Answer no older than this cursor: the `cursor` of an answer or a message of this installation, such as "
+    "`AQD__wAEAAAADA…`, and not the `next_cursor` of a list. `earliest` stands for the begin of the log, as if it "
+    "were left out; any other text is refused.",
 )
 EXECUTION = Parameter(
     "execution_id",
     "The execution of the request, whose id is unique only within it. Without it the answer is 409 `id_reused` if "
     "several requests that this token may see (an agent's: those of its own agent) have the id.",
 )
-CURSOR = Parameter("cursor", "The `next_cursor` of the page before.")
+CURSOR = Parameter(
+    "cursor",
+    "The `next_cursor` of the page before, of the same list; left out, the list begins. Another text is refused: "
+    "cursors cannot be made, nor counted on.",
+)
 ORDER = Choice(
     "order",
     "`asc`, also if it is left out: the oldest first. `desc`: the newest first. A cursor continues in its own order.",

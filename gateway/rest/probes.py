@@ -10,12 +10,15 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.authentication import check_role
-from gateway.operations.probes import ROUTE, plan_open, plan_plant
+from gateway.operations.plan import Given
+from gateway.operations.probes import ROUTE, AgentsPast, check_known, plan_open, plan_plant
 from gateway.rest.documented import operation
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT
 from gateway.rest.request_context import RequestContext, context_of
 from projections.folds.calls import planted_json
 from projections.queries import lists
+from projections.queries.accounts import requesters_of
+from projections.queries.moment import Moment
 
 router = APIRouter(prefix=ROUTE, tags=["records"])
 Context = Annotated[RequestContext, Depends(context_of)]
@@ -30,9 +33,11 @@ Context = Annotated[RequestContext, Depends(context_of)]
 async def plant(context: Context) -> Response:
     """Plant a known-bad call, in a run of its own: people are asked about it like about any other. It never runs.
 
-    Refused if nobody would be asked. The same request again answers 200 with the call as it is now.
+    Refused if nobody would be asked, and if the tool, the agent or its account is not known. The same request again
+    answers 200 with the call as it is now.
     """
     given = await context.given()
+    await _check_known(context, given)
     return await context.perform(lambda: plan_plant(context.gate, context.claims, given, context.key))
 
 
@@ -48,6 +53,7 @@ async def open_run(context: Context) -> Response:
     Refused as the planting would be. The same body with the run's id, sent to `/v1/probes`, plants the call in it.
     """
     given = await context.given()
+    await _check_known(context, given)
     return await context.perform(lambda: plan_open(context.gate, context.claims, given, context.key))
 
 
@@ -62,3 +68,15 @@ async def list_probes(context: Context) -> Response:
         lambda now: lists.planted_calls(now, actor.tenant, actor.project, cursor=cursor, limit=limit),
         planted_json,
     )
+
+
+async def _check_known(context: RequestContext, given: Given) -> None:
+    check_role(context.actor, "operator")
+    body, actor = b.read_body(b.PlantProbe, given()), context.actor
+
+    def asked(now: Moment) -> AgentsPast:
+        place = (actor.tenant, actor.project, body.agent)
+        return AgentsPast(bool(lists.agent_evidence(now, *place)), requesters_of(now, *place))
+
+    past, _ = await context.ask_views(asked)
+    check_known(context.gate, context.claims, body, past)

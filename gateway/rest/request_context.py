@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from gateway.idempotency import idempotency_key
 from gateway.identity.authentication import Authentication
-from gateway.live.cursor import CursorRefused, Vector
+from gateway.live.cursor import EARLIEST, CursorRefused, Vector
 from gateway.operations.plan import Gate, Given, Making, Reply
 from gateway.problems import Problem, still_starting
 from gateway.rest.caller_note import note_caller
@@ -162,13 +162,13 @@ class RequestContext:
         """Wait until this gateway has read the log up to the cursor in `?after=`.
 
         Returns:
-            The cursor's offsets; None if there is no such parameter.
+            The cursor's offsets; None if there is no such parameter, or it names the begin of the log.
 
         Raises:
             Problem: 422, it is not a cursor of this service; 503, the gateway has not read that far in time.
         """
         text = self.query("after")
-        if text is None:
+        if text is None or text == EARLIEST:
             return None
         live = self.gate.live
         try:

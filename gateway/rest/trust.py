@@ -10,7 +10,7 @@ from starlette.responses import Response
 from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.authentication import check_reads
-from gateway.operations.assessing import assess_calls
+from gateway.operations.assessing import AgentsPast, assess_calls
 from gateway.problems import Problem, not_found
 from gateway.rest.documented import operation
 from gateway.rest.history import read_time
@@ -140,8 +140,13 @@ async def assess(context: Context, agent: str) -> Response:
     actor, given = context.actor, await context.given()
     body = b.read_body(b.AssessCalls, given())
     await context.settle_views_after()
-    samples, _ = await context.ask_views(lambda now: waiting_samples(now, actor.tenant, actor.project, agent))
-    assessing = assess_calls(context.gate, context.claims, agent, body, context.gateway.trust, samples)
+
+    def asked(now: Moment) -> AgentsPast:
+        place = (actor.tenant, actor.project, agent)
+        return AgentsPast(bool(lists.agent_evidence(now, *place)), waiting_samples(now, *place))
+
+    past, _ = await context.ask_views(asked)
+    assessing = assess_calls(context.gate, context.claims, agent, body, context.gateway.trust, past)
     return answer(await context.priced(assessing))
 
 

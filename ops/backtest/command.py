@@ -37,7 +37,7 @@ from ops.kafka.acl import READER
 from ops.log_workers import PROCESSES_MAX, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
-from placet.parsing import parse_time
+from placet.parsing import TIME_EXAMPLE, parse_time
 from projections.main import GC_THRESHOLD
 from schemas.policy_problems import PolicyRefused
 from schemas.trust_score import IN_FORCE, TrustFunction
@@ -197,8 +197,9 @@ def _ms(text: str | None, option: str) -> int | None:
         return None
     try:
         return int(parse_time(text).timestamp() * 1000)
-    except ValueError as error:
-        raise UsageError(f"{option} {text}: {error}.") from error
+    except (ValueError, OverflowError) as error:
+        said = f"it is not an RFC 3339 time with an offset, such as {TIME_EXAMPLE}"
+        raise UsageError(f"{option} {text}: {said}.") from error
 
 
 def _replayed(settings: dict[str, str], question: Question, processes: int, told: Told) -> Found:

@@ -132,10 +132,13 @@ class Found:
         refused: records that do not count by the term rule; `definitions_refused` of the definitions.
         unreadable: records that count and cannot be read.
         set_aside: runs with an event that cannot be read or folded.
+        planted: verdicts on planted calls, which are left out: they are no history of the agent.
+        forks: runs that `placet fork` made, which are left out likewise: their results are recorded ones.
         judged: verdicts that were judged again; `reproduced` of them came out as recorded by the policy in force.
         effects: how many verdicts had an effect before and have one after.
         tools: the same by tool, and `days` by day (UTC, days since 1970).
-        rules: by the candidate's rules, the kinds of change that they caused.
+        rules: by the candidate's rules, the kinds of change that they caused; by the reason in brackets, such as
+            `(unknown_tool)`, where no rule says the effect.
         rows: the verdicts of note.
         not_reproduced, not_judged: the first of them; `unlisted` is how many more were not judged.
         rescored: with another trust function, how many recorded scores the function in force gives again from the
@@ -149,6 +152,8 @@ class Found:
     definitions_refused: int = 0
     unreadable: int = 0
     set_aside: int = 0
+    planted: int = 0
+    forks: int = 0
     judged: int = 0
     reproduced: int = 0
     effects: Counter[Pair] = field(default_factory=Counter)
@@ -169,6 +174,8 @@ class Found:
         self.refused += other.refused
         self.unreadable += other.unreadable
         self.set_aside += other.set_aside
+        self.planted += other.planted
+        self.forks += other.forks
         self.judged += other.judged
         self.reproduced += other.reproduced
         self.effects += other.effects
@@ -201,16 +208,16 @@ class Found:
         """True if all was read and judged."""
         return not (self.unreadable or self.set_aside or self.not_judged)
 
-    def count(self, tool: str, at_ms: int, before: Side, after: Side) -> None:
-        """Count one verdict that was judged again."""
+    def count(self, tool: str, at_ms: int, before: Side, after: Side, causes: tuple[str, ...]) -> None:
+        """Count one verdict that was judged again; `causes` are what says the candidate's effect, if it changes."""
         self.judged += 1
         pair = (before.effect, after.effect)
         self.effects[pair] += 1
         self.tools[self._name(tool)][pair] += 1
         self.days[at_ms // DAY_MS][pair] += 1
         if before.effect != after.effect:
-            for rule in after.rules or (f"({after.reason})",):
-                self.rules[rule][KIND_OF[after.effect]] += 1
+            for cause in causes:
+                self.rules[cause][KIND_OF[after.effect]] += 1
 
     def _name(self, tool: str) -> str:
         """The name under which a tool is counted."""

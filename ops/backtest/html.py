@@ -70,7 +70,7 @@ ABOUT = Markup(
     "of them events; {:,} verdicts were judged again, and {:,} of these come out as recorded by the policy in force "
     "then. {:,} records do not count, {:,} count and cannot be read, {:,} runs are set aside.</p>"
 )
-SCORED = Markup("<p>{}.</p>")
+SAID = Markup("<p>{}.</p>")
 DOUBT = Markup('<p class="bad">{}.</p>')
 
 
@@ -137,8 +137,8 @@ def _summary(report: Report) -> Markup:
     first = BAD.format(blocked) if blocked else GOOD if found.judged else Markup()
     for said in filter(None, (report.doubt, report.emptiness)):
         first += DOUBT.format(said)
-    if report.scored:
-        first += SCORED.format(report.scored)
+    for said in filter(None, (report.left_out, report.scored)):
+        first += SAID.format(said)
     return first + ABOUT.format(
         report.candidate.tenant,
         found.project,

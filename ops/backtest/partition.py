@@ -9,6 +9,7 @@ What people said of the call joins these as it comes along.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from sys import intern
 from typing import NamedTuple
@@ -20,9 +21,10 @@ from ops.backtest.history import Candidate, InForceHere
 from ops.backtest.judging import Inputs, Moment, inputs_of, judged, looks_back
 from ops.backtest.passing import Passing, passing_of
 from ops.backtest.runs import Runs
-from ops.backtest.sides import differing_of, recorded_side, side_of
+from ops.backtest.sides import causes_of, differing_of, recorded_side, side_of
 from ops.backtest.trust import Rescoring
 from ops.backtest.words import Said, said_in
+from ops.fork.naming import PREFIX, is_fork
 from schemas import codec
 from schemas.events.calls import PolicyVerdictIssued
 from schemas.events.holds import HoldOpened
@@ -35,7 +37,7 @@ from services.domain.definitions import Definitions
 from services.domain.execution.verdicts import Judgement
 
 ARGUMENTS_MAX, VALUE_MAX = 400, 200
-_CLAIM = codec.SUBJECTS[WriterClaimed]
+_CLAIM, _VERDICT = codec.SUBJECTS[WriterClaimed], codec.SUBJECTS[PolicyVerdictIssued]
 
 
 class Window(NamedTuple):
@@ -98,6 +100,9 @@ class PartitionReplay:
         self._looks_back = looks_back(candidate.document)
         project = "" if candidate.project in (None, TENANT_WIDE) else f"{candidate.project}/"
         self._prefix = f"{candidate.tenant}/{project}".encode()
+        self._leaves_forks = not project
+        self._forked = f"{candidate.tenant}/{PREFIX}".encode()
+        self._forks: set[bytes] = set()
 
     def read(self, raws: Sequence[RawRecord]) -> None:
         """Read the next records."""
@@ -117,18 +122,33 @@ class PartitionReplay:
                 self._refuse()
 
     def _is_foreign(self, raw: RawRecord) -> bool:
-        """True for a record of other tenants or projects: whether it counts is in its headers, if it is no claim."""
-        if raw.key.startswith((self._prefix, LOG_KEYS)):
+        """True for a record of other tenants, projects or forks.
+
+        Whether such a record counts is in its headers, if it is no claim.
+        """
+        is_fork = self._is_fork(raw.key)
+        if raw.key.startswith((self._prefix, LOG_KEYS)) and not is_fork:
             return False
         name, meta = read_labels(raw)
         if name == _CLAIM:
             return False
         if self._rule.admits_unread(meta, raw):
+            if is_fork and name == _VERDICT and self._window.has(meta.at_ms):
+                self._forks.add(raw.key)
             self._found.events += 1
             self.counted += 1
         else:
             self._refuse()
         return True
+
+    def _is_fork(self, key: bytes) -> bool:
+        """True for a run of the tenant that a fork has made, unless the backtest is of the fork's own project."""
+        if not self._leaves_forks or not key.startswith(self._forked):
+            return False
+        with suppress(ValueError):  # A key of another form is no run's.
+            _, project, execution_id = split_execution_key(key)
+            return is_fork(project, execution_id)
+        return False
 
     def _refuse(self) -> None:
         self.refused += 1
@@ -175,6 +195,10 @@ class PartitionReplay:
         call = None if state is None else state.calls.get(body.call_id)
         if state is None or call is None or call.revision != body.revision:
             why = self._runs.aside.get(event.key, "its call is not in the log before it")
+        elif call.probe is not None:
+            # No agent proposed it and it never runs, so neither its verdict nor what people said of it is history.
+            self._found.planted += 1
+            return
         elif here.before is None or here.after is None:
             why = here.missing
         else:
@@ -218,8 +242,10 @@ class PartitionReplay:
         looks_back = self._looks_back and is_another
         passing = passing_of(moment, judgement, definitions, looks_back=looks_back)
         tool = intern(call.tool)
-        self._found.count(tool, event.meta.at_ms, before, after)
-        if before.effect != after.effect:
+        is_changed, policies = before.effect != after.effect, definitions.policies
+        causes = causes_of(after, policies, moment.state.tenant) if is_changed else ()
+        self._found.count(tool, event.meta.at_ms, before, after, causes)
+        if is_changed:
             row = _row(moment, before, after, passing)
             self._found.rows.append(row)
             one: Judged | _Passed = row
@@ -268,6 +294,7 @@ class PartitionReplay:
             NothingCountsError: it has records, and none of them counts.
         """
         self._found.set_aside += len(self._runs.aside)
+        self._found.forks += len(self._forks)
         check_counts(self._topic, self._rule, self.counted, self.refused)
 
 

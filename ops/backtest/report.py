@@ -75,6 +75,14 @@ class Report(NamedTuple):
         )
 
     @property
+    def left_out(self) -> str:
+        """A sentence on what is no history of the agents, and left out; empty if that is nothing."""
+        planted, forks = self.found.planted, self.found.forks
+        parts = [f"verdicts on planted calls: {planted:,}"] if planted else []
+        parts += [f"runs that `placet fork` made: {forks:,}"] if forks else []
+        return f"left out, as no history of the agents: {'; '.join(parts)}" if parts else ""
+
+    @property
     def rate(self) -> float:
         """Records a second."""
         return self.found.records / self.seconds if self.seconds else 0.0

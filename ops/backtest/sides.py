@@ -9,6 +9,7 @@ from ops.backtest.judging import Inputs
 from schemas.adaptive import AdaptiveOutcome, outcome_from_text
 from schemas.events.calls import PolicyVerdictIssued
 from services.domain.execution.verdicts import Judgement
+from services.domain.policy import PolicySet
 
 VALUE_MAX = 200
 
@@ -31,6 +32,22 @@ def side_of(found: Judgement) -> Side:
     return Side(
         verdict.effect, verdict.reason, verdict.rules, verdict.detail, verdict.policy_version, adaptive
     )
+
+
+def causes_of(side: Side, policies: PolicySet, tenant: str) -> tuple[str, ...]:
+    """What says the effect of a verdict: its rules, or its reason in brackets.
+
+    A verdict on a tool that is not published cites the rule that matched, though the effect is that of
+    `defaults.unknown_tool` where that is stricter.
+    """
+    rules = side.rules
+    if side.reason == "unknown_tool":
+        compiled = (
+            one for one in policies.policies.values() if (one.tenant, one.label) == (tenant, side.policy)
+        )
+        says = {f"{one.label}/{rule.rule.id}": rule.rule.then for one in compiled for rule in one.rules}
+        rules = tuple(rule for rule in rules if says.get(rule) == side.effect)
+    return rules or (f"({side.reason})",)
 
 
 def differing_of(

@@ -23,7 +23,17 @@ SHOWN_MAX = 20
 # In `--json`, so that a policy that changes every verdict of a long history is told within little memory.
 CHANGED_MAX = 20_000
 HEADS = ("call", "revision", "tool", "arguments", "at", "people", "by", "feedback", "before", "after")
-COUNTS = ("records", "events", "refused", "definitions_refused", "unreadable", "set_aside", "judged")
+COUNTS = (
+    "records",
+    "events",
+    "refused",
+    "definitions_refused",
+    "unreadable",
+    "set_aside",
+    "planted",
+    "forks",
+    "judged",
+)
 EFFECTS: tuple[Effect, ...] = ("allow", "hold", "deny")
 
 
@@ -96,8 +106,8 @@ def tell(report: Report) -> None:
             f"by no known decider), {found.unreadable:,} count and cannot be read, {found.set_aside:,} runs are "
             "set aside"
         )
-    if report.scored:
-        print_line(report.scored)
+    for said in filter(None, (report.left_out, report.scored)):
+        print_line(said)
     _tell_doubts(report)
     shown = table("", "verdicts", "before", "after")
     for (before, after), count in sorted(found.effects.items()):

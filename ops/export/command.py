@@ -83,6 +83,8 @@ def export_command(
             settings = config.settings_for("export", READER)
             signatures = None if unverified else read_signatures(settings)
             folder = Folder(out.expanduser().absolute(), form, verified=signatures is not None)
+            if folder.is_new:
+                say_line(f"A new export begins in {folder.root}; --out continues an earlier one elsewhere")
             try:
                 # Asked for before anything is read.
                 new_part_of(folder.state.format)

@@ -71,7 +71,10 @@ class OtherLogError(ExportRefusedError):
     """The topic was recreated since, or the folder was made from another log."""
 
     def __init__(self, folder: Path, where: object, why: str) -> None:
-        super().__init__(f"{folder} was exported from another log than this one ({where} {why}): {ANEW}.")
+        super().__init__(
+            f"{folder} was exported from another log than this one ({where} {why}): name the stack that it was made "
+            f"from with --data-dir (or its --bootstrap-servers), or {ANEW}."
+        )
 
 
 class ShorterLogError(ExportRefusedError):

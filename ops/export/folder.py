@@ -43,6 +43,7 @@ class Folder:
     Attributes:
         root: its path.
         state: how far it has come.
+        is_new: true if no export was made in it before.
         foreign: what is in a former run's staging folder and no export made; it was left there.
     """
 
@@ -59,6 +60,7 @@ class Folder:
             OutputUnusableError: it cannot be read or made.
         """
         self.root = root
+        self.is_new = not (root / STATE).exists()
         self.foreign: list[Path] = []
         try:
             # Looked at before the lock is made in it, and again once nobody else can change it.

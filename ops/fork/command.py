@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from ops.fork.access import Access, Issued, by_token
 from ops.fork.definitions import copy_definitions, retire_policy
 from ops.fork.diff import compare
 from ops.fork.drive import Branch
+from ops.fork.naming import fork_project
 from ops.fork.point import Instead, Word, find_point
 from ops.fork.recorded import Run, read_run
 from ops.fork.saying import Sayings
@@ -26,6 +25,7 @@ from ops.fork.telling import Told, json_of, tell
 from ops.signals import run_until_signalled
 from placet import AsyncPlacet, NotFound
 from placet.canonical import MalformedJson, parse_strict
+from placet.cli.choices import call_ids, completing, execution_ids
 from placet.cli.session import JsonFlag, Settings, by_prefix
 from placet.ids import check_id
 from placet.models import Execution
@@ -34,8 +34,24 @@ from schemas.ids import TENANT_WIDE
 
 DEFAULT_PROJECT = "default"
 DEFAULT_TENANT = "default"
-# A project's name is at most 128 characters; this leaves room for the prefix and for what makes it new.
-NAME_MAX_CHARS = 100
+
+
+ExecutionArgument = Annotated[
+    str,
+    typer.Argument(help="The execution's id, or the unique beginning of one.", autocompletion=execution_ids),
+]
+AtOption = Annotated[
+    str,
+    typer.Option(
+        "--at",
+        metavar="DECISION",
+        help="The decision to replace: its id, its event's, its hold's or its call's, or the beginning of one.",
+        autocompletion=call_ids,
+    ),
+]
+WordOption = Annotated[
+    str, typer.Option("--with", help="approve, edit or reject.", autocompletion=completing(get_args(Word)))
+]
 
 
 @dataclass(frozen=True)
@@ -50,16 +66,9 @@ class Question:
 
 def fork_command(
     context: typer.Context,
-    execution: Annotated[str, typer.Argument(help="The execution's id, or the unique beginning of one.")],
-    at: Annotated[
-        str,
-        typer.Option(
-            "--at",
-            metavar="DECISION",
-            help="The decision to replace: its id, its event's, its hold's or its call's, or the beginning of one.",
-        ),
-    ],
-    word: Annotated[str, typer.Option("--with", help="approve, edit or reject.")],
+    execution: ExecutionArgument,
+    at: AtOption,
+    word: WordOption,
     reason: Annotated[str, typer.Option("--reason", help="Why, for the agent and the record.")] = "",
     arguments: Annotated[
         str | None, typer.Option(metavar="JSON", help="With edit: all arguments of the call.")
@@ -216,9 +225,3 @@ async def _run(client: AsyncPlacet, execution_id: str, after: str = "") -> Run:
         if page["next_cursor"] in (None, cursor):
             return read_run(execution_id, items)
         cursor = page["next_cursor"]
-
-
-def fork_project(execution_id: str) -> str:
-    """A name for the project of a fork that no other has, so that each fork of a run stands beside the others."""
-    plain = re.sub(r"[^A-Za-z0-9._:-]", "-", execution_id)[:NAME_MAX_CHARS]
-    return f"fork-{plain}-{uuid.uuid4().hex[:8]}"

@@ -6,17 +6,21 @@ from typing import Any, NamedTuple
 from schemas.trust_score import INTERVAL, share_interval
 
 RESULTS = ("released", "sampled", "asked")
+# Of sampled calls on which people said nothing: as the API names them → the call's status.
+UNDECIDED = {"withdrawn": "cancelled", "expired": "expired", "waiting": "held"}
 
 
 class WeighedHolds(NamedTuple):
     """Counts of such holds.
 
-    `results` are (agent, result, number). `sampled` is decision → number, of the calls that were asked as a sample.
+    `results` are (agent, result, number). `sampled` is decision → number, of the calls that were asked as a sample;
+    `undecided` is status → number, of those on which people said nothing: held, cancelled or expired.
     Of the calls that trust released, `revoked` were taken back by people, and of `harmful` people reported harm.
     """
 
     results: list[tuple[str, str, int]]
     sampled: dict[str, int]
+    undecided: dict[str, int]
     released: int
     revoked: int
     harmful: int
@@ -34,7 +38,12 @@ def approval_json(found: WeighedHolds) -> dict[str, Any]:
     contrary = decided - found.sampled.get("approve", 0)
     return {
         **_calls(total),
-        "sample": {"decided": decided, "contrary": contrary, **share_json(contrary, decided)},
+        "sample": {
+            "decided": decided,
+            "contrary": contrary,
+            **{name: found.undecided.get(status, 0) for name, status in UNDECIDED.items()},
+            **share_json(contrary, decided),
+        },
         "regret": {
             "released": found.released,
             "revoked": found.revoked,

@@ -26,6 +26,12 @@ def weighed_holds(
         f"AND result = 'sampled' AND other.outcome = 'decided' AND NOT EXISTS ({in_doubt}) GROUP BY other.decision",
         beside=VOTES.name,
     )
+    unsaid = ask(
+        "other.status, COUNT(*)",
+        "AND result = 'sampled' AND other.decision_id IS NULL AND other.status IN ('held', 'cancelled', 'expired') "
+        "GROUP BY other.status",
+        beside=TOOL_CALLS.name,
+    )
     ((released, revoked, harmful),) = ask(
         "COUNT(*), COALESCE(SUM(CASE WHEN other.status = 'revoked' THEN 1 ELSE 0 END), 0), "
         "COALESCE(SUM(CASE WHEN other.impact_reports > 0 THEN 1 ELSE 0 END), 0)",
@@ -35,6 +41,7 @@ def weighed_holds(
     return WeighedHolds(
         [(str(name), str(result), int(number)) for name, result, number in results],
         {str(decision): int(number) for decision, number in sampled},
+        {str(status): int(number) for status, number in unsaid},
         int(released),
         int(revoked),
         int(harmful),

@@ -56,12 +56,12 @@ def cursor_at(mark: Mark) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def read_cursor(cursor: str | None, kinds: tuple[type, ...] = TIME_AND_ID) -> Mark | None:
+def read_cursor(cursor: str | None, kinds: tuple[type, ...] | None = TIME_AND_ID) -> Mark | None:
     """The mark in a cursor: that of the last item of a page.
 
     Args:
         cursor: from a page; empty or None at the beginning.
-        kinds: the types of the parts of this list's marks.
+        kinds: the types of the parts of this list's marks; None if they are not known.
 
     Raises:
         BadCursor: it is not a cursor of this list.
@@ -72,8 +72,9 @@ def read_cursor(cursor: str | None, kinds: tuple[type, ...] = TIME_AND_ID) -> Ma
         mark = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, TypeError, RecursionError, binascii.Error) as error:
         raise BadCursor(OTHER) from error
-    is_one = isinstance(mark, list) and tuple(map(type, mark)) == kinds and all(map(_is_made, mark))
-    if not is_one:
+    found = tuple(map(type, mark)) if isinstance(mark, list) else ()
+    is_of_a_list = found == kinds if kinds is not None else bool(found) and set(found) <= {int, str}
+    if not is_of_a_list or not all(map(_is_made, mark)):
         raise BadCursor(OTHER)
     return tuple(mark)
 
@@ -98,7 +99,8 @@ def items_after(items: Iterable[T], order: Callable[[T], Mark], cursor: str | No
     """
     rest = iter(items)
     begin = list(islice(rest, 1))
-    mark = read_cursor(cursor, tuple(map(type, order(begin[0])))) if begin else None
+    # Of a list without items nobody knows the types; what no list makes is refused there, too.
+    mark = read_cursor(cursor, tuple(map(type, order(begin[0]))) if begin else None)
     found = chain(begin, rest)
     return found if mark is None else dropwhile(lambda item: order(item) <= mark, found)
 

@@ -63,7 +63,11 @@ class CallRow(TypedDict):
     probe_result: Annotated[
         str | None, "caught, missed, expired or cancelled; null while people are asked about a planted call."
     ]
-    probe_answers: Annotated[Json | None, "JSON list of what each person answered to a planted call."]
+    probe_answers: Annotated[
+        Json | None,
+        "JSON list of what each person answered to a planted call; its `person` is an empty text if no principal of "
+        "the account `by` is published (null in the table `probe_answers`).",
+    ]
     senders: SendersBefore | None
     message: Annotated[
         str | None, "The message that the agent was answering when it proposed the call; null if none."

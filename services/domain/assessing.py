@@ -6,14 +6,17 @@ that are remembered are not looked for: they are reserved, and used up, by calls
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from schemas.sensitive import marked_values
+from schemas.sensitive import marked_values, public_misfits
 from services.domain.arguments import parsed
+from services.domain.context import Tool
 from services.domain.definitions import Definitions
 from services.domain.execution.adaptive import SEALED
+from services.domain.input_schema import misfits
 from services.domain.policy import Verdict
 from services.domain.policy.risk import Risk, of_task, with_history
 from services.domain.state import Call, Execution
@@ -32,18 +35,24 @@ class AskedCall(Struct, frozen=True):
 class Assessed(Struct, frozen=True):
     """The verdict that a call would get, and its risk with what the history of its values adds.
 
-    `misfit` is the reason why the proposal would be refused before: the arguments do not fit the tool's inputSchema.
+    `misfits` are the reasons why the proposal would be refused before: the arguments do not fit the tool's
+    inputSchema. `is_published` is false of a tool that the project does not know.
     """
 
     verdict: Verdict
     risk: Risk
-    misfit: str | None
+    misfits: tuple[str, ...]
+    is_published: bool = True
 
     @property
     def requires_approval(self) -> bool:
-        """False only if the call would be released without people, but for the sample of an adaptive block."""
-        by_trust = self.verdict.adaptive is not None and self.verdict.adaptive.is_eligible
-        return self.misfit is not None or not (self.verdict.effect == "allow" or by_trust)
+        """False only if the call would be released without people, but for the sample of an adaptive block.
+
+        A sample of all calls leaves none to be released.
+        """
+        adaptive = self.verdict.adaptive
+        by_trust = adaptive is not None and adaptive.is_eligible and adaptive.sample_rate < 1
+        return bool(self.misfits) or not (self.verdict.effect == "allow" or by_trust)
 
 
 TrustOf = Callable[[str, str], KnownTrust | None]
@@ -80,7 +89,13 @@ def assess(
     arguments = parsed(asked.arguments)
     if tool is not None and marked_values(parsed(tool.input_schema), arguments):
         verdict = _sealed(verdict)
-    return Assessed(verdict, risk, None if tool is None else tool.validate(arguments))
+    return Assessed(verdict, risk, _misfits(tool, arguments), is_published=tool is not None)
+
+
+def _misfits(tool: Tool | None, arguments: Any) -> tuple[str, ...]:
+    if tool is None or tool.validate(arguments) is None:
+        return ()
+    return public_misfits(tool.input_schema, arguments, misfits)
 
 
 def _sealed(verdict: Verdict) -> Verdict:

@@ -19,6 +19,8 @@ from schemas.plain_schema import surely_fits
 MAX_COST = 2_000
 CHARACTERS_A_UNIT = 256
 MISFIT_MAX_CHARS = 500
+# As many as are named of one call; arguments can have thousands.
+MISFITS_MAX = 20
 # The schema of a tool without `inputSchema`; arguments are always objects.
 ANY_OBJECT = '{"type":"object"}'
 
@@ -81,7 +83,26 @@ def misfit(schema_text: str, arguments: Any) -> str | None:
     except Exception as broken:
         # A dangling or endless reference, or any other error that a schema can cause: no arguments fit it.
         return unchecked(type(broken).__name__)
-    return None if error is None else f"{error.json_path}: {error.message}"[:MISFIT_MAX_CHARS]
+    return None if error is None else _said(error)
+
+
+def misfits(schema_text: str, arguments: Any) -> tuple[str, ...]:
+    """The first misfits of arguments with a schema, that of `misfit` before the others, with unlimited work."""
+    from schemas.json_schema import some_misfits
+
+    first = misfit(schema_text, arguments)
+    if first is None:
+        return ()
+    try:
+        found = some_misfits(schema_text, arguments, MISFITS_MAX)
+    except Exception:
+        # `misfit` has said so already.
+        return (first,)
+    return tuple(dict.fromkeys((first, *map(_said, found))))[:MISFITS_MAX]
+
+
+def _said(error: Any) -> str:
+    return f"{error.json_path}: {error.message}"[:MISFIT_MAX_CHARS]
 
 
 def cost_of(schema_text: str, arguments: Any) -> float:

@@ -8,6 +8,7 @@ from schemas.canonical import canonical
 from schemas.risk_score import HISTORY_WEIGHTS
 from services.domain.assessing import AskedCall, Assessed, assess, risk_of_task
 from services.domain.execution.adaptive import ENOUGH, SEALED
+from services.domain.input_schema import MISFITS_MAX
 from services.domain.policy.risk import Risk, of_task
 from services.domain.trust.reading import Contrary
 from tests.domain.steps import proposed, started
@@ -69,9 +70,43 @@ def test_call_whose_arguments_do_not_fit_its_tool_needs_more_than_trust() -> Non
     trust = Known(facts())
     found = assessed(world_of(trust, ALWAYS), trust, "pay", {"to": "GB29"})
 
-    assert found.misfit is not None
-    assert "amount" in found.misfit
+    assert found.misfits == ("$: 'amount' is a required property",)
     assert found.requires_approval
+
+
+def test_every_misfit_is_named_up_to_a_bound() -> None:
+    world, trust = world_of(Known(facts()), ALWAYS), Known(facts())
+    names = [f"n{number:02}" for number in range(MISFITS_MAX + 5)]
+    many = {"name": "many", "inputSchema": {"type": "object", "required": names}}
+    world.definitions = published(world.definitions, tools=[many])
+
+    two = assessed(world, trust, "pay", {"amount": "5", "to": 7}).misfits
+    bounded = assessed(world, trust, "many", {}).misfits
+
+    assert set(two) == {"$.amount: '5' is not of type 'number'", "$.to: 7 is not of type 'string'"}
+    assert (len(bounded), len(set(bounded))) == (MISFITS_MAX, MISFITS_MAX)
+
+
+def test_misfits_of_a_tool_with_sensitive_values_quote_none() -> None:
+    world, trust = world_of(Known(facts()), ALWAYS), Known(facts())
+    world.definitions = published(world.definitions, tools=[LOGIN])
+
+    found = assessed(world, trust, "pay", {"amount": ["s3cret"]}).misfits
+
+    assert found
+    assert "s3cret" not in "".join(found)
+
+
+def test_sample_of_every_call_leaves_none_to_be_released_without_people() -> None:
+    trust = Known(facts())
+
+    found = assessed(world_of(trust, {**ALWAYS, "sample_rate": 1}), trust, "pay", {"amount": 5})
+
+    assert found.verdict.adaptive is not None
+    assert (found.verdict.adaptive.is_eligible, found.requires_approval) == (True, True)
+    assert not assessed(
+        world_of(trust, {**ALWAYS, "sample_rate": 0.99}), trust, "pay", {"amount": 5}
+    ).requires_approval
 
 
 def test_call_with_a_value_that_is_sealed_is_not_released_by_trust() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.gateway.conftest import Caller
+from tests.gateway.conftest import Caller, Doors
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker]
 
@@ -30,3 +30,23 @@ def test_cursor_of_an_earlier_version_continues_its_list(bot: Caller) -> None:
         bot.get(f"{path}&cursor={unnamed}").json()["items"]
         == bot.get(f"{path}&cursor={named}").json()["items"]
     )
+
+
+def test_cursor_that_no_list_made_is_refused_also_where_a_list_is_empty(doors: Doors) -> None:
+    lists = ("/v1/rules", "/v1/policies", "/v1/tools", "/v1/standing-rules", "/v1/executions", "/v1/holds")
+    for caller in (doors.caller("anna", "reviewer"), doors.caller("nora", "reviewer", tenant="empty")):
+        for path in lists:
+            assert caller.get(path).status_code == 200
+            refused = caller.get(f"{path}?cursor=0")
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid"), path
+            assert (
+                refused.json()["detail"] == "the cursor is not one of this list: leave it out to begin again"
+            )
+
+
+def test_after_the_begin_of_the_log_is_as_if_it_were_left_out(bot: Caller) -> None:
+    execution_id = bot.execution()
+    path = f"/v1/executions/{execution_id}"
+    assert bot.get(f"{path}?after=earliest").json()["execution_id"] == execution_id
+    assert bot.get("/v1/executions?after=earliest&limit=1").status_code == 200
+    assert bot.get(f"{path}?after=latest").status_code == 422

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.live.cursor import CursorKey, Vector
+from gateway.live.cursor import EARLIEST, CursorKey, Vector
 from gateway.rest.documented import bodies
 from tests.clients.documents import document
 
@@ -153,12 +153,20 @@ def test_openapi_says_what_a_cursor_and_a_version_of_a_schema_look_like() -> Non
     version = _parameter("/subjects/{subject}/versions/{version}", "version")["schema"]
 
     assert re.search(after["pattern"], CursorKey(b"key", 3).write(Vector((1, 2, 3), (1, 2, 3))))
-    assert all(re.search(after["pattern"], example) for example in after["examples"])
+    assert after["examples"] == [EARLIEST]
+    assert re.search(after["pattern"], EARLIEST)
     assert re.search(after["pattern"], "a cursor") is None
     assert [bool(re.search(version["pattern"], one)) for one in ("latest", "1", "20", "0", "-1", "1.0")] == [
         *(True, True, True),
         *(False, False, False),
     ]
+
+
+def test_openapi_says_that_a_person_who_is_not_known_is_an_empty_text() -> None:
+    person = OPENAPI["components"]["schemas"]["ProbeAnswer"]["properties"]["person"]
+
+    assert person["type"] == "string"
+    assert "an empty text, and never null, if none was published" in person["description"]
 
 
 def _parameter(path: str, name: str) -> dict[str, Any]:

@@ -23,8 +23,28 @@ BAD = {"agent": "billing", "tool": "send_money", "arguments": {"amount": 7}, "no
 
 
 @pytest.fixture
-def olga(doors: Doors) -> Caller:
-    return doors.caller(PLANTER, "operator")
+def olga(doors: Doors, bot: Caller) -> Caller:
+    """An operator of a project in which the agent has worked."""
+    found = doors.caller(PLANTER, "operator")
+    if not has_worked(found):
+        bot.propose(bot.execution())
+        wait_for(lambda: has_worked(found), bool)
+    return found
+
+
+def has_worked(olga: Caller) -> bool:
+    agents = olga.get("/v1/agents").json()["items"]
+    return any(one["held"] for agent in agents if agent["agent"] == BAD["agent"] for one in agent["tools"])
+
+
+def working(doors: Doors) -> str:
+    """A tenant of its own, whose agent has an account and has done nothing yet."""
+    tenant = f"t{uuid4().hex[:8]}"
+    doors.publish(tenant)
+    admin = doors.caller("root", "admin", tenant=tenant)
+    body = {"subjects": ["bot"], "agents": ["billing"]}
+    assert admin.call("PUT", "/v1/principals/billing-service", body).status_code == 200
+    return tenant
 
 
 def planted(olga: Caller, **changes: Any) -> dict[str, Any]:
@@ -100,6 +120,45 @@ def test_what_cannot_be_planted_is_refused(
     refused = olga.post("/v1/probes", {**BAD, **changes})
     assert refused.status_code == status, refused.text
     assert said in refused.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tool": "send_mony"}, "tool: no tool send_mony is published for this project"),
+        ({"agent": "biling"}, "agent: no agent biling has done anything in this project"),
+        ({"requester": "rita"}, "requester: the account rita requested no hold of the agent billing"),
+        ({"requester": "root"}, "such as bot"),
+        ({"requester": ""}, "requester: the account billing requested no hold of the agent billing"),
+    ],
+)
+@pytest.mark.parametrize("route", ["/v1/probes", "/v1/probes/runs"])
+def test_names_that_nobody_knows_are_refused_before_anything_is_recorded(
+    olga: Caller, route: str, changes: dict[str, Any], said: str
+) -> None:
+    run = f"run-{uuid4().hex}"
+    refused = olga.post(route, {**BAD, "execution_id": run, **changes})
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid"), refused.text
+    assert said in refused.json()["detail"]
+    assert olga.get(f"/v1/executions/{run}").status_code == 404
+
+
+def test_account_that_planted_calls_alone_have_is_not_known_by_them(doors: Doors) -> None:
+    tenant = working(doors)
+    olga, root = (
+        doors.caller(name, role, tenant=tenant) for name, role in (("olga", "operator"), ("root", "admin"))
+    )
+    call = planted(olga)
+    assert (
+        root.call(
+            "PUT", "/v1/principals/billing-service", {"subjects": ["other"], "agents": ["billing"]}
+        ).status_code
+        == 200
+    )
+    wait_for(lambda: olga.get(f"/v1/holds/{call['hold_id']}").status_code, lambda code: code == 200)
+    assert olga.get(f"/v1/probes?after={call['cursor']}").json()["items"]
+    refused = olga.post("/v1/probes", BAD)
+    assert "requester: the account bot requested no hold" in refused.json()["detail"]
 
 
 def test_run_is_opened_once_for_the_call_that_is_planted_in_it(olga: Caller, anna: Caller) -> None:
@@ -287,8 +346,7 @@ def test_planter_cannot_answer(olga: Caller) -> None:
 
 
 def test_planted_calls_are_not_among_what_the_agent_did(doors: Doors) -> None:
-    tenant = f"t{uuid4().hex[:8]}"
-    doors.publish(tenant)
+    tenant = working(doors)
     olga = doors.caller("olga", "operator", tenant=tenant)
     rita = doors.caller("rita", "reviewer", tenant=tenant)
     call = planted(olga)
@@ -303,8 +361,7 @@ def test_planted_calls_are_not_among_what_the_agent_did(doors: Doors) -> None:
 
 
 def test_end_of_a_planted_call_is_read_by_consumers(doors: Doors) -> None:
-    tenant = f"t{uuid4().hex[:8]}"
-    doors.publish(tenant)
+    tenant = working(doors)
     olga = doors.caller("olga", "operator", tenant=tenant)
     decide(doors.caller("rita", "reviewer", tenant=tenant), planted(olga), "approve")
     stream = consume(doors.url, token=doors.token("ana", "analyst", tenant=tenant), follow=False)
@@ -314,8 +371,7 @@ def test_end_of_a_planted_call_is_read_by_consumers(doors: Doors) -> None:
 
 
 def test_kafka_itself_has_the_mark_from_the_start(doors: Doors) -> None:
-    tenant = f"t{uuid4().hex[:8]}"
-    doors.publish(tenant)
+    tenant = working(doors)
     call = planted(doors.caller("olga", "operator", tenant=tenant))
     data_dir = doors.stack.data_dir
     raw = consume(

@@ -84,7 +84,10 @@ def test_denied_and_misfitting_calls_and_unknown_agents_need_more(tenant: Tenant
         ).calls
 
         assert (banned.effect, banned.requires_approval) == ("deny", True)
-        assert misfit.misfit is not None
+        assert misfit.misfits == (misfit.misfit,)
+        assert [call.is_published for call in (banned, misfit, read, unknown)] == [True, True, True, False]
+        assert not client.trust.assess("stranger").is_known
+        assert client.trust.assess("bot").is_known
         assert misfit.requires_approval
         assert (read.effect, read.requires_approval) == ("allow", False)
         assert (unknown.reason, unknown.requires_approval) == ("unknown_tool", True)

@@ -11,9 +11,9 @@ import pytest
 
 from ops.config import DataDir
 from ops.fork.access import Issued
-from ops.fork.command import fork_project
 from ops.fork.definitions import copy_definitions
 from ops.fork.drive import Branch
+from ops.fork.naming import fork_project
 from ops.fork.point import Instead, find_point
 from ops.fork.recorded import read_run
 from ops.fork.saying import Sayings

@@ -38,6 +38,11 @@ def ran(tenant: Tenant, token: str, *arguments: str) -> subprocess.CompletedProc
 def test_planted_call_is_asked_about_told_and_counted_and_never_runs(site: Site) -> None:
     with new_tenant(site) as tenant:
         olga, rita = tenant.token("olga", "operator"), tenant.token("rita", "reviewer")
+        _, real = tenant.held()
+        unknown = ran(tenant, olga, *PLANT[:2], "bob", *PLANT[3:])
+        assert unknown.returncode == 1
+        assert "invalid: agent: no agent bob has done anything in this project" in unknown.stderr
+        wait_for(lambda: tenant.rita.get("/agents").json()["items"], bool)
         arguments = ("--arguments", '{"to": "GB29", "amount": 987.0}', "--request", "Pay the March invoice")
         done = ran(tenant, olga, *PLANT, *arguments, "--after", "0.5", "--json")
         assert done.returncode == 0, done.stderr
@@ -45,11 +50,12 @@ def test_planted_call_is_asked_about_told_and_counted_and_never_runs(site: Site)
         run = tenant.bot.get(f"/executions/{planted['execution_id']}").json()
         waited = moment(planted["planted_at"]) - moment(run["started_at"])
         assert waited >= timedelta(seconds=0.5)
-        _, real = tenant.held()
 
         inbox = ran(tenant, rita, "inbox", "--json").stdout
         assert {one["hold_id"] for one in json.loads(inbox)} == {planted["hold_id"], real["hold_id"]}
-        assert NOTE not in inbox + ran(tenant, rita, "show", planted["hold_id"]).stdout
+        waiting = inbox + ran(tenant, rita, "show", planted["hold_id"]).stdout
+        assert NOTE not in waiting
+        assert "planted" not in waiting
         assert ran(tenant, rita, *PLANT).returncode == 1
         assert ran(tenant, rita, "probe", "list").returncode == 1
         own = ran(tenant, olga, "approve", planted["hold_id"], "--yes")
@@ -57,6 +63,12 @@ def test_planted_call_is_asked_about_told_and_counted_and_never_runs(site: Site)
 
         told = ran(tenant, rita, "approve", planted["hold_id"], "--yes")
         assert "this call was planted, and never runs; not noticed: " + NOTE in told.stdout
+        said = f"planted: by olga, and never runs; missed (rita: approve): {NOTE} (at /amount)"
+        assert said in ran(tenant, rita, "show", planted["hold_id"]).stdout
+        assert (
+            "planted" in ran(tenant, rita, "show", f"{planted['execution_id']}/{planted['call_id']}").stdout
+        )
+        assert "planted" not in ran(tenant, rita, "show", real["hold_id"]).stdout
         call = tenant.call(planted["execution_id"], planted["call_id"])
         assert (call["status"], call["denied_because"]) == ("denied", "probe")
         refused = tenant.consume(

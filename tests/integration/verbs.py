@@ -72,7 +72,7 @@ VERBS = (
     Verb("POST", CALL + "/heartbeat", {"attempt_id": "a"}),
     *(Verb("POST", CALL + end, {}) for end in ("/revoke", "/secrets/erase")),
     Verb("POST", CALL + "/report-impact", {"reason": "harm"}),
-    # Nobody would be asked, in either project: it is refused for that.
+    # Refused in either project: the tool is not published there, or nobody would be asked.
     *(
         Verb("POST", path, {"agent": "bot", **PROPOSAL, "note": "bad"}, other=422)
         for path in ("/probes", "/probes/runs")

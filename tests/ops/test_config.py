@@ -65,7 +65,7 @@ def test_saved_config_is_loaded_the_same(tmp_path: Path) -> None:
 
 
 def test_load_config_missing_says_how_to_start(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"start a stack \(placet up --data-dir "):
+    with pytest.raises(UsageError, match=r"--data-dir .*, or start one there \(placet up --data-dir "):
         load_config(tmp_path / "placet.json")
 
 

@@ -163,6 +163,11 @@ def test_event_record_carries_the_cloudevents_attributes() -> None:
     assert headers["ce_time"] == b"2025-10-09T08:53:20.123Z"
 
 
+def test_rfc3339_of_an_early_year_has_four_digits() -> None:
+    early = epoch_ms("0696-10-25T10:37:46.996Z")
+    assert rfc3339(early) == "0696-10-25T10:37:46.996Z"
+
+
 @given(TIMES_MS)
 def test_epoch_ms_of_rfc3339_is_the_time(at_ms: int) -> None:
     assert epoch_ms(rfc3339(at_ms)) == at_ms

@@ -78,28 +78,6 @@ def test_tool_put_of_what_is_no_plain_object_sends_nothing(
     assert terminal.sent("PUT") == []
 
 
-def test_state_at_a_moment_asks_for_it(terminal: Terminal) -> None:
-    assert terminal("state", "invoice", "--at", "12", "--json") == 0
-    assert json.loads(terminal.out)["at"] == "12"
-
-
-@pytest.mark.parametrize(
-    ("at", "said"),
-    [
-        ("7", ""),
-        ("8", "It has no version 8 yet: this is 7."),
-        ("2026-01-01T00:00:00Z", ""),
-        ("9999-01-01T00:00:00Z", "in the future"),
-    ],
-)
-def test_state_at_what_has_not_come_says_that_it_is_the_newest(
-    terminal: Terminal, at: str, said: str
-) -> None:
-    assert terminal("state", "invoice", "--at", at) == 0
-    assert said in terminal.err
-    assert bool(terminal.err) == bool(said)
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -360,41 +338,3 @@ def test_policy_file_that_is_not_utf_8_is_wrong_usage(terminal: Terminal, tmp_pa
 def test_mine_asks_for_what_may_be_decided(terminal: Terminal) -> None:
     assert terminal("inbox", "--mine") == 0
     assert terminal.script.asked[0].params["decidable"] == "me"
-
-
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [
-        ("approve 5b0a1f6e-2", [HOLD["hold_id"]]),
-        ("show ", [HOLD["hold_id"], OTHER["hold_id"]]),
-        ("state inv", ["invoice-march"]),
-        ("events --execution ", ["invoice-march"]),
-        ("revoke invoice-march c0", ["c0ffee-1"]),
-        ("rules suspend ru", ["rule-1"]),
-        ("audit impact --rule ru", ["rule-1"]),
-        ("events --type DecisionRec", ["DecisionRecorded"]),
-        ("claim zzz", []),
-    ],
-)
-def test_ids_and_words_are_completed(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, typed: str, completed: list[str]
-) -> None:
-    holds = terminal.script.on_http
-
-    async def answer(request: Asked) -> Response:
-        known = {
-            "/v1/standing-rules": {"items": [{"rule_id": "rule-1", "status": "active"}]},
-            "/v1/executions/invoice-march/tool-calls": {"items": [{**HOLD, "call_id": "c0ffee-1"}]},
-        }.get(request.path)
-        return await holds(request) if known is None else JSONResponse({**known, "next_cursor": None})
-
-    terminal.script.on_http = answer
-    monkeypatch.setenv("PLACET_URL", terminal.script.url)
-    monkeypatch.setenv("PLACET_TOKEN", "t")
-    monkeypatch.setattr(choices, "COMPLETE_WITHIN_S", 30.0)
-    monkeypatch.setenv("_PLACET_COMPLETE", "complete_bash")
-    words = f"placet {typed}".split(" ")
-    monkeypatch.setenv("COMP_WORDS", f"placet {typed}")
-    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
-    terminal.bare()
-    assert terminal.out.split() == completed

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import typer
+from starlette.responses import JSONResponse, Response
 
-from placet.cli import run
+from placet.cli import choices, run
 from placet.cli.app import app
 from placet.cli.plugins import OF_THE_SERVER, OWN
-from tests.sdk.terminal import Terminal
+from tests.sdk.scripted import Asked
+from tests.sdk.terminal import HOLD, OTHER, Terminal
 
 # A candidate with its help, as typer's script for each shell reads it.
 FISH = re.compile(r"([\w-]+)(?:\t.+)?")
@@ -96,3 +98,48 @@ def test_agents_of_a_chat_are_completed_from_the_newest_executions(
         monkeypatch.setenv(name, value)
     run([])
     assert capsys.readouterr().out == "billing-bot\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("approve 5b0a1f6e-2", [HOLD["hold_id"]]),
+        ("show ", [HOLD["hold_id"], OTHER["hold_id"]]),
+        ("state inv", ["invoice-march"]),
+        ("events --execution ", ["invoice-march"]),
+        ("revoke invoice-march c0", ["c0ffee-1"]),
+        ("rules suspend ru", ["rule-1"]),
+        ("audit impact --rule ru", ["rule-1"]),
+        ("events --type DecisionRec", ["DecisionRecorded"]),
+        ("trust explain billing-bot send_", ["send_money"]),
+        ("trust assess billing-bot send_", ["send_money"]),
+        ("probe plant billing-bot send_", ["send_money"]),
+        ("executions --agent bil", ["billing-bot"]),
+        ("fork inv", ["invoice-march"]),
+        ("fork invoice-march --at c0", ["c0ffee-1"]),
+        ("fork invoice-march --with e", ["edit"]),
+        ("claim zzz", []),
+    ],
+)
+def test_ids_and_words_are_completed(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, typed: str, completed: list[str]
+) -> None:
+    holds = terminal.script.on_http
+
+    async def answer(request: Asked) -> Response:
+        known = {
+            "/v1/standing-rules": {"items": [{"rule_id": "rule-1", "status": "active"}]},
+            "/v1/executions/invoice-march/tool-calls": {"items": [{**HOLD, "call_id": "c0ffee-1"}]},
+        }.get(request.path)
+        return await holds(request) if known is None else JSONResponse({**known, "next_cursor": None})
+
+    terminal.script.on_http = answer
+    monkeypatch.setenv("PLACET_URL", terminal.script.url)
+    monkeypatch.setenv("PLACET_TOKEN", "t")
+    monkeypatch.setattr(choices, "COMPLETE_WITHIN_S", 30.0)
+    monkeypatch.setenv("_PLACET_COMPLETE", "complete_bash")
+    words = f"placet {typed}".split(" ")
+    monkeypatch.setenv("COMP_WORDS", f"placet {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    terminal.bare()
+    assert terminal.out.split() == completed

@@ -95,7 +95,10 @@ def test_show_of_a_place_shows_the_execution_of_any_other_event(
 
 
 def test_show_of_a_place_says_what_the_event_is(terminal: Terminal) -> None:
-    for data, said in ((OF_CALL, f"{HOLD['execution_id']}/{HOLD['call_id']}"), (OF_RUN, '"running"')):
+    for data, said in (
+        (OF_CALL, f"{HOLD['execution_id']}/{HOLD['call_id']}"),
+        (OF_RUN, "state      running"),
+    ):
         at_the_place(terminal, data)
         assert terminal("show", PLACE) == 0, terminal.err
         assert "2@16 in the log: DecisionRecorded, 2026-11-20" in terminal.out

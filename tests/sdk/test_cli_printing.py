@@ -230,18 +230,13 @@ def test_executions_and_tools_show_the_beginning_of_a_long_text(
 LONG_TEXT = "Please pay the invoices of March. " * 20
 
 
-@pytest.mark.parametrize(
-    "command", [("state", "invoice-march"), ("show", "invoice-march/c0ffee")], ids=" ".join
-)
 def test_json_on_a_narrow_terminal_is_json_when_it_is_copied(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     everything = terminal.script.on_http
     call = {**RAN, "arguments": {"note": LONG_TEXT}}
 
     async def answer(asked: Asked) -> Response:
-        if asked.path == "/v1/executions/invoice-march":
-            return JSONResponse({**EXECUTION, "request": LONG_TEXT})
         if asked.path.endswith("/tool-calls"):
             return JSONResponse({"items": [call], "next_cursor": None})
         if asked.path.endswith("/c0ffee"):
@@ -250,7 +245,7 @@ def test_json_on_a_narrow_terminal_is_json_when_it_is_copied(
 
     terminal.script.on_http = answer
     on_a_screen(monkeypatch, 80)
-    assert terminal(*command) == 0
+    assert terminal("show", "invoice-march/c0ffee") == 0
     shown = plain(terminal.out)
     assert LONG_TEXT in json.loads(shown[shown.index("{") :]).values()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,6 +198,9 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
         "sample": {
             "decided": 4,
             "contrary": 1,
+            "withdrawn": 2,
+            "expired": 0,
+            "waiting": 1,
             "share": 0.25,
             "lower": 0.0,
             "upper": 0.8059,
@@ -207,27 +212,32 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
 
     assert terminal("trust", "report", "--agent", "billing-bot") == 0
     assert "75.0%" in terminal.out
+    assert "nobody decided: 2 were withdrawn with their run, which counts against the agent, 1 wait." in (
+        " ".join(terminal.out.split())
+    )
     assert "1 of 4 sampled calls were not approved unchanged: 25.0%, 0.0% to 80.6% with 95% confidence." in (
         " ".join(terminal.out.split())
     )
     assert "taken back" not in terminal.out
 
 
+REVIEWER = {
+    "reviewer": "rita",
+    "approved": 3,
+    "edited": 1,
+    "rejected": 0,
+    "answered": 2,
+    "last_decided_at": "2026-11-20T10:00:00Z",
+    "average_wait_ms": 600_000,
+    "average_dwell_ms": 4_200,
+    "measured_approvals": 2,
+    "quick_approvals": 1,
+    "quick_share": 0.5,
+}
+
+
 def test_reviewers_tells_how_fast_and_how_closely_people_look(terminal: Terminal) -> None:
-    row = {
-        "reviewer": "rita",
-        "approved": 3,
-        "edited": 1,
-        "rejected": 0,
-        "answered": 2,
-        "last_decided_at": "2026-11-20T10:00:00Z",
-        "average_wait_ms": 600_000,
-        "average_dwell_ms": 4_200,
-        "measured_approvals": 2,
-        "quick_approvals": 1,
-        "quick_share": 0.5,
-    }
-    answering(terminal, {"/v1/reviewers": {"items": [row], "next_cursor": None}})
+    answering(terminal, {"/v1/reviewers": {"items": [REVIEWER], "next_cursor": None}})
 
     assert terminal("reviewers") == 0
     for said in ("rita", "10 min", "4.2 s", "50% of 2"):
@@ -286,9 +296,10 @@ ASSESSED = {
 }
 
 
-def assessing(terminal: Terminal, **more: Any) -> list[Asked]:
+def assessing(terminal: Terminal, *, is_known: bool = True, **more: Any) -> list[Asked]:
     body = {
         "agent": "bot",
+        "is_known": is_known,
         "at": "2026-11-20T10:00:00Z",
         "requires_approval": False,
         "risk": ASSESSED["risk"],
@@ -312,6 +323,9 @@ def test_assess_tells_whether_people_would_be_asked_and_why(terminal: Terminal) 
     [
         ({"effect": "deny", "adaptive": None}, "it would be denied"),
         ({"misfit": "$.amount: is missing"}, "do not fit the tool: $.amount: is missing"),
+        ({"misfit": "$.a: x", "misfits": ["$.a: x", "$.b: y"]}, "do not fit the tool:\n  $.a: x\n  $.b: y"),
+        ({"is_published": False}, "no tool send_money is published for this project: check the name"),
+        ({"adaptive": {**ADAPTIVE, "is_eligible": True, "sample_rate": 1}}, "asked about every such call"),
         ({"history": {"novel": ["to"]}}, "people would be asked"),
         ({"history": {"novel": ["to"]}}, "new to this agent and tool: to"),
     ],
@@ -323,6 +337,13 @@ def test_assess_tells_what_stands_against_a_release(
 
     assert terminal("trust", "assess", "bot", "send_money") == 0
     assert said in terminal.out
+
+
+def test_assess_of_an_agent_that_did_nothing_says_so(terminal: Terminal) -> None:
+    for is_known in (True, False):
+        assessing(terminal, is_known=is_known, requires_approval=True)
+        assert terminal("trust", "assess", "bot", "send_money") == 0
+        assert ("no agent bot has done anything in this project" in terminal.out) != is_known
 
 
 def test_assess_of_arguments_that_are_no_object_is_a_usage_error(terminal: Terminal) -> None:
@@ -338,3 +359,40 @@ def test_assess_of_arguments_that_are_no_object_is_a_usage_error(terminal: Termi
 )
 def test_lower_bound_is_told_as_no_more_than_it_is(bound: float, told: str) -> None:
     assert at_least(bound) == told
+
+
+def test_heading_that_is_piped_is_one_line(terminal: Terminal) -> None:
+    name = f"to=@example.com&risk={'novel:to,' * 40}writes"
+    one = {
+        **dict.fromkeys(("lower_bound", "raising", "lowering"), 0.5),
+        "tool": "pay",
+        "trust_class": name,
+        "required": 0.9,
+        "evidence": [],
+    }
+    answering(terminal, {"/v1/agents/bot/trust/classes": {"classes": [one], "next_cursor": None}})
+
+    assert terminal("trust", "explain", "bot", "pay") == 0
+
+    heading = next(line for line in terminal.out.splitlines() if line.startswith("pay, calls of the class"))
+    assert name in heading
+    assert heading.endswith("the risk requires 0.9000")
+
+
+def test_each_column_of_the_reviewers_is_defined_in_the_help_and_in_the_docs(terminal: Terminal) -> None:
+    answering(terminal, {"/v1/reviewers": {"items": [REVIEWER], "next_cursor": None}})
+    assert terminal("reviewers") == 0
+    head = terminal.out.splitlines()[0].partition("(")[0]
+    columns = re.split(r" {2,}", head.strip())
+    assert len(columns) == 10
+    page = (Path(__file__).parents[2] / "docs/display.md").read_text("utf-8")
+    defined = [
+        cell.strip()
+        for row in re.findall(r"^\| ([a-z, ]+) \|", page, re.MULTILINE)
+        for cell in row.split(",")
+    ]
+    assert set(columns) <= set(defined)
+
+    assert terminal("reviewers", "--help") == 0
+    told = " ".join(terminal.out.split())
+    assert [name for name in columns[1:] if name not in told] == []

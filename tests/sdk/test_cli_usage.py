@@ -20,6 +20,7 @@ ID = str(HOLD["hold_id"])
         ("audit", "--since", "2026-13-01T00:00:00Z"),
         ("audit", "--since", "0001-01-01T00:00:00+10:00"),
         ("events", "--from", "2026-13-01T00:00:00Z"),
+        ("trust", "report", "--since", "yesterday"),
     ],
     ids=" ".join,
 )
@@ -27,6 +28,7 @@ def test_malformed_time_is_wrong_usage(terminal: Terminal, command: tuple[str, .
     assert terminal(*command) == 2
     assert command[-2] in terminal.err
     assert "RFC 3339" in terminal.err
+    assert "such as 2026-01-05T12:00:00Z" in " ".join(terminal.err.replace("│", " ").split())
     assert terminal.script.asked == []
 
 

@@ -107,6 +107,10 @@ def _as_is(value: Any) -> Any:
     return value
 
 
+# For messages that say what a time looks like.
+TIME_EXAMPLE = "2026-01-05T12:00:00Z"
+
+
 def parse_time(text: str) -> datetime:
     """An RFC 3339 time as an aware datetime in UTC.
 

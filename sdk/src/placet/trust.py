@@ -32,7 +32,8 @@ class WeighedTrust:
 class AssessedCall:
     """The verdict that a call would get now; `risk` has what the history of its values adds.
 
-    `misfit` is the reason why the proposal would be refused: the arguments do not fit the tool's inputSchema.
+    `misfits` are the reasons why the proposal would be refused, `misfit` the first of them: the arguments do not fit
+    the tool's inputSchema. `is_published` is False if the project knows no tool of this name.
     """
 
     tool: str
@@ -47,18 +48,24 @@ class AssessedCall:
     history: Any = field(default=None, hash=False)
     policy_version: str | None = None
     misfit: str | None = None
+    misfits: tuple[str, ...] = ()
+    is_published: bool = True
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """What the policies in force would make of an agent's calls, and the risk of the whole task."""
+    """What the policies in force would make of an agent's calls, and the risk of the whole task.
+
+    `is_known` is False if the agent has done nothing in the project: its name may be misspelt.
+    """
 
     agent: str
     requires_approval: bool
     risk: Risk
     calls: tuple[AssessedCall, ...]
     at: datetime | None = None
+    is_known: bool = True
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 

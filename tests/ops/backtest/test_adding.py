@@ -14,7 +14,9 @@ def side(effect: str) -> Side:
 
 def counted(found: Found, *tools: str) -> Found:
     for number, tool in enumerate(tools):
-        found.count(tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"))
+        found.count(
+            tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"), ("p/r",)
+        )
     return found
 
 
@@ -24,14 +26,17 @@ def test_sum_of_partitions_is_what_one_process_counts() -> None:
     several.add(counted(Found("*"), "pay", "read"))
     rest = Found("*")
     for number, tool in ((2, "read"), (3, "send")):
-        rest.count(tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"))
+        rest.count(tool, number * 86_400_000, side("hold"), side("allow" if number % 2 else "hold"), ("p/r",))
     several.add(rest)
     assert several == one
     assert (several.judged, several.count_of("newly_allowed")) == (4, 2)
 
 
 def test_each_number_is_added() -> None:
-    names = ("records", "events", "refused", "unreadable", "set_aside", "judged", "reproduced", "unlisted")
+    names = (
+        *("records", "events", "refused", "unreadable", "set_aside", "planted", "forks", "judged"),
+        *("reproduced", "unlisted"),
+    )
     sum_of = Found("*")
     for _ in range(2):
         part = Found("*")

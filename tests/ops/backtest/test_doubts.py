@@ -12,7 +12,7 @@ from host.errors import EXIT_USAGE
 from host.public_keys import PublicKeyFile
 from log.errors import LogFromNewerVersion
 from log.memory.log import MemoryLog
-from ops.backtest.command import EXIT_OVERRULED, EXIT_UNJUDGED, _code
+from ops.backtest.command import EXIT_OVERRULED, EXIT_UNJUDGED, _code, _window
 from ops.backtest.counting import NothingCountsError
 from ops.backtest.found import LISTED_MAX, Found, NotJudged, NotReproduced
 from ops.backtest.history import Candidate
@@ -20,6 +20,7 @@ from ops.backtest.partition import Window
 from ops.backtest.report import Report
 from ops.backtest.run import Question, backtest
 from ops.backtest.telling import json_of
+from ops.errors import UsageError
 from schemas.event_signatures import LogSignatures
 from schemas.events.log import DefinitionsAdopted
 from schemas.headers import event_record
@@ -140,3 +141,11 @@ def test_long_lists_of_doubts_are_cut_and_counted() -> None:
 
     assert (len(answer["not_judged"]), answer["not_judged_left_off"]) == (LISTED_MAX, 5)
     assert (len(answer["not_reproduced"]), answer["not_reproduced_left_off"]) == (LISTED_MAX, 5)
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-11-20", "0001-01-01T00:00:00+10:00"])
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_time_that_is_none_is_refused_with_an_example(option: str, text: str) -> None:
+    given = (text, None) if option == "--since" else (None, text)
+    with pytest.raises(UsageError, match=rf"{option} .*such as 2026-01-05T12:00:00Z"):
+        _window(*given)

@@ -272,3 +272,17 @@ def test_calls_named_by_rules_and_reviewers_keep_their_people() -> None:
 
     assert is_whole(found, 1)
     assert found.effects == {("hold", "hold"): 1}
+
+
+def test_call_that_the_default_asks_about_is_no_work_of_the_rule_that_allows_it() -> None:
+    made = past()
+    made.policy(ALL_PASS | {"defaults": {"unknown_tool": "deny"}}, version=2)
+    made.propose("unheard-of")
+    holds = rule("holds", "unheard-of", "hold")
+
+    asked = made.against(ALL_PASS)
+    held = made.against(policy(holds, *ALL_PASS["rules"]))
+
+    assert one(asked).after.rules == ("p@3/all",)
+    assert dict(asked.rules) == {"(unknown_tool)": {"newly_asked": 1}}
+    assert dict(held.rules) == {"p@3/holds": {"newly_asked": 1}}

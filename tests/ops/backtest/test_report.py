@@ -16,9 +16,11 @@ from ops.backtest.partition import Window
 from ops.backtest.report import Report
 from ops.backtest.telling import json_of, tell
 from ops.errors import UsageError
+from ops.fork.naming import fork_project
 from schemas import commands as k
 from schemas.policy_document import policy_from_value
-from tests.domain.world import RITA, RULES, TENANT, the
+from tests.actions.planting import plant
+from tests.domain.world import OLGA, PROJECT, RITA, RULES, TENANT, the
 from tests.ops.backtest.past import Past, policy
 
 HOSTILE = '</td><script>alert(1)</script><img src=x onerror="alert(1)">&\x1b[31m'
@@ -185,3 +187,53 @@ def test_names_stand_for_one_call_each() -> None:
 
     assert named_of(rows, ["main/y/c", "gone"]) == (frozenset({"main/y/c"}), ["gone"])
     assert named_of(rows, ["c", "x/c"]) == (frozenset(), ["c", "x/c"])
+
+
+def test_planted_calls_are_left_out_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    made = past()
+    for run, word in (("planted", "approve"), ("again", "reject")):
+        hold = the(made.ask(plant(), OLGA, run), "HoldOpened")
+        made.ask(k.DecideHold(hold_id=hold.hold_id, decision=word, digest=hold.digest), RITA, run)
+    made.propose("read")
+
+    found = made.against(ALL_PASS)
+    tell(told(found))
+
+    assert (found.planted, found.judged, found.reproduced, found.rows) == (2, 1, 1, [])
+    assert found.is_complete
+    assert json_of(told(found))["planted"] == 2
+    for text in (page(told(found)), capsys.readouterr().out):
+        assert "left out, as no history of the agents: verdicts on planted calls: 2" in text
+    assert "planted" not in told(made.against(ALL_PASS, tenant="other")).left_out
+
+
+def test_history_of_planted_calls_alone_says_nothing_of_a_policy() -> None:
+    made = past()
+    made.ask(plant(), OLGA, "planted")
+
+    report = told(made.against(ALL_PASS))
+
+    assert not report.is_ok
+    assert report.emptiness
+
+
+def test_runs_that_forks_made_are_left_out_of_the_whole_tenant(capsys: pytest.CaptureFixture[str]) -> None:
+    made = past()
+    forked, alike = fork_project("x"), fork_project("y")
+    for project in (PROJECT, forked, alike):
+        made.world.project = project
+        if project != PROJECT:
+            made.start()
+        made.decide(the(made.propose("pay"), "HoldOpened"), "reject")
+    made.raw(f"{TENANT}/fork-".encode(), b"no record")
+
+    found = made.against(ALL_PASS)
+    tell(told(found))
+
+    assert [row.project for row in found.rows] == [PROJECT, alike]
+    assert (found.forks, json_of(told(found))["forks"]) == (1, 1)
+    for text in (page(told(found)), capsys.readouterr().out):
+        assert "left out, as no history of the agents: runs that `placet fork` made: 1" in text
+    alone = made.against(ALL_PASS, project=forked)
+    assert ([row.project for row in alone.rows], alone.forks) == ([forked], 0)
+    assert made.against(ALL_PASS, Window(None, made.world.now_ms)).forks == 0

@@ -53,7 +53,7 @@ def sentence(done: Result, exit_code: int) -> str:
 
 
 def test_audit_log_without_a_stack_is_a_usage_error(tmp_path: Path) -> None:
-    assert "start a stack (placet up" in sentence(audit(tmp_path), 2)
+    assert "or start one there (placet up" in sentence(audit(tmp_path), 2)
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

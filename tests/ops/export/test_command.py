@@ -158,8 +158,8 @@ def test_process_that_cannot_read_is_one_sentence(
     monkeypatch.setattr(command, "Job", job_of_nowhere)
     done = run(data, tmp_path / "out", "--processes", "2")
     assert done.exit_code == 3
-    assert done.stderr.startswith("Kafka does not answer at 127.0.0.1:1")
-    assert done.stderr.count("\n") == 1
+    _, sentence = done.stderr.splitlines()
+    assert sentence.startswith("Kafka does not answer at 127.0.0.1:1")
 
 
 def test_empty_log_says_that_nothing_was_written(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
@@ -195,6 +195,20 @@ def test_other_format_is_wrong_usage(kafka: str, topic_prefix: str, tmp_path: Pa
     done = run(data, tmp_path / "out", "--format", "parquet")
     assert done.exit_code == 2
     assert "has files of the format jsonl, and parquet was asked for" in done.stderr
+
+
+def test_new_export_says_where_it_begins_and_a_continued_one_does_not(
+    kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = a_stack(kafka, topic_prefix, tmp_path / "data")
+    fill(kafka, topic_prefix, LogBuilder(1).claim_all())
+    for name in ("first", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        for is_new in (True, False):
+            done = CliRunner().invoke(COMMAND, ["--data-dir", str(data)])
+            said = f"A new export begins in {tmp_path / name / 'placet-export'}"
+            assert (done.exit_code, said in done.stderr) == (0, is_new), done.output
 
 
 def test_export_without_a_stack_says_where_it_looked(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from projections.queries.trust import class_facts
 from projections.queries.views import Views, open_views
 from schemas.adaptive import AdaptiveOutcome, Result, outcome_to_text
 from schemas.events import calls as c
+from schemas.events import holds as h
 from schemas.message import Message
 from schemas.trust_score import KEPT_MAX, lower_bound
 from tests.projections.filling import Filler
@@ -94,6 +95,7 @@ def test_calls_are_counted_by_what_became_of_them_and_the_sample_by_what_people_
     sample, regret = found["sample"], found["regret"]
     assert (sample["decided"], sample["contrary"], sample["share"]) == (4, 1, 0.25)
     assert (sample["lower"], sample["upper"]) == (0.006309, 0.805880)
+    assert (sample["withdrawn"], sample["expired"], sample["waiting"]) == (0, 0, 4)
     assert (regret["released"], regret["revoked"], regret["harmful"], regret["share"]) == (4, 1, 1, 0.5)
 
 
@@ -111,6 +113,37 @@ def test_settling_a_sampled_call_in_doubt_is_no_word_on_the_sample(database_url:
     views.close()
 
     assert (found["sample"]["decided"], found["sample"]["contrary"]) == (1, 0)
+
+
+def test_sampled_calls_that_nobody_decided_are_counted_by_how_they_ended(
+    database_url: str, filler: Filler
+) -> None:
+    builder, key = LogBuilder(4).claim_all(), key_of("run-1")
+    builder.append(key, [started()])
+    for call_id in ("withdrawn", "approved", "expired", "waits"):
+        builder.append(
+            key, weighed_call(key, call_id, "sampled", "approve" if call_id == "approved" else None)
+        )
+    holds = {call_id: held(key, proposed(call_id, {"amount": 5})) for call_id in ("withdrawn", "expired")}
+    late = holds["expired"].hold_id
+    builder.append(key, [h.HoldExpired(hold_id=late, on_timeout="deny")])
+    builder.append(
+        key, [c.ToolCallDenied(call_id="expired", revision=1, cause="timeout", feedback="", decision_id="")]
+    )
+    builder.append(key, [h.HoldCancelled(hold_id=holds["withdrawn"].hold_id, reason="over")])
+    # One that was approved, and given up before it ran, was decided.
+    builder.append(
+        key, [c.ToolCallCancelled(call_id=name, reason="over") for name in ("withdrawn", "approved")]
+    )
+    filler.fill(builder)
+    views = open_views(database_url)
+    sample = views.read_now(lambda now: approval_json(weighed_holds(now, *OURS, since_ms=START_MS)))[0][
+        "sample"
+    ]
+    views.close()
+
+    counts = {name: sample[name] for name in ("decided", "contrary", "withdrawn", "expired", "waiting")}
+    assert counts == {"decided": 1, "contrary": 0, "withdrawn": 1, "expired": 1, "waiting": 1}
 
 
 def test_period_and_agent_limit_the_calls(views: Views) -> None:

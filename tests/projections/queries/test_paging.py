@@ -76,6 +76,19 @@ def test_items_after_a_mark_of_another_list_are_refused(mark: tuple[int | str, .
         items_after(NAMES, lambda name: (name, 0), cursor_at(mark))
 
 
+@pytest.mark.parametrize("cursor", ["0", "x", "{}", cursor_at(()), "W10", "WzEuNV0", "W251bGxd"])
+@pytest.mark.parametrize("items", [[], NAMES], ids=["empty", "full"])
+def test_items_after_what_no_list_makes_are_refused_also_of_an_empty_list(
+    items: list[str], cursor: str
+) -> None:
+    with pytest.raises(BadCursor, match="leave it out to begin again"):
+        items_after(items, lambda name: (name, 0), cursor)
+
+
+def test_items_after_a_page_of_a_list_that_is_empty_by_now_are_none() -> None:
+    assert list(items_after([], lambda name: (name, 0), cursor_at(("b", 0)))) == []
+
+
 @pytest.mark.parametrize("limit", [1, 2, 5, 6, 100])
 def test_some_after_each_page_are_the_next_ones(limit: int) -> None:
     found: list[str] = []

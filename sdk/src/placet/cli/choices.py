@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placet.parsing import parse_time
+from placet.parsing import TIME_EXAMPLE, parse_time
 
 if TYPE_CHECKING:
     from placet.sync import Placet
@@ -71,7 +71,7 @@ def _time(value: str | None, besides: str) -> str | None:
         try:
             parse_time(value)
         except (ValueError, OverflowError) as error:
-            said = f"{value!r} is not an RFC 3339 time with an offset{besides}"
+            said = f"{value!r} is not an RFC 3339 time with an offset, such as {TIME_EXAMPLE}{besides}"
             raise typer.BadParameter(said) from error
     return value
 
@@ -95,7 +95,8 @@ def execution_ids(context: typer.Context, incomplete: str) -> list[str]:
 
 def call_ids(context: typer.Context, incomplete: str) -> list[str]:
     """The ids of the calls of the execution that was typed before."""
-    execution_id = str(context.params.get("execution") or "")
+    # While the value of an option is typed, what stands before it has not been given to arguments yet.
+    execution_id = str(context.params.get("execution") or next(iter(context.args), ""))
     return _begin_so(
         context,
         incomplete,
@@ -114,6 +115,13 @@ def agent_names(context: typer.Context, incomplete: str) -> list[str]:
     """The agents of the newest executions."""
     return _begin_so(
         context, incomplete, lambda placet: sorted({one.agent for one in placet.executions.list().items})
+    )
+
+
+def tool_names(context: typer.Context, incomplete: str) -> list[str]:
+    """The published tools."""
+    return _begin_so(
+        context, incomplete, lambda placet: sorted({tool.name for tool in placet.tools.list().items})
     )
 
 

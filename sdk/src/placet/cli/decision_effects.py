@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from placet.cli.planted import places_told
 from placet.models import NextHold, Recorded
 
 
@@ -28,8 +29,7 @@ def what_follows(recorded: Recorded) -> list[str]:
 
 def _of_probe(probe: Mapping[str, Any]) -> str:
     said = "you noticed" if probe["result"] == "caught" else "not noticed"
-    places = f" (at {', '.join(probe['wrong'])})" if probe["wrong"] else ""
-    return f"this call was planted, and never runs; {said}: {probe['note']}{places}"
+    return f"this call was planted, and never runs; {said}: {probe['note']}{places_told(probe['wrong'])}"
 
 
 def _of_hold(hold: NextHold) -> str:

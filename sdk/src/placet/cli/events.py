@@ -20,7 +20,7 @@ from placet.cli.session import JsonFlag, connect, console, every, find_execution
 from placet.cli.telling import MARGIN, ROW_MIN
 from placet.errors import NotAuthorised, NotFound, Refused
 from placet.models import Object
-from placet.parsing import parse_time
+from placet.parsing import TIME_EXAMPLE, parse_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ def read_start(text: str | None) -> Start:
     except ValueError:
         if re.match(r"\d{4}-\d\d-\d\d", text):
             raise typer.BadParameter(
-                f"{text} is not an RFC 3339 time with an offset", param_hint="--from"
+                f"{text} is not an RFC 3339 time with an offset, such as {TIME_EXAMPLE}", param_hint="--from"
             ) from None
         return Start(cursor=text)
 

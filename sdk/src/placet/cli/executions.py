@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import STATES, a_time_or_version, completing, execution_ids, one_of
+from placet.cli.choices import STATES, a_time_or_version, agent_names, completing, execution_ids, one_of
 from placet.cli.lines import begun, print_with_texts
+from placet.cli.one_execution import print_execution
 from placet.cli.session import (
     JsonFlag,
     confirm,
@@ -19,7 +20,6 @@ from placet.cli.session import (
     find_execution,
     in_project,
     print_json,
-    print_pretty,
     zoned,
 )
 from placet.models import Execution
@@ -42,7 +42,7 @@ def executions(
             autocompletion=completing(STATES),
         ),
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="Only this agent's.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent's.", autocompletion=agent_names)] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List executions."""
@@ -87,7 +87,7 @@ def state(
     if as_json:
         print_json(found.raw)
     else:
-        print_pretty(dict(found.raw))
+        print_execution(found)
 
 
 def _not_yet(at: str, shown: Execution) -> str:

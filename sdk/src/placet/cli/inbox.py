@@ -14,7 +14,9 @@ from placet.cli.choices import KINDS, completing, hold_ids, one_of
 from placet.cli.describing import purpose
 from placet.cli.lines import begun, print_with_texts
 from placet.cli.log_places import Place, call_of, hold_of, named_at, place_in
+from placet.cli.one_execution import print_execution
 from placet.cli.past_values import in_full, in_short, tools_of_sources
+from placet.cli.planted import planted_call, planted_told
 from placet.cli.session import (
     JsonFlag,
     clock,
@@ -26,7 +28,6 @@ from placet.cli.session import (
     in_project,
     local_time,
     print_json,
-    print_pretty,
     print_table,
     split_call,
     zoned,
@@ -37,6 +38,7 @@ from placet.cli.viewing import (
     decided,
     facts_grid,
     fetch_view,
+    print_value,
     print_view,
     risk_of,
     risk_told,
@@ -175,6 +177,7 @@ def show(
         else:
             shown = find_hold(placet, id) if call is None else find_call(placet, *call)
         view = fetch_view(placet, shown) if isinstance(shown, Hold) and not as_json else None
+        planted = planted_call(placet, shown) if isinstance(shown, Hold) and not as_json else ""
         tools = {} if as_json or isinstance(shown, Execution) else tools_of_sources(placet, shown)
     if as_json:
         print_json(shown.raw)
@@ -182,11 +185,11 @@ def show(
     if title:
         console().print(safe.text(title))
     if isinstance(shown, Hold) and view is not None:
-        print_view(shown, view, tools=tools)
+        print_view(shown, view, tools=tools, planted=planted)
     elif isinstance(shown, ToolCall):
         _print_call(shown, tools)
     elif isinstance(shown, Execution):
-        print_pretty(dict(shown.raw))
+        print_execution(shown)
 
 
 def _found_at(placet: Placet, place: Place) -> tuple[str, Hold | ToolCall | Execution]:
@@ -216,6 +219,7 @@ def _print_call(call: ToolCall, tools: Mapping[str, str]) -> None:
         ("decided", decided(raw.get("decision"))),
         ("feedback", feedback),
         ("ran for", f"{raw['duration_ms']} ms" if raw.get("duration_ms") is not None else ""),
+        ("planted", planted_told(raw.get("probe"))),
         ("error", call.error if call.error != feedback else ""),
         ("impact", f"reported as harmful by {call.impact_reports}" if call.impact_reports else ""),
         ("digest", call.digest),
@@ -223,16 +227,10 @@ def _print_call(call: ToolCall, tools: Mapping[str, str]) -> None:
     console().print(facts_grid(facts))
     for edit in call.edits:
         # Too large to be shown: the arguments are those that were made of it.
-        _print_value(f"edited by {edit.by}", "(a large change)" if edit.patch is None else list(edit.patch))
+        print_value(f"edited by {edit.by}", "(a large change)" if edit.patch is None else list(edit.patch))
     if call.output is not None:
-        _print_value("output", call.output)
-    _print_value("arguments", dict(call.approved_arguments or call.arguments))
-
-
-def _print_value(name: str, value: object) -> None:
-    # Not in the grid, which would break its lines.
-    console().print(safe.text(name, style="bold"), soft_wrap=True)
-    print_pretty(value)
+        print_value("output", call.output)
+    print_value("arguments", dict(call.approved_arguments or call.arguments))
 
 
 def _asks(hold: Hold) -> Text:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import agent_names
+from placet.cli.choices import agent_names, tool_names
 from placet.cli.inputs import read_object
 from placet.cli.lines import print_with_texts
 from placet.cli.plugins import new_group
@@ -53,7 +53,7 @@ def probe() -> None:
 def plant(
     context: typer.Context,
     agent: Annotated[str, typer.Argument(help="Whose call it appears to be.", autocompletion=agent_names)],
-    tool: Annotated[str, typer.Argument(help="The tool that it appears to call.")],
+    tool: Annotated[str, typer.Argument(help="The tool that it appears to call.", autocompletion=tool_names)],
     note: Annotated[
         str, typer.Option("--note", help="What is bad about it: told to those who have answered.")
     ],

@@ -25,6 +25,7 @@ from placet.parsing import parse_time
 # What a command needs is imported once it runs: its help and its completion must come at once.
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from placet.models import Execution, Hold, Page, Published, ToolCall
     from placet.sync import Placet
@@ -84,6 +85,12 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = WIDE
     return made
+
+
+def print_line(text: Text) -> None:
+    """Print a sentence or a heading; on one line if the output is not a terminal, where programs read it by lines."""
+    screen = console()
+    screen.print(text, soft_wrap=not screen.is_terminal)
 
 
 def print_json(value: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from decimal import ROUND_DOWN, Decimal
 from typing import Annotated, Any
@@ -10,15 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from placet.cli import safe
-from placet.cli.choices import a_time, agent_names
+from placet.cli.choices import a_time, agent_names, tool_names
 from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
-from placet.cli.session import JsonFlag, column_time, connect, console, print_json, zoned
+from placet.cli.session import JsonFlag, column_time, connect, console, print_json, print_line, zoned
 from placet.errors import NotFound
 from placet.parsing import parse_time
 from placet.sync import Placet
-from placet.trust import AssessedCall
+from placet.trust import AssessedCall, Assessment
 
 # A decision counts so long; `schemas.trust_score` of the server has the number.
 WINDOW_DAYS = 180
@@ -27,6 +27,12 @@ UNCOUNTED = {
     "own_proposal": "own proposal",
     "before_it_began_anew": "before it was begun anew",
     "too_old": "too old",
+}
+
+UNSAID = {
+    "withdrawn": "were withdrawn with their run, which counts against the agent",
+    "expired": "expired",
+    "waiting": "wait",
 }
 
 app = new_group("trust", help="Trust in agents: what it is, what it comes from, and what it saves.")
@@ -41,7 +47,9 @@ def trust() -> None:
 def explain(
     context: typer.Context,
     agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=agent_names)],
-    tool: Annotated[str | None, typer.Argument(help="A tool: also lists the facts.")] = None,
+    tool: Annotated[
+        str | None, typer.Argument(help="A tool: also lists the facts.", autocompletion=tool_names)
+    ] = None,
     at: Annotated[
         str | None,
         typer.Option(help="As it was at this time, such as 2026-01-05T12:00:00Z.", callback=a_time),
@@ -68,7 +76,7 @@ def explain(
     for one in found["classes"]:
         _print_facts(one)
     if not found["classes"]:
-        console().print(safe.text(nothing, lines=True))
+        print_line(safe.text(nothing, lines=True))
 
 
 def _check_agent(agent: str) -> None:
@@ -107,7 +115,7 @@ def _when(at: str | None) -> str:
 def assess(
     context: typer.Context,
     agent: Annotated[str, typer.Argument(help="The agent's name.", autocompletion=agent_names)],
-    tool: Annotated[str, typer.Argument(help="The tool that it would call.")],
+    tool: Annotated[str, typer.Argument(help="The tool that it would call.", autocompletion=tool_names)],
     arguments: Annotated[
         str,
         typer.Option("--arguments", help="The arguments as JSON. @FILE reads a file, - the input."),
@@ -123,24 +131,42 @@ def assess(
         print_json(found.raw)
         return
     (call,) = found.calls
-    for line in _told(call):
-        console().print(safe.text(line, lines=True))
+    for line in (*_unknown(found, call), *_told(call)):
+        print_line(safe.text(line, lines=True))
+
+
+def _unknown(found: Assessment, call: AssessedCall) -> Iterator[str]:
+    """What the project does not know: the names may be misspelt."""
+    if not found.is_known:
+        yield f"no agent {found.agent} has done anything in this project: nothing of it is trusted; check the name"
+    if not call.is_published:
+        yield f"no tool {call.tool} is published for this project: check the name (`placet tools`)"
 
 
 def _told(call: AssessedCall) -> Iterator[str]:
     needs = "people would be asked" if call.requires_approval else "it would be released without people"
     if call.misfit is not None:
-        yield f"it would be refused: the arguments do not fit the tool: {call.misfit}"
+        yield from _refused(call.misfits or (call.misfit,))
     else:
         yield "it would be denied" if call.effect == "deny" else needs
     yield f"policy: {call.effect}, {call.detail}"
     yield f"risk: {call.risk.level}, {call.risk.score:.2f} ({', '.join(map(str, call.risk.parts)) or 'no part'})"
     if (weighed := call.adaptive) is not None:
         yield f"adaptive: {weighed.why}"
-        if not call.requires_approval and weighed.sample_rate:
+        if weighed.is_eligible and weighed.sample_rate >= 1:
+            yield "the sample rate is 1: trust is weighed, and people are asked about every such call all the same"
+        elif not call.requires_approval and weighed.sample_rate:
             yield f"of such calls, {weighed.sample_rate:.0%} are asked all the same, as a sample"
     if call.history["novel"]:
         yield f"new to this agent and tool: {', '.join(call.history['novel'])}"
+
+
+def _refused(misfits: Sequence[str]) -> Iterator[str]:
+    if len(misfits) == 1:
+        yield f"it would be refused: the arguments do not fit the tool: {misfits[0]}"
+        return
+    yield "it would be refused: the arguments do not fit the tool:"
+    yield from (f"  {misfit}" for misfit in misfits)
 
 
 @app.command()
@@ -181,6 +207,8 @@ def report(
     _print_share(
         f"{sample['contrary']} of {sample['decided']} sampled calls were not approved unchanged", sample
     )
+    if unsaid := [f"{sample[name]} {said}" for name, said in UNSAID.items() if sample.get(name)]:
+        print_line(safe.text(f"On other sampled calls nobody decided: {', '.join(unsaid)}.", lines=True))
     _print_share(
         f"{regret['revoked']} of {regret['released']} released calls were taken back, {regret['harmful']} did harm",
         regret,
@@ -192,7 +220,7 @@ def _print_share(said: str, share: Mapping[str, Any]) -> None:
     if share["share"] is not None:
         lower, upper = share.get("lower", 0.0), share["upper"]
         bound = f"{lower:.1%} to {upper:.1%} with {share['confidence']:.0%} confidence"
-        console().print(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
+        print_line(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
 
 
 def at_least(bound: float) -> str:
@@ -226,7 +254,7 @@ def _print_facts(one: Mapping[str, Any]) -> None:
         f"(raising {_number(one['raising'])}, lowering {_number(one['lowering'])})"
         f"{required and f', the risk requires {required}'}"
     )
-    console().print(safe.text(head, lines=True))
+    print_line(safe.text(head, lines=True))
     print_rows(
         (zoned("time"), "fact", "by", "raises", "lowers", "execution", "call", "log"),
         [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placet.cli import safe
 from placet.cli.past_values import in_full
 from placet.cli.remembering import options_of
-from placet.cli.session import clock, console, local_time
+from placet.cli.session import clock, console, local_time, print_pretty
 from placet.cli.telling import print_exactly
 from placet.errors import DigestMismatch
 from placet.models import Hold, HoldView, Verdict
@@ -79,7 +79,12 @@ def check_view(hold: Hold, view: HoldView) -> None:
 
 
 def print_view(
-    hold: Hold, view: HoldView, *, stderr: bool = False, tools: Mapping[str, str] | None = None
+    hold: Hold,
+    view: HoldView,
+    *,
+    stderr: bool = False,
+    tools: Mapping[str, str] | None = None,
+    planted: str = "",
 ) -> None:
     """The complete basis of a decision, with the question and what would run at the end.
 
@@ -88,6 +93,7 @@ def print_view(
         view: its view.
         stderr: print it there.
         tools: the tools of the calls whose outputs its tainted values were in (`past_values.tools_of_sources`).
+        planted: what is told of a planted call whose hold has ended (`planted.planted_call`).
     """
     from rich.text import Text
 
@@ -97,7 +103,7 @@ def print_view(
         print_exactly(screen, Text(_inert(line), style="dim"))
     if view.view_digest:
         screen.print(Text(f"view digest: {view.view_digest}", style="dim"), soft_wrap=True)
-    for line in _lines(_facts(hold, tools or {})):
+    for line in _lines([*_facts(hold, tools or {}), ("planted", planted)]):
         print_exactly(screen, safe.text(line))
     for line in asked:
         style = "bold red" if line.startswith("badges: ") else ""
@@ -216,6 +222,12 @@ def facts_grid(facts: Iterable[tuple[str, Any]]) -> Table:
             # What a person said may have several lines; a column of its own keeps them from looking like other facts.
             grid.add_row(safe.text(name, style="bold"), safe.text(value, lines=True))
     return grid
+
+
+def print_value(name: str, value: object) -> None:
+    """A JSON value under its name; not in a grid, which would break its lines."""
+    console().print(safe.text(name, style="bold"), soft_wrap=True)
+    print_pretty(value)
 
 
 def _facts(hold: Hold, tools: Mapping[str, str]) -> Sequence[tuple[str, Any]]:
