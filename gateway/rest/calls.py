@@ -152,8 +152,8 @@ async def get_call(context: Context, execution_id: str, call_id: str) -> Respons
 async def _never_made(context: RequestContext, execution_id: str, call_id: str, missing: Problem) -> Problem:
     """Return the 404 of a call that does not exist, with the refusal of its proposal if it had one.
 
-    A proposal that was answered 202 without a verdict can be refused later, as when its run has ended meanwhile: whoever
-    asks for the call then is not told it by anything else.
+    A proposal that was answered 202 without a verdict can be refused later, as when its run has ended meanwhile:
+    whoever asks for the call then is not told it by anything else.
     """
     place = (context.actor.tenant, context.actor.project, execution_id, call_id)
     refused, _ = await context.ask_views(lambda now: refused_proposal(now, *place))
