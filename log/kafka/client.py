@@ -51,6 +51,8 @@ REFUSALS = (
 )
 
 handle_closed_transports()
+# Commands have no log: Python would print aiokafka's warnings beside their own errors. A role's log has them.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 # Close tasks that run past their timeout; the event loop itself keeps only weak references to tasks.
 _closing: set[asyncio.Task[None]] = set()
