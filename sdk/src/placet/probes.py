@@ -83,8 +83,7 @@ class AsyncProbes:
         """Plant a call that people should not approve; it is refused if nobody would be asked about it.
 
         Its run is opened first, as an agent's is; then this waits, and plants the call. A run that stays empty, since
-        this was interrupted meanwhile, is ended by `executions.cancel`. If anything fails once the run can have been
-        opened, a note of the error (`__notes__`) says which run that is.
+        this was interrupted meanwhile, is ended by `executions.cancel`; a note of the error (`__notes__`) names it.
 
         Args:
             agent: whose call it appears to be.
