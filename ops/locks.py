@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +16,9 @@ from ops.errors import DataDirectoryInUseError
 from ops.files import unusable
 
 HOLDER_MAX_BYTES = 200
+# After it a start is refused, as it is by another stack: reading a very long log takes longer.
+READER_LONGEST_S = 600.0
+LOOK_AGAIN_S = 0.2
 
 
 def lock_directory(directory: Path, name: str = "lock") -> int:
@@ -58,20 +63,30 @@ def name_holder(lock: int, command: str = "") -> None:
 
 def supervisor_of(directory: Path) -> int | None:
     """The process that supervises a stack in a directory, by the lock and not by the status file."""
-    try:
-        with (directory / "lock").open("rb") as file:
-            holder = _named(file.read(HOLDER_MAX_BYTES))
-            # The lock is tried only if it names a living process: a stack that starts meanwhile would be refused.
-            if holder is None or holder.command:
-                return None
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return holder.pid
-    except FileNotFoundError:
-        return None
-    # In a copy of the directory of a stack that runs.
-    return None
+    holder = _holder_of(directory)
+    return None if holder is None or holder.command else holder.pid
+
+
+def wait_for_reader(directory: Path, say: Callable[[str], None], longest_s: float = READER_LONGEST_S) -> None:
+    """Wait while a command reads the log of the stopped stack in a directory: it ends by itself.
+
+    Two Kafkas cannot use one directory, so that a stack cannot start beside it: a stack that crashed would stay down
+    for good if its start failed because of an export that cron began meanwhile.
+
+    Args:
+        directory: the stack's.
+        say: is told once who reads, and how to end that.
+        longest_s: the time to wait; `lock_directory` says then who holds the directory.
+    """
+    until, told = time.monotonic() + longest_s, ""
+    while (holder := _holder_of(directory)) is not None and holder.command:
+        if time.monotonic() >= until:
+            return
+        found = f"{holder.command} (process {holder.pid}) reads the log of the stopped stack"
+        if found != told:
+            say(f"{found}: waiting for its end; kill {holder.pid} ends it now")
+            told = found
+        time.sleep(LOOK_AGAIN_S)
 
 
 class _Holder(NamedTuple):
@@ -79,6 +94,24 @@ class _Holder(NamedTuple):
 
     pid: int
     command: str
+
+
+def _holder_of(directory: Path) -> _Holder | None:
+    """The process that holds the lock of a directory, if it has named itself; None if nobody holds it."""
+    try:
+        with (directory / "lock").open("rb") as file:
+            holder = _named(file.read(HOLDER_MAX_BYTES))
+            # The lock is tried only if it names a living process: a stack that starts meanwhile would be refused.
+            if holder is None:
+                return None
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return holder
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    # In a copy of the directory of a stack that runs.
+    return None
 
 
 def _named(text: bytes) -> _Holder | None:

@@ -58,7 +58,8 @@ MEANINGS: Mapping[Refusal, Meaning] = {
     Refusal.NOT_FOUND: Meaning(
         404,
         "The resource does not exist, or is one of another tenant or project, which no answer distinguishes.",
-        "Check the id and the project of the token.",
+        "Check the id and the project of the token. If the proposal of the call was refused, after an answer 202 "
+        "without a verdict, `refused` has the code, the sentence and the time of that refusal.",
     ),
     Refusal.NOT_AUTHORISED: Meaning(
         403,

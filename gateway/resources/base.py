@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -28,8 +29,16 @@ class FieldError(Resource):
     severity: str | None = None
 
 
+class RefusedProposal(Resource):
+    """Why a call that is asked for does not exist: its proposal was refused, after it had been answered with 202."""
+
+    code: Refusal
+    detail: str
+    at: datetime
+
+
 class Problem(Resource):
-    """A refusal (RFC 9457)."""
+    """A refusal (RFC 9457); `refused` is with the 404 of a call whose proposal was refused."""
 
     type: str
     title: str
@@ -39,6 +48,7 @@ class Problem(Resource):
     errors: list[FieldError] | None = None
     winning_decision_id: str | None = None
     retry_after: int | None = None
+    refused: RefusedProposal | None = None
 
 
 class BodyProblem(Resource):

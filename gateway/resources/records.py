@@ -159,11 +159,18 @@ class TrustClass(Resource):
 class ExplainedTrust(Resource):
     """The trust in an agent at a moment, by classes of its calls.
 
-    `lower_bound` is that of all classes together, to compare agents by; no call is released by it.
+    `lower_bound` is that of all classes together, to compare agents by; no call is released by it. `complete` is as
+    in `AgentTrust`, and always about now: while it is false, nothing is released by trust.
     """
 
     agent: Annotated[str, Field(description="The agent's name.")]
     at: Annotated[datetime, Field(description="The time for which trust is computed.")]
+    complete: Annotated[
+        bool,
+        Field(
+            description="False while trust is missing now; the classes are counted from the views all the same."
+        ),
+    ]
     lower_bound: Annotated[float, Field(description="That of all classes together.")]
     classes: Annotated[
         list[TrustClass],

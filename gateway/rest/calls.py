@@ -32,8 +32,10 @@ from gateway.rest.request_context import RequestContext, answer, context_of
 from gateway.rest.waiting import wait_until
 from gateway.shares.work import owner_of
 from projections.folds.calls import call_json
+from projections.folds.rows import moment
 from projections.queries import lists
 from projections.queries.paging import BadCursor
+from projections.queries.refused_proposals import refused_proposal
 from projections.tables.calls import CallRow
 from projections.tables.executions import ExecutionRow
 from schemas.commands import ProposeToolCall
@@ -104,7 +106,7 @@ async def list_calls(context: Context, execution_id: str) -> Response:
             page = await read_execution(
                 context,
                 execution_id,
-                lambda moment: lists.calls(moment, actor.tenant, actor.project, execution_id, cursor),
+                lambda now: lists.calls(now, actor.tenant, actor.project, execution_id, cursor),
             )
         except BadCursor as error:
             raise Problem(Refusal.INVALID, str(error)) from error
@@ -127,7 +129,12 @@ async def get_call(context: Context, execution_id: str, call_id: str) -> Respons
             executions.subject_of(context.actor, execution_id)
         )
         check_sees(context.actor, execution["agent"])
-        found = await row_or_proposal(context.gate.reader, context.gate.undecided, subject)
+        try:
+            found = await row_or_proposal(context.gate.reader, context.gate.undecided, subject)
+        except Problem as problem:
+            if problem.code is not Refusal.NOT_FOUND:
+                raise
+            raise await _never_made(context, execution_id, call_id, problem) from problem
         if isinstance(found, ProposeToolCall):
             row = await _decided(context, subject, wait_s)
             if row is None:
@@ -140,6 +147,21 @@ async def get_call(context: Context, execution_id: str, call_id: str) -> Respons
     if wait_s and row["status"] in PENDING:
         row = await _decided(context, subject, wait_s) or row
     return answer(call_reply(context.gate, row, context.actor))
+
+
+async def _never_made(context: RequestContext, execution_id: str, call_id: str, missing: Problem) -> Problem:
+    """Return the 404 of a call that does not exist, with the refusal of its proposal if it had one.
+
+    A proposal that was answered 202 without a verdict can be refused later, as when its run has ended meanwhile:
+    whoever asks for the call then is not told it by anything else.
+    """
+    place = (context.actor.tenant, context.actor.project, execution_id, call_id)
+    refused, _ = await context.ask_views(lambda now: refused_proposal(now, *place))
+    if refused is None:
+        return missing
+    told = {"code": refused.code, "detail": refused.detail, "at": moment(refused.at_ms)}
+    detail = f"{missing.detail}: its proposal was refused ({refused.code}: {refused.detail})"
+    return Problem(missing.code, detail, refused=told)
 
 
 def _change(verb: str) -> Callable[[RequestContext, str, str], Awaitable[Response]]:

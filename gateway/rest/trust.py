@@ -113,7 +113,12 @@ async def explain_trust(context: Context, agent: str) -> Response:
             raise Problem(Refusal.INVALID, str(error)) from error
         if found is None:
             raise not_found("agent")
-        of = {"agent": agent, "at": moment(now_ms), "lower_bound": found.lower_bound}
+        of = {
+            "agent": agent,
+            "at": moment(now_ms),
+            "complete": context.gateway.trust.complete,
+            "lower_bound": found.lower_bound,
+        }
         return await context.listed(
             found.rows, dict, found.following, _cursor_after_class, name="classes", of=of
         )

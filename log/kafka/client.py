@@ -23,6 +23,7 @@ from log.errors import (
     TopicForbidden,
     TopicMissing,
 )
+from log.kafka.closed_transport import handle_closed_transports
 from log.kafka.damage import damage, failure, is_damage, is_failure
 from schemas.topics import MAX_MESSAGE_BYTES
 
@@ -48,6 +49,10 @@ REFUSALS = (
     kafka_errors.UnsupportedSaslMechanismError,
     kafka_errors.UnsupportedVersionError,
 )
+
+handle_closed_transports()
+# Commands have no log: Python would print aiokafka's warnings beside their own errors. A role's log has them.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 
 # Close tasks that run past their timeout; the event loop itself keeps only weak references to tasks.
 _closing: set[asyncio.Task[None]] = set()

@@ -24,6 +24,7 @@ from ops.config import DEFAULT_DATA_DIR, DEFAULT_PORT, DataDir, check_log_format
 from ops.daemon import start_detached, stop_stack
 from ops.errors import UsageError
 from ops.file_modes import hide_secrets
+from ops.locks import wait_for_reader
 from ops.options import Limits, Probes, UpOptions, check_data_dir, check_log_signatures, oidc_environment
 from ops.ports import HIGHEST, LOOPBACK
 from ops.roles import check_telemetry, check_tls
@@ -195,6 +196,7 @@ def _start(options: UpOptions, *, detach: bool, json: bool) -> None:
 
 
 def _run(options: UpOptions, *, detach: bool, json: bool) -> None:
+    wait_for_reader(options.directory.root, partial(print_line, err=True))
     if detach:
         _announce(start_detached(options), options.directory, json=json)
         return

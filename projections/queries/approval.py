@@ -23,7 +23,8 @@ def weighed_holds(
     )
     sampled = ask(
         "other.decision, COUNT(*)",
-        f"AND result = 'sampled' AND other.outcome = 'decided' AND NOT EXISTS ({in_doubt}) GROUP BY other.decision",
+        "AND mine.result = 'sampled' AND other.outcome = 'decided' "
+        f"AND NOT EXISTS ({in_doubt}) GROUP BY other.decision",
         beside=VOTES.name,
     )
     unsaid = ask(
@@ -35,7 +36,7 @@ def weighed_holds(
     ((released, revoked, harmful),) = ask(
         "COUNT(*), COALESCE(SUM(CASE WHEN other.status = 'revoked' THEN 1 ELSE 0 END), 0), "
         "COALESCE(SUM(CASE WHEN other.impact_reports > 0 THEN 1 ELSE 0 END), 0)",
-        "AND result = 'released'",
+        "AND mine.result = 'released'",
         beside=TOOL_CALLS.name,
     )
     return WeighedHolds(
@@ -52,7 +53,7 @@ def waiting_samples(moment: Moment, tenant: str, project: str, agent: str) -> li
     """The sampled calls of an agent that wait for people: tool, class, and the verdict's partition and offset."""
     rows = _Question(moment, (tenant, project, 0, agent))(
         "mine.tool, mine.trust_class, mine.log_partition, mine.log_offset",
-        "AND result = 'sampled' AND other.status = 'held' ORDER BY mine.log_partition, mine.log_offset",
+        "AND mine.result = 'sampled' AND other.status = 'held' ORDER BY mine.log_partition, mine.log_offset",
         beside=TOOL_CALLS.name,
     )
     return [(str(tool), str(of_class), int(number), int(offset)) for tool, of_class, number, offset in rows]

@@ -69,7 +69,14 @@ VOTES = TableOf(
     "votes",
     VoteRow,
     key=("tenant", "project", "at_ms", "event_id"),
-    indices=(Index("votes_by_hold", ("tenant", "project", "hold_id", "at_ms")),),
+    indices=(
+        Index("votes_by_hold", ("tenant", "project", "hold_id", "at_ms")),
+        Index(
+            "votes_of_call",
+            ("tenant", "project", "execution_id", "call_id", "revision"),
+            where="outcome = 'decided'",
+        ),
+    ),
     time="at_ms",
 )
 
@@ -204,7 +211,10 @@ TRUST_VERDICTS = TableOf(
     "trust_verdicts",
     TrustVerdictRow,
     key=("tenant", "project", "at_ms", "event_id"),
-    indices=(Index("trust_verdicts_of_call", ("tenant", "project", "execution_id", "call_id")),),
+    indices=(
+        Index("trust_verdicts_of_call", ("tenant", "project", "execution_id", "call_id")),
+        Index("trust_verdicts_sampled", ("tenant", "project", "at_ms"), where="result = 'sampled'"),
+    ),
     time="at_ms",
 )
 

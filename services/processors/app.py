@@ -10,6 +10,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode import CrashingSupervisor
 
+from log.kafka.closed_transport import handle_closed_transports
 from log.kafka.settings import client_settings
 from schemas.topics import MAX_MESSAGE_BYTES
 from services.processors.eager_coroutines import start_eagerly
@@ -23,6 +24,8 @@ ROUND_WITHIN_S = 0.5
 # Fetched one by one, as faust would do, they take a third of a busy machine from processes that users wait for.
 FETCH_MIN_BYTES = 256 * 1024
 FETCH_WITHIN_MS = 250
+
+handle_closed_transports()
 
 # Returns the records of a partition that are kept.
 DropUnused = Callable[[TP, list[Any]], list[Any]]

@@ -136,6 +136,28 @@ def test_whole_loop_runs_once_with_exactly_what_was_approved(bot: Caller, anna: 
     assert _code(bot.post("/v1/executions", {"execution_id": execution_id})) == (409, "execution_closed")
 
 
+def test_call_whose_proposal_was_refused_says_what_became_of_it(bot: Caller, anna: Caller) -> None:
+    execution_id = bot.execution()
+    assert bot.post(f"/v1/executions/{execution_id}/complete", {}).is_success
+    late = bot.post(
+        f"/v1/executions/{execution_id}/tool-calls", {"call_id": "late", "tool": "read_file", "arguments": {}}
+    )
+    assert _code(late) == (409, "execution_closed")
+    path = f"/v1/executions/{execution_id}/tool-calls"
+
+    for caller in (bot, anna):
+        found = wait_for(
+            lambda caller=caller: caller.get(f"{path}/late"),  # type: ignore[misc]
+            lambda answer: "refused" in answer.json(),
+        )
+        problem = r.Problem.model_validate(found.json())
+        assert (problem.status, problem.code) == (404, "not_found")
+        assert problem.refused is not None
+        assert (problem.refused.code, problem.refused.detail) == ("execution_closed", late.json()["detail"])
+        assert problem.detail.startswith("no such call: its proposal was refused (execution_closed: ")
+    assert "refused" not in bot.get(f"{path}/never").json()
+
+
 def test_consume_before_the_release_may_be_asked_again_after_it(bot: Caller, anna: Caller) -> None:
     execution_id = bot.execution()
     call = bot.propose(execution_id)

@@ -63,6 +63,10 @@ def test_explained_trust_is_only_the_projects_and_of_an_agent_that_is_known(
     assert held["call_id"] in {fact.call_id for one in shown.classes for fact in one.evidence}
     assert {one.tool for one in shown.classes} == {"send_money"}
     assert all(not one.evidence for one in _explained(anna).classes)
+    stated = wait_for(
+        lambda: anna.get("/v1/agents/billing/trust").json(), lambda one: bool(one.get("complete"))
+    )
+    assert (stated["complete"], _explained(anna).complete) == (True, True)
     assert _code(anna.get("/v1/agents/nobody/trust/classes")) == (404, "not_found")
     assert _code(bot.get("/v1/agents/billing/trust/classes")) == (403, "not_authorised")
     mallory = doors.caller("mallory", "admin", tenant="other")

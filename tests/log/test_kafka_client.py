@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
@@ -10,6 +12,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 
 from log.kafka.client import CLOSE_TIMEOUT_S, stop
+from ops.ports import free_port
 
 
 class _Connections:
@@ -57,3 +60,33 @@ async def test_stop_that_is_cancelled_is_cancelled_and_cuts_the_connections_in_t
         await stopping
     async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
         await consumer._client.closed.wait()
+
+
+_UNREACHABLE = """
+import asyncio, sys
+from log.errors import LogUnreachable
+from log.kafka.client import KafkaSettings
+from log.kafka.follower import Follower
+from vitals.logs import log_to_stderr
+
+async def opened(servers):
+    follower = Follower(KafkaSettings(servers))
+    try:
+        await follower.open()
+    except LogUnreachable:
+        print("unreachable")
+
+if len(sys.argv) > 2:
+    log_to_stderr(sys.argv[2])
+asyncio.run(opened(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("level", [[], ["WARNING"]])
+def test_what_aiokafka_logs_is_in_a_log_and_not_among_the_errors_of_a_command(level: list[str]) -> None:
+    command = [sys.executable, "-c", _UNREACHABLE, f"127.0.0.1:{free_port()}", *level]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+    assert ended.stdout == "unreachable\n"
+    assert ("Unable connect" in ended.stderr) == bool(level)
+    assert bool(ended.stderr) == bool(level)

@@ -6,6 +6,8 @@ import errno
 import os
 import stat
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 
 import pytest
 
@@ -18,7 +20,7 @@ from ops.errors import (
     UsageError,
 )
 from ops.files import is_full, read_json, unusable, write_json, write_text
-from ops.locks import lock_directory, name_holder, supervisor_of
+from ops.locks import lock_directory, name_holder, supervisor_of, wait_for_reader
 from ops.status import read_stack
 from vitals import disks
 
@@ -88,6 +90,38 @@ def test_lock_directory_that_a_command_holds_names_it_and_its_process(tmp_path: 
     os.close(held)
     assert "placet down" not in str(told.value)
     assert supervisor_of(tmp_path) is None
+
+
+def test_start_waits_for_a_command_that_reads_and_says_for_whom(tmp_path: Path) -> None:
+    held = lock_directory(tmp_path)
+    name_holder(held, "placet export")
+    said: SimpleQueue[str] = SimpleQueue()
+    waiting = Thread(target=wait_for_reader, args=(tmp_path, said.put), daemon=True)
+    waiting.start()
+    pid = os.getpid()
+    told = said.get(timeout=60)
+    assert told.startswith(f"placet export (process {pid}) reads the log of the stopped stack: waiting")
+    assert f"kill {pid}" in told
+    assert waiting.is_alive()
+
+    os.close(held)
+    waiting.join(60)
+    assert not waiting.is_alive()
+    assert said.empty()
+
+
+def test_start_waits_neither_for_a_stack_nor_for_ever(tmp_path: Path) -> None:
+    said: list[str] = []
+    wait_for_reader(tmp_path / "none", said.append)
+    held = lock_directory(tmp_path)
+    name_holder(held)
+    wait_for_reader(tmp_path, said.append)
+    name_holder(held, "placet export")
+    wait_for_reader(tmp_path, said.append, longest_s=0)
+    os.close(held)
+    # The process that named itself lives on, and holds nothing any more.
+    wait_for_reader(tmp_path, said.append)
+    assert said == []
 
 
 def test_lock_directory_that_a_supervisor_holds_names_its_process_and_how_to_stop_it(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,7 @@ from ops.log_ends import opened_log
 from ops.options import UpOptions, settle
 from ops.stack_log import reached
 from ops.status import Stack, write_stack
-from tests.servers.stack import RunningStack, run_placet, running_stack, wait_for
+from tests.servers.stack import PLACET, RunningStack, run_placet, running_stack, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.broker, pytest.mark.timeout(400)]
 
@@ -111,6 +112,18 @@ def test_stack_whose_signatures_were_off_for_a_while_goes_on_with_them(own: Runn
     checked = own.placet("audit-log")
     assert checked.returncode == 0, checked.stdout
     assert "its Kafka is started for this command" in checked.stderr
+
+
+def test_stack_starts_once_an_export_of_its_log_has_ended(own: RunningStack) -> None:
+    held = lock_directory(own.data_dir)
+    name_holder(held, "placet export")
+    command = [str(PLACET), "up", "--data-dir", str(own.data_dir), "--port", "0", "--detach"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as starting:
+        assert starting.stderr is not None
+        assert f"placet export (process {os.getpid()}) reads the log" in starting.stderr.readline()
+        os.close(held)
+        assert starting.wait(280) == 0, starting.stderr.read()
+    assert start(own, "after-the-export") == 201
 
 
 def test_decider_whose_old_key_was_lost_with_its_copy_decides_nothing_anew(own: RunningStack) -> None:

@@ -68,6 +68,42 @@ def test_plant_sends_what_was_said_and_tells_the_hold(terminal: Terminal) -> Non
     assert "the call follows within 0.1 s" in terminal.err
 
 
+def _failing(terminal: Terminal, opening: int, planting: int) -> list[Asked]:
+    """Let the two requests be answered by these statuses."""
+    asked: list[Asked] = []
+
+    async def on_http(request: Asked) -> Response:
+        asked.append(request)
+        status = opening if request.path.endswith("/runs") else planting
+        code = "unavailable" if status == 503 else "not_authorised"
+        return JSONResponse(
+            PROBE if status == 201 else {"code": code, "status": status, "detail": "no"}, status
+        )
+
+    terminal.script.on_http = on_http
+    return asked
+
+
+@pytest.mark.parametrize(("opening", "planting"), [(201, 403), (201, 503), (503, 201)])
+def test_plant_that_fails_once_a_run_can_be_open_names_it_and_how_to_end_it(
+    terminal: Terminal, opening: int, planting: int
+) -> None:
+    asked = _failing(terminal, opening, planting)
+    assert terminal(*PLANT, "--note", "x", "--after", "0") != 0
+    run = asked[0].json()["execution_id"]
+    said = " ".join(terminal.err.split())
+    assert said.count(f"placet cancel {run}") == 1
+    assert f"the run {run} {'was' if opening == 201 else 'may have been'} opened" in said
+    # However the command ends, its run was told before.
+    assert said.index(f"Its run {run} is opened first") < said.index("placet cancel")
+
+
+def test_plant_that_is_refused_at_once_leaves_no_run(terminal: Terminal) -> None:
+    _failing(terminal, 403, 201)
+    assert terminal(*PLANT, "--note", "x", "--after", "0") == 1
+    assert "placet cancel" not in terminal.err
+
+
 @pytest.mark.parametrize("wrong", [("--note", " "), ("--note", "x", "--arguments", "[]"), ()])
 def test_plant_without_a_note_or_arguments_is_wrong_usage(terminal: Terminal, wrong: tuple[str, ...]) -> None:
     asked = answering(terminal, PROBE, 201)

@@ -61,6 +61,11 @@ def test_explain_lists_the_classes_and_with_a_tool_their_facts(terminal: Termina
     for said in ("send_money", "0.8384", "0.8974", "16", "0.25", "amount=1e2&risk=money"):
         assert said in terminal.out
 
+    assert "Trust is missing" not in terminal.err
+    answering(terminal, {path: {"agent": "billing-bot", "complete": False, "classes": [CLASS]}})
+    assert terminal("trust", "explain", "billing-bot") == 0
+    assert "Trust is missing now" in terminal.err
+
     anew = {**FACT, "raising": 0.0, "uncounted": "before_it_began_anew"}
     answering(terminal, {path: {"classes": [{**CLASS, "evidence": [FACT, anew]}]}})
     moment = "2026-11-21T00:00:00Z"

@@ -11,6 +11,7 @@ from typing import Any
 
 from placet import asks
 from placet.channel import Channel
+from placet.errors import PlacetError, Refused, Unavailable
 from placet.models import Object, Page
 
 # Seconds from the start of a planted run to its call, drawn if the caller says nothing: agents do not propose their
@@ -82,7 +83,7 @@ class AsyncProbes:
         """Plant a call that people should not approve; it is refused if nobody would be asked about it.
 
         Its run is opened first, as an agent's is; then this waits, and plants the call. A run that stays empty, since
-        this was interrupted meanwhile, is ended by `executions.cancel`.
+        this was interrupted meanwhile, is ended by `executions.cancel`; a note of the error (`__notes__`) names it.
 
         Args:
             agent: whose call it appears to be.
@@ -120,13 +121,28 @@ class AsyncProbes:
         return await self._plant_after(_wait_s(after_s), asks.probe_body(bad, seems))
 
     async def _plant_after(self, wait_s: float, body: Object) -> Probe:
-        await self.channel.ask(asks.open_probe_run(body))
-        await asyncio.sleep(wait_s)
-        return await self.channel.one(Probe, asks.plant_probe(body))
+        is_open = False
+        try:
+            await self.channel.ask(asks.open_probe_run(body))
+            is_open = True
+            await asyncio.sleep(wait_s)
+            return await self.channel.one(Probe, asks.plant_probe(body))
+        except (PlacetError, asyncio.CancelledError) as error:
+            if is_open or isinstance(error, Unavailable) or not isinstance(error, Refused):
+                error.add_note(_left_open(body["execution_id"], is_open=is_open))
+            raise
 
     async def list(self, *, cursor: str | None = None) -> Page[Probe]:
         """The planted calls of the project, the newest first, also those that wait for an answer."""
         return await self.channel.page(Probe, asks.read("/probes", cursor=cursor))
+
+
+def _left_open(execution_id: str, *, is_open: bool) -> str:
+    opened = "was opened" if is_open else "may have been opened"
+    return (
+        f"the run {execution_id} {opened} for the call: unless placet probe list shows the call, end it with "
+        f"placet cancel {execution_id}"
+    )
 
 
 def _wait_s(after_s: float | None) -> float:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from projections.folds.approval import approval_json
 from projections.folds.trust_classes import class_json, trust_classes
-from projections.queries.approval import weighed_holds
+from projections.queries.approval import waiting_samples, weighed_holds
+from projections.queries.moment import Moment
 from projections.queries.trust import class_facts
 from projections.queries.views import Views, open_views
+from projections.store.sqlite import DIALECT, connect
+from projections.store.urls import open_view
 from schemas.adaptive import AdaptiveOutcome, Result, outcome_to_text
 from schemas.events import calls as c
 from schemas.events import holds as h
@@ -157,6 +163,50 @@ def test_period_and_agent_limit_the_calls(views: Views) -> None:
     for found in (later, other):
         assert (found["held"], found["saved"], found["agents"]) == (0, None, [])
         assert (found["sample"]["share"], found["sample"]["lower"], found["sample"]["upper"]) == (None, 0, 1)
+
+
+class _Steps:
+    """A moment of a SQLite view that counts the steps of SQLite's machine, in hundreds: a measure without a clock."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.taken = 0
+        connection.set_progress_handler(self._step, 100)
+        self.moment = Moment(DIALECT, lambda text, values: connection.execute(text, values).fetchall(), _none)
+
+    def _step(self) -> int:
+        self.taken += 1
+        return 0
+
+
+def _none(text: str, values: Any) -> Any:
+    raise AssertionError(f"nothing is read row by row here: {text}")
+
+
+def _steps_for(path: Path, calls: int) -> tuple[int, int]:
+    """The steps of both questions about this many sampled calls, a third of them decided."""
+    builder = LogBuilder(1).claim_all()
+    for number in range(calls):
+        key = key_of(f"run-{number}")
+        said = "approve" if number % 3 == 0 else None
+        builder.append(key, [started(), *weighed_call(key, "c", "sampled", said)])
+    store = open_view(f"sqlite:///{path}")
+    Filler(store).fill(builder)
+    store.close()
+    with closing(connect(path)) as connection:
+        steps = _Steps(connection)
+        found = weighed_holds(steps.moment, *OURS, since_ms=START_MS)
+        counting = steps.taken
+        waiting = waiting_samples(steps.moment, *OURS, proposed("x").agent)
+    assert found.sampled == {"approve": (calls + 2) // 3}
+    assert len(waiting) == calls
+    return counting, steps.taken - counting
+
+
+def test_the_work_of_counting_grows_with_the_calls_and_not_with_their_square(tmp_path: Path) -> None:
+    few, many = (_steps_for(tmp_path / f"{calls}.db", calls) for calls in (300, 900))
+
+    for once, thrice in zip(few, many, strict=True):
+        assert 0 < thrice < 5 * once
 
 
 def test_facts_of_a_class_are_those_that_people_made_as_they_were_then(views: Views) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -12,6 +14,8 @@ from placet.cli.inputs import read_object
 from placet.cli.lines import print_with_texts
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, every, print_json, zoned
+from placet.errors import PlacetError
+from placet.ids import new_id
 from placet.probes import AFTER_S, Probe
 
 app = new_group("probe", help="Known-bad calls that never run, planted to see whether people notice.")
@@ -86,10 +90,11 @@ def plant(
     if not note.strip():
         raise typer.BadParameter("say what is bad about it: people are told when they have answered")
     given = read_object(arguments)
-    console(stderr=True).print(
-        f"Its run is opened first, and the call follows within {AFTER_S[1] if after is None else after:g} s."
-    )
-    with connect(context) as placet:
+    # Chosen here, so that it is known however this ends.
+    run = new_id() if execution is None else execution
+    told = f"Its run {run} is opened first, and the call follows within {AFTER_S[1] if after is None else after:g} s."
+    console(stderr=True).print(safe.text(told))
+    with _telling_what_stays(), connect(context) as placet:
         planted = placet.probes.plant(
             agent,
             tool,
@@ -101,7 +106,7 @@ def plant(
             workspace=workspace,
             request=request,
             reason=reason,
-            execution_id=execution,
+            execution_id=run,
             after_s=after,
         )
     if as_json:
@@ -109,6 +114,17 @@ def plant(
         return
     said = f"planted: {tool} of {agent}, hold {planted.hold_id}\nIt never runs. What people answer: placet probe list"
     console().print(safe.text(said, lines=True))
+
+
+@contextmanager
+def _telling_what_stays() -> Iterator[None]:
+    """Print what a failure has left open, before the failure itself is told."""
+    try:
+        yield
+    except PlacetError as error:
+        for note in getattr(error, "__notes__", ()):
+            console(stderr=True).print(safe.text(note))
+        raise
 
 
 @app.command(name="list")

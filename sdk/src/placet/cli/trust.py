@@ -65,6 +65,9 @@ def explain(
     if at is not None and _is_ahead(at):
         note = f"{at} is in the future: as trust will be then, if nobody decides anything until then."
         console(stderr=True).print(safe.text(note))
+    if not found.get("complete", True):
+        note = "Trust is missing now: the trust role is down or counts anew, and people are asked about every call."
+        console(stderr=True).print(safe.text(note))
     if as_json:
         print_json(found)
         return
