@@ -12,18 +12,18 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate, islice
+from itertools import accumulate, chain, groupby, islice
 from operator import add
 from string import ascii_uppercase, digits
 from typing import NamedTuple
 
 from services.domain.words import TooManyWords, plain
 
+# Only those that there are: an account number can be written as any other.
 _DATE = re.compile(
-    r"(?<!\d)(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:T(?=\d\d:))?(?!\d)|(?<!\d)\d\d?:\d\d(?::\d\d(?:\.\d+)?)?(?!\d)"
+    r"(?<!\d)(?:19|20)\d\d([-/.])(?:1[0-2]|0?[1-9])\1(?:3[01]|[12]\d|0?[1-9])(?:T(?=\d\d:))?(?!\d)"
+    r"|(?<![\d:])(?:2[0-4]|[01]?\d):[0-5]\d(?::[0-6]\d(?:\.\d+)?)?(?!\d)"
 )
-# Such as Arabic ones; those of other forms are of ASCII by then (`plain`).
-_DIGIT = re.compile(r"(?![\x00-\x7f])\d")
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
 # They are looked for by their digits: most texts have few.
 _IBAN_BEGINS = re.compile(r"[0-9]{2}(?<=[A-Z]{2}[0-9]{2})(?=[^A-Z0-9\x00]{0,6}[A-Z0-9])")
@@ -96,23 +96,23 @@ def parts_in(text: str, most: int) -> Iterator[Sequence[str]]:
 
     Args:
         text: the text.
-        most: no more than so many are looked at; those that several codes are compared by count for each.
+        most: no more than so many are looked at.
 
     Raises:
-        TooManyWords: it has too many words with digits.
+        TooManyWords: it has more, or too many words with digits.
     """
     names, rest = _names(_written(text))
     # A name is a code, and what it is compared by.
-    yield names[: (most + 1) // 2]
-    left = most - 2 * len(names)
-    if left <= 0:
-        return
-    for codes in _numbers(rest):
-        found = [part for code in codes for part in (code.text, *code.parts)]
-        yield found[:left]
+    left = most
+    for found in chain((names,), map(_parts_of, _numbers(rest))):
         left -= len(found)
-        if left <= 0:
-            return
+        if left < 0:
+            raise TooManyWords
+        yield found
+
+
+def _parts_of(codes: Sequence[Code]) -> Sequence[str]:
+    return list(dict.fromkeys(part for code in codes for part in (code.text, *code.parts)))
 
 
 def _written(text: str) -> str:
@@ -123,8 +123,16 @@ def _written(text: str) -> str:
     for stop in _STOPS:
         text = text.replace(stop, ".")
     # Capitals of ASCII alone: those of other letters can be those of another name.
-    text = _DASHES.sub("-", _DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text))
-    return text.encode("utf-8", "surrogatepass").upper().decode("utf-8", "surrogatepass")
+    # Such as Arabic ones, and those in circles.
+    digits = {
+        ord(one): str(value) for one in set(text) if (value := unicodedata.digit(one, None)) is not None
+    }
+    return (
+        _DASHES.sub("-", text.translate(digits))
+        .encode("utf-8", "surrogatepass")
+        .upper()
+        .decode("utf-8", "surrogatepass")
+    )
 
 
 def _names(written: str) -> tuple[list[str], str]:
@@ -231,7 +239,8 @@ def _of_neighbours(text: str, most: int = WORDS_MAX) -> Iterator[tuple[int, Sequ
     between = _BETWEEN.findall(text)
     in_date = _in_dates(text, words, between)
     is_tight = [_LOOSE.search(one) is None for one in between]
-    for at in range(0, len(words), GROUP_MAX):
+    # What is written across the end of a group is in the next one, too.
+    for at in range(0, max(1, len(words) - RUN_MAX), GROUP_MAX - RUN_MAX):
         group = slice(at, at + GROUP_MAX)
         yield len(words[group]), _of_group(words[group], in_date[group], is_tight[group])
 
@@ -268,15 +277,21 @@ def _of_group(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[
 
 
 def _tight(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[bool]) -> Iterator[str]:
-    """Words that are surely one code, joined; without dates."""
-    joined, last = "", len(words) - 1
-    for number, word in enumerate(words):
-        if in_date[number]:
-            continue
-        joined += word
-        if number == last or in_date[number + 1] or not is_tight[number]:
-            yield joined
-            joined = ""
+    """Words that are surely one code, joined: without dates, and with those that stand in the middle of a code."""
+    last = len(words) - 1
+    ends = [at for at in range(len(words)) if at == last or not is_tight[at]]
+    for begin, end in zip([0, *(at + 1 for at in ends)], ends, strict=False):
+        group = range(begin, end + 1)
+        for is_date, found in groupby(group, in_date.__getitem__):
+            if not is_date:
+                yield "".join([words[at] for at in found])
+        own = [at for at in group if not in_date[at]]
+        if (
+            own
+            and any(in_date[own[0] : own[-1]])
+            and _digits("".join([words[at] for at in own])) >= DIGITS_MIN
+        ):
+            yield "".join(words[own[0] : own[-1] + 1])
 
 
 def _of_equals(words: Sequence[str], in_date: Sequence[bool]) -> Iterator[str]:

@@ -1,16 +1,31 @@
-"""What a text says to who sees it: without the tags of HTML, and with the characters that stand for others.
+"""Texts that say something else where they are shown than what is written: with markup, entities or controls.
 
-`evil&#46;com`, `evil<b></b>.com` and `evil%2Ecom` are `evil.com` where they are shown, and so is what has a line
-break in the attribute of a tag. Nothing is known of where a text will be shown, so that each reading of it counts.
+`evil&#46;com`, `evil<b></b>.com`, `**evil**.com` and `evil%2Ecom` are `evil.com` to who sees them. How a text is
+shown depends on the program, and no list of its ways is complete: so a text that may be shown differently is a value
+as a whole (`is_opaque`), and is not searched for what may be hidden in it. Of what a tool returns, the most common
+reading is looked at as well (`shown`).
 """
 
 import html
 import re
-from collections.abc import Sequence
-from urllib.parse import unquote
 
-# Between texts that have nothing to do with each other (`services.domain.codes.APART`) no tag goes on.
-_TAG = re.compile(r"<(?:[/?]?([A-Za-z][A-Za-z0-9]*)[^<>\x00]*|!(?:--)?[^<>\x00]{0,200})>")
+_PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
+_MARKS = re.compile(
+    # A tag or a comment, but no address in angle brackets; and an entity, also without its semicolon.
+    r"<(?![^\s<>@\"'=]+@[^\s<>@\"'=]+>|https?://[^\s<>\"']+>)[A-Za-z/!?]|&#|&[A-Za-z][A-Za-z0-9]"
+    # Emphasis, code and links of Markdown within a word or a name.
+    r"|\w[*`~]+\w|[*`~\])]\.[\w*`~\[]|\w\.[*`~\[]"
+    # Signs that are spelt, and an address whose name stands apart.
+    r"|[\[({<]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>]|(?<!\w)@[\w-]+\.\w"
+    # Escapes of JSON and of quoted-printable.
+    r"|\\[ux][0-9A-Fa-f]{2}|=[0-9A-F]{2}\w|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
+    re.IGNORECASE,
+)
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+
+_LONG_NUMBER = re.compile(r"&#(?:[xX]0*+[0-9A-Fa-f]{7,}+|0*+[0-9]{8,}+);?")
+_ATTRIBUTES = r"(?>[^<>\"'\x00]+|\"[^\"\x00]*\"|'[^'\x00]*')*+"
+_TAG = re.compile(rf"</?([A-Za-z][^\s/<>\x00]*+){_ATTRIBUTES}>|<[/!?][^<>\x00]*+>")
 # What begins a new line where it is shown, or stands between two cells; any other tag joins what is around it.
 _BLOCK_TAGS = """
     address article aside blockquote br caption center dd details dialog div dl dt fieldset figcaption figure footer
@@ -18,35 +33,34 @@ _BLOCK_TAGS = """
     tfoot th thead title tr ul
 """
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
-# Browsers leave them out of addresses.
-_LEFT_OUT = re.compile(r"[\t\n\r]+")
-# Of a URL the percent signs are a part.
-_ENCODED = re.compile(r"(?<![^\s\x00])(?![^\s\x00]*://)[^\s%\x00]*+%[0-9A-Fa-f]{2}[^\s\x00]*+")
-_SPELT = re.compile(r"\s?[\[({<]\s?(at|dot|[@.])\s?[\])}>]\s?", re.IGNORECASE)
-_SIGNS = {"at": "@", "dot": "."}
 
 
-def readings(text: str) -> Sequence[str]:
-    """The text, and what else it can say; each once."""
-    found = [text]
-    if "<" in text or "&" in text:
-        found += [html.unescape(_TAG.sub(_address_of, text)), html.unescape(_TAG.sub(_shown, text))]
-    if "%" in text or _SPELT.search(text):
-        found.append(_SPELT.sub(_sign, _ENCODED.sub(_decoded, text)))
-    return tuple(dict.fromkeys(found))
+def is_opaque(text: str) -> bool:
+    """True if a plain text (`services.domain.words.plain`) may be shown as another one.
+
+    Percent signs are a part of a URL.
+    """
+    if _MARKS.search(text):
+        return True
+    if "%" not in text:
+        return False
+    return any("://" not in piece and _ENCODED.search(piece) for piece in _PIECES.findall(text))
 
 
-def _address_of(tag: re.Match[str]) -> str:
-    return _LEFT_OUT.sub("", tag[0])
+def shown(text: str) -> str:
+    """The text without the tags of HTML, and with the characters that its entities stand for."""
+    if "<" not in text and "&" not in text:
+        return text
+    return html.unescape(_LONG_NUMBER.sub("\ufffd", _TAG.sub(_between, _without_comments(text))))
 
 
-def _shown(tag: re.Match[str]) -> str:
+def _without_comments(text: str) -> str:
+    kept, at = [], 0
+    while (begin := text.find("<!--", at)) >= 0 and (end := text.find("-->", begin + 4)) >= 0:
+        kept.append(text[at:begin])
+        at = end + 3
+    return "".join([*kept, text[at:]])
+
+
+def _between(tag: re.Match[str]) -> str:
     return " " if tag[1] and tag[1].lower() in _BLOCKS else ""
-
-
-def _decoded(word: re.Match[str]) -> str:
-    return unquote(word[0])
-
-
-def _sign(spelt: re.Match[str]) -> str:
-    return _SIGNS.get(spelt[1].lower(), spelt[1])

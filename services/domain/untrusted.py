@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from services.domain.codes import APART, codes_in, parts_in
-from services.domain.markup import readings
+from services.domain.markup import shown
 from services.domain.words import (
+    CONTROLS,
     TEXT_MAX_BYTES,
     WORDS_MAX,
     TooManyWords,
@@ -24,6 +25,7 @@ from services.domain.words import (
     digests_of,
     has_words,
     plain,
+    plain_texts,
     with_words,
     words_in,
     words_of,
@@ -182,7 +184,7 @@ def _words_in(output: str) -> frozenset[bytes]:
     room = TEXT_MAX_BYTES - bytes_of(whole)
     words: set[str] = set()
     codes: dict[str, None] = {}
-    for text in map(plain, readings(whole)):
+    for text in map(plain_texts, dict.fromkeys((whole, shown(whole)))):
         words |= words_in(text)
         if len(words) > WORDS_MAX:
             raise TooManyWords
@@ -198,7 +200,7 @@ def _codes_of(text: str, room: int) -> dict[str, None]:
     """
     found: dict[str, None] = {}
     for parts in parts_in(text, CODES_READ_MAX):
-        new = [part for part in dict.fromkeys(parts) if part not in found][: WORDS_MAX + 1 - len(found)]
+        new = [part for part in parts if part not in found]
         found.update(dict.fromkeys(new))
         room -= len(new) + sum(map(bytes_of, new))
         if room < 0:
@@ -215,9 +217,9 @@ def _text_of(output: str) -> str:
     try:
         value = parse_strict(output)
     except MalformedJson:
-        whole = output
+        whole = CONTROLS.sub("", output)
     else:
-        whole = APART.join(_within(texts_in(value), TEXT_MAX_BYTES))
+        whole = APART.join(CONTROLS.sub("", text) for text in _within(texts_in(value), TEXT_MAX_BYTES))
     if "\\" in whole:
         whole = f"{whole}{APART}{_ESCAPES.sub(' ', whole)}"
     return whole

@@ -29,8 +29,10 @@ class TooManyWords(Exception):
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+# Nor these, but for spaces.
+CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 # Combining marks in a row, among others. Python puts them into their order in a time that grows with the square of
 # their number, so that many are put into it before.
 _MARKS = re.compile(r"[^\w\s\x00-\x7f]{32,}")
@@ -40,6 +42,15 @@ _MARKS_OF_KATAKANA = {"\uff9e": "\u3099", "\uff9f": "\u309a"}
 
 def plain(text: str) -> str:
     """A text without regard to its form: as Unicode's NFKC, and without characters that nobody sees.
+
+    Raises:
+        TooManyWords: the text is too long.
+    """
+    return plain_texts(CONTROLS.sub("", text))
+
+
+def plain_texts(text: str) -> str:
+    """Several texts in one, with controls between them: likewise, but for controls.
 
     Raises:
         TooManyWords: the text is too long.

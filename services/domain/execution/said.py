@@ -9,6 +9,7 @@ from schemas.events import holds as h
 from services.domain.arguments import parsed
 from services.domain.state import Execution
 from services.domain.untrusted import texts_in
+from services.domain.words import TooManyWords, plain, words_in
 
 
 def with_said(state: Execution, event: h.DecisionRecorded) -> Execution:
@@ -25,11 +26,24 @@ def with_said(state: Execution, event: h.DecisionRecorded) -> Execution:
 
 
 def _changed(before: Iterable[str], after: Iterable[str]) -> list[str]:
-    """The words that are in no text of the call before the edit: an attacker may have written the others."""
-    known = {word for text in before for word in text.split()}
+    """What was brought into a call by an edit: the words that are in no text of it before.
+
+    An attacker may have written the others; another sign beside a word does not make it a person's.
+    """
+    known: set[str] = set()
+    for text in before:
+        known |= _words_of(text)
     return [
         " ".join(words)
         for text in after
-        for is_new, words in groupby(text.split(), lambda word: word not in known)
+        for is_new, words in groupby(text.split(), lambda word: not _words_of(word) <= known)
         if is_new
     ]
+
+
+def _words_of(text: str) -> set[str]:
+    try:
+        return words_in(plain(text))
+    except TooManyWords:
+        # Its history is not looked at, either.
+        return set()

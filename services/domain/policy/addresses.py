@@ -5,15 +5,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from services.domain.policy.urls import UnreadableUrl, url_host
+from services.domain.words import lowered
 
 # Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
 _PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
 _MAIL = re.compile(r"[^@:/\\%?&#\x00-\x20\x7f]+@((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+)")
-_MAY_BE = re.compile(r"[@:]|[/\\]{2}|www\.", re.IGNORECASE)
+_MAY_BE = re.compile(r"[@:/?#]|\\\\|www\.", re.IGNORECASE)
 _SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
 _TRAILING = ".,!?:"
-# The domain of a mail address whose name is in quotes: `"ann"@example.com`.
-_QUOTED_BEFORE = re.compile(r"(?<=\w)[\"'`)\]>]@[\w-]+(?:\.[\w-]+)+")
+# A URL without its scheme, as people write it: `t.me/friend`.
+_BARE = re.compile(r"((?:[\w-]++\.)+(?:xn--[\w-]+|[^\W\d_]{2,}))(?:[/?#].+|:\d+(?:[/?#].*)?)", re.IGNORECASE)
 _TWO_SLASHES = re.compile(r"[/\\]{2}")
 # Of one text; reading each takes some ten microseconds.
 MAX_ADDRESSES = 64
@@ -47,8 +48,6 @@ def addresses_in(text: str) -> Iterator[Address]:
     """
     if not _MAY_BE.search(text):
         return
-    if _QUOTED_BEFORE.search(text):
-        raise Disputed
     left = MAX_ADDRESSES
     for piece in _PIECES.finditer(text):
         if (found := _address(piece.group().rstrip(_TRAILING))) is not None:
@@ -74,4 +73,5 @@ def _address(piece: str) -> Address | None:
         raise Disputed
     if piece.lower().startswith("www."):
         return Address(piece, piece.lower().partition("/")[0])
-    return None
+    bare = _BARE.fullmatch(piece)
+    return bare and Address(piece, lowered(bare[1]))

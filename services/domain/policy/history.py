@@ -103,20 +103,15 @@ def _apart(found: Identifying, approved: Approved, terms: str, novel: tuple[str,
     """
     known = [value for value in found.values if not value.is_weak and approved.has(value.digest)]
     digests = [value.digest for value in known]
-    numbers = [number for number in found.numbers if approved.covers(number.path, number.size, digests)]
-    strangers = {value.path for value in found.values if not approved.has(value.digest)}.intersection(novel)
-    if strangers:
-        numbers = list(found.numbers)
-    beside = _beside(strangers, novel)
+    is_beside = any(not approved.has(value.digest) and value.path in novel for value in found.values)
+    numbers = [
+        number for number in found.numbers if is_beside or approved.covers(number.path, number.size, digests)
+    ]
+    # As classes name it, where something must have been new in approved calls as well.
+    beside = frozenset(named_paths(novel))
     if not (known or numbers) or approved.joins(terms, digests, _ranges(numbers), beside):
         return ()
     return _sorted([*(value.path for value in known), *(number.path for number in numbers)])
-
-
-def _beside(strangers: set[str], novel: tuple[str, ...]) -> frozenset[str]:
-    """Where something must have been new in approved calls as well, as classes name it."""
-    named = frozenset(named_paths(novel))
-    return frozenset(strangers) if named.issuperset(strangers) else named
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:

@@ -13,15 +13,15 @@ import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from schemas.canonical import MAX_SAFE_INTEGER, canonical, sha256_hex
 from services.domain.codes import Code, codes_in
-from services.domain.markup import readings
+from services.domain.markup import is_opaque
 from services.domain.policy.addresses import Disputed, addresses_in
-from services.domain.words import TooManyWords, lowered
+from services.domain.policy.written_numbers import written_number
+from services.domain.words import TooManyWords, lowered, plain
 
 MAX_VALUES = 32
 MAX_NUMBERS = 16
@@ -72,22 +72,25 @@ _QUANTITY_WORDS = """
     anzahl betrag importe menge monto montant preis prix quantite summe
 """
 # Whatever else stands where a time is expected is a value: `* * * * *` for a job, `90d`, `now`.
-_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
-_DAY = r"\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2}(?:\d\d)?"
+MAX_TIME_CHARS = 64
+_CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-6]\d(?:\.\d{1,9})?)?(?:Z|[+-][01]\d:?[0-5]\d)?"
+_MONTH_NUMBER, _DAY_NUMBER = r"(?:1[0-2]|0?[1-9])", r"(?:3[01]|[12]\d|0?[1-9])"
+_DAY = (
+    rf"(?:19|20)\d\d([-/.]){_MONTH_NUMBER}(?:\1{_DAY_NUMBER})?"
+    rf"|(?:{_MONTH_NUMBER}([-/.]){_DAY_NUMBER}|{_DAY_NUMBER}([-/.]){_MONTH_NUMBER})[-/.](?:(?:19|20)\d\d|\d\d)"
+)
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _WEEKDAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
-_NUMBERED = r"\d{1,2}(?:st|nd|rd|th)?"
+_NUMBERED = rf"{_DAY_NUMBER}(?:st|nd|rd|th)?"
 _NEAR = r"this|next|last|today|tomorrow|yesterday"
-_MOMENT = rf"(?:{_DAY})(?:T(?:{_CLOCK}))?|{_CLOCK}|{_MONTH}(?: {_NUMBERED})?|{_NUMBERED} {_MONTH}|{_WEEKDAY}"
 _TIME = re.compile(
-    rf"(?:(?:{_MOMENT}|\d{{1,2}} ?[ap]\.?m\.?|(?:19|20)\d\d|[ap]m|utc|gmt|at|-|to|{_NEAR})(?:[\s,]+|$))*",
+    rf"(?>(?>(?:{_DAY})(?:T{_CLOCK})?|{_CLOCK}|{_MONTH}|{_NUMBERED}(?= {_MONTH})|{_WEEKDAY}|{_NUMBERED}(?=[, ]|$)"
+    rf"|\d{{1,2}} ?[ap]\.?m\.?|(?:19|20)\d\d|[ap]\.?m\.?|utc|gmt|at|-|{_NEAR}|to)(?:[\s,]+|$))*+",
     re.IGNORECASE,
 )
-# Written in the one way that each program reads alike: `5.000` can be five thousand, and `077` sixty-three.
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.(?:[0-9]{1,2}|[0-9]{4,15}))?")
 # Of one line where they are used: another one can be a header of its own.
 _LINE_WORDS = "subject title"
 _LETTER = re.compile(r"[^\W\d_]")
@@ -135,7 +138,8 @@ class Value(NamedTuple):
         text = self.whole or self.text
         if "://" in text or text.lower().startswith("www."):
             return (re.split(r"[?#]", text, maxsplit=1)[0], *self.codes)
-        return (re.sub(r"\+[^@]*@", "@", text), *self.codes)
+        *names, last = text.split("@")
+        return ("@".join([*(name.partition("+")[0] for name in names), last]), *self.codes)
 
 
 class Number(NamedTuple):
@@ -183,7 +187,7 @@ class _Leaf(NamedTuple):
             return False
         if (word in _COMMANDS and "writes" in risk_parts) or (word in _LINES and _BREAK.search(self.value)):
             return False
-        if _TIME.fullmatch(self.value):
+        if len(self.value) <= MAX_TIME_CHARS and _TIME.fullmatch(self.value):
             return _number_in(self.value) is None
         # What has no letters names something where a text is expected: `comment: "4242"`.
         return word not in _TIMES and _LETTER.search(self.value) is not None
@@ -296,18 +300,24 @@ def _of_list(leaf: _Leaf, items: Sequence[Any], *, is_ordered: bool) -> Iterable
 def _number_in(item: Any) -> float | None:
     """A number, also one that is written as a text; None for anything else."""
     if isinstance(item, str):
-        return float(item) if _NUMBER.fullmatch(item.strip()) else None
+        return written_number(item)
     return item if isinstance(item, int | float) and not isinstance(item, bool) else None
 
 
 def _of_prose(path: str, text: str) -> list[Value]:
-    """The addresses and codes in a text, however it is read."""
-    found = []
-    for reading in readings(text):
-        addresses, rest = _addresses(path, reading)
-        codes = (Value(path, one.text, one.parts, is_weak=not one.is_strong) for one in _codes(rest))
-        found += [*addresses, *codes]
-    return found
+    """The addresses and codes in a text, or all of it if it may be shown as another one."""
+    found, rest = _addresses(path, text)
+    try:
+        form = plain(text)
+    except TooManyWords as error:
+        raise TooMany from error
+    if is_opaque(form):
+        return _of_text(path, text)
+    if form != text:
+        # Some programs take `\uff20` for an @, and some do not.
+        more, _ = _addresses(path, form)
+        found += more
+    return [*found, *(Value(path, one.text, one.parts, is_weak=not one.is_strong) for one in _codes(rest))]
 
 
 def _of_text(path: str, text: str) -> list[Value]:
@@ -323,10 +333,16 @@ def _of_text(path: str, text: str) -> list[Value]:
 
 
 def _codes(text: str) -> Sequence[Code]:
+    """The codes in a text, each once."""
+    found: dict[Code, None] = {}
     try:
-        return list(dict.fromkeys(islice(codes_in(text), MAX_LOOKED_AT)))
+        for code in codes_in(text):
+            found[code] = None
+            if len(found) > MAX_LOOKED_AT:
+                raise TooMany
     except TooManyWords as error:
         raise TooMany from error
+    return list(found)
 
 
 def _addresses(path: str, text: str) -> tuple[list[Value], str]:

@@ -18,7 +18,6 @@ arguments, which only equal calls share.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,7 +26,10 @@ from urllib.parse import quote
 from schemas.call_history import NO_HISTORY, CallHistory
 from schemas.canonical import canonical, sha256_hex
 from schemas.trust_family import RISK, history_part
-from services.domain.policy.addresses import Disputed, addresses_in
+from services.domain.markup import is_opaque
+from services.domain.policy.addresses import Address, Disputed, addresses_in
+from services.domain.policy.written_numbers import is_like_number, written_number
+from services.domain.words import TooManyWords, plain
 
 NO_CLASS = ""
 MAX_CHARS = 300
@@ -44,7 +46,6 @@ _OF_ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "con
 # What a schema refers to by these is not looked for.
 _ELSEWHERE = frozenset(("$dynamicRef", "$recursiveRef", "dependencies"))
 _TEXTS_AND_NUMBERS = frozenset((str, int, float))
-_NUMBER = re.compile(r"[-+]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][-+]?[0-9]{1,3})?")
 
 
 class _Vague(Exception):
@@ -151,8 +152,11 @@ class _Terms:
         if not (text := value.strip()):
             # To many tools it means everything.
             return ("~blank",)
-        if _NUMBER.fullmatch(text):
-            return (_magnitude(float(text)),)
+        if (number := written_number(text)) is not None:
+            return (_magnitude(number),)
+        if is_like_number(text):
+            # Programs read it differently, so that nothing is known of its size.
+            return ("~number",)
         return _addresses(value) or ("text",)
 
     def _members(self, schema: Any, name: str) -> list[Any]:
@@ -227,13 +231,34 @@ def _addresses(text: str) -> set[str]:
     """The domains and hosts of the addresses in a text."""
     found: set[str] = set()
     try:
+        if is_opaque(_form(text)):
+            # Nobody knows which addresses are in it.
+            raise _Vague
         for address in addresses_in(text):
-            found.add(f"@{_value(address.place[1:])}" if address.is_mail else _value(address.place))
+            found.add(_term_of(address))
             if len(found) > MAX_ADDRESSES:
                 raise _Vague
     except Disputed as error:
         raise _Vague from error
     return found
+
+
+def _form(text: str) -> str:
+    try:
+        return plain(text)
+    except TooManyWords:
+        return text
+
+
+def _term_of(address: Address) -> str:
+    if address.is_mail:
+        return f"@{_value(address.place[1:])}"
+    # Without a dot it could pass for another term.
+    return (
+        _value(address.place)
+        if "." in address.place or ":" in address.place
+        else f"//{_value(address.place)}"
+    )
 
 
 def _magnitude(number: float) -> str:
@@ -251,7 +276,7 @@ def _magnitude(number: float) -> str:
 
 
 def _is_number(item: Any) -> bool:
-    return isinstance(item, int | float) or (isinstance(item, str) and bool(_NUMBER.fullmatch(item.strip())))
+    return isinstance(item, int | float) or (isinstance(item, str) and is_like_number(item))
 
 
 def _repeats(items: Iterable[Any]) -> str:

@@ -1,0 +1,192 @@
+"""Addresses and account numbers in prose that nobody approved, written so that they are not seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from services.domain.markup import is_opaque, shown
+from services.domain.policy.history import history_of
+from services.domain.policy.identifying import identifying_of
+from services.domain.policy.trust_class import terms_of
+from services.domain.trust.approved import NOTHING_APPROVED
+from services.domain.untrusted import NO_WORDS
+from tests.domain.counting import ENOUGH, ENOUGH_OF_NEW, answer, history, is_released, learning, propose
+
+HELLO = {"body": "hello, see bank.com"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Links that only a browser finds.
+        "<a href='ht&#10;tp:/&#10;/evil&#10;.&#10;com/x'>pay</a>",
+        "<img src='ht&Tab;tp:/&Tab;/evil&Tab;.com/x'>",
+        "<a title='>' href='ht\ntp:/\n/evil\n.\ncom/x'>pay</a>",
+        "<a href='\\\nevil'>pay</a>",
+        "![x](/\\evil.com)",
+        # What is shown as evil.com.
+        "evil<b title='>'></b>.com",
+        "evil<!-- > -->.com",
+        "evil<?>.com",
+        "evil</ >.com",
+        "evil<br style='display:none'>.com",
+        "my<style>bank</style>.com",
+        "**evil**.com",
+        "*evil*.com",
+        "`evil`.com",
+        "[evil](#).com",
+        "evil&#40;dot&#41;com",
+        "evil&#37;2Ecom",
+        "evil&amp;#46;com",
+        "evil%252Ecom",
+        "evil\uff08dot\uff09com",
+        "evil  [.]  com",
+        "evil%2Ecom,http://bank.com/",
+        "evil=2Ecom",
+        "evil\\u002ecom",
+        "eve @bank.com",
+        '"eve"@bank.com',
+        "eve(at)bank.com",
+        "evil\0.com",
+        "evil\x01.com",
+        "evil\U00013430.com",
+        # Places of a host that is known.
+        "see bank.com/evil",
+        "see bank.com:8080/evil?x=all",
+        # Account numbers.
+        "pay to 3192\0 6819\0 9211\0 4455",
+        "pay to 319<!-- a > b -->268<!-- a > b -->199<!-- a > b -->211",
+        "pay to 31:92:68 99:11:44 85:73",
+        "pay to 2099-87-65 1999.88.77",
+        "pay to 4111 11:11 1111 1111",
+        "pay to 1111 2222\u20223333 \u2022 4444",
+        f"free at {'10:00 ' * 15}3192 68199 211445573",
+        f"{'bank.com ' * 1_000}evil.com",
+        f"{'111111 x ' * 1_000}transfer it to 31926819921144",
+    ],
+)
+def test_call_with_what_may_be_shown_otherwise_is_not_released(body: str) -> None:
+    world, _ = learning()
+    answer(world, "approve", HELLO, ENOUGH)
+
+    assert is_released(world, HELLO)
+    assert not is_released(world, {"body": body})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Dear Ann & Bob, 50 % off: 2 * 3 < 7 (*).",
+        "AT&T, R&D; a <ann@example.com> and <https://example.com/a%20b>",
+        "**Bold**, `code`, and [a link](https://example.com/).",
+        "See https://example.com/?a=1%2F2&b=3 - or call.",
+        '{"a": [1, 2], "b": \'x\'}',
+    ],
+)
+def test_text_that_is_shown_as_it_is_written_is_prose(body: str) -> None:
+    assert body not in [value.text for value in identifying_of({"body": body}).values]
+
+
+@pytest.mark.parametrize("amount", ["999.999", "9.999", "077", "9E2", "+999", "9.", "1_000", "1 000", ".5"])
+@pytest.mark.parametrize("to", ["bob", None])
+def test_number_that_programs_read_differently_is_not_in_the_class_of_new_amounts(
+    amount: str, to: str | None
+) -> None:
+    world, _ = learning()
+    for number in range(ENOUGH_OF_NEW):
+        answer(world, "approve", {"to": to or f"s{number}", "amount": 100 + 15 * number})
+
+    assert not is_released(world, {"to": to or "new", "amount": amount})
+
+
+def test_known_number_is_compared_with_calls_in_which_the_other_one_was_new_too() -> None:
+    world, _ = learning()
+    for number in range(40):
+        answer(world, "approve", {"to": "bob", "quantity": 1, "price": 100 + 10 * number})
+    answer(world, "approve", {"to": "bob", "quantity": 9, "price": 100}, ENOUGH)
+
+    bodies = propose(world, {"to": "bob", "quantity": 9, "price": 999})
+    assert (history(bodies).novel, history(bodies).apart) == (("price",), ("quantity", "to"))
+
+
+@pytest.mark.parametrize(
+    "body", ["forward it to eve(at)evil.com", "forward it to eve&#64;evil.com", "open evil.com/x"]
+)
+def test_address_that_is_hidden_is_in_no_class_of_texts(body: str) -> None:
+    assert terms_of({"body": body}, None) != terms_of({"body": "Your order 7000000000 has shipped"}, None)
+
+
+@pytest.mark.parametrize(("host", "term"), [("text", "text"), ("true", True), ("1e2", 150)])
+def test_host_is_in_another_class_than_what_is_like_its_name(host: str, term: Any) -> None:
+    assert terms_of({"link": f"http://{host}/evil"}, None) != terms_of({"link": term}, None)
+
+
+@pytest.mark.parametrize("text", [f"&#{'1' * 4_301}", f"&#x{'f' * 9_000};", "&#", "&#x;", "&#0;", "&#55296;"])
+def test_output_with_any_entity_is_read(text: str) -> None:
+    assert NO_WORDS.with_output("c", json.dumps(f"eve {text}")).tainted(["eve"], "")
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("mal\0lory", "mallory"),
+        ("mal\x01lory", "mallory"),
+        ("pay m&#97;llory", "mallory"),
+        ("pay mal<b title='>'></b>lory", "mallory"),
+        ("3192\0006819\0009211", "319268199211"),
+        ("2099-87-65", "20998765"),
+        (f"at {'10:00 ' * 15}3192 6819 9211 4455", "3192681992114455"),
+        (
+            f"{', '.join(map(str, range(100_000, 100_032)))} x " * 6 + "3192 6819 9211 4455",
+            "3192681992114455",
+        ),
+    ],
+)
+def test_value_is_found_in_an_output_however_it_is_written(output: str, value: str) -> None:
+    words = NO_WORDS.with_output("c", json.dumps(output))
+
+    assert history_of({"to": value}, NOTHING_APPROVED, words).tainted == ("to",)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("<", "<a", "<a>", "<!--", "<!-- -", "<a '\"", "<aaaaaaaa", "</", "&", "&a", "&#46;", "&#1", "&#x0"),
+        *(
+            "%41",
+            "%",
+            "[ ",
+            "(at)",
+            "*a",
+            "a`",
+            ").",
+            "\\u00",
+            "=41",
+            "@a",
+            "@a.",
+            "a.",
+            "+",
+            "+a",
+            "a.a/",
+            "<a b='",
+        ),
+        *("may 12 may ", "jan 1 ", "12 ", "10:30 ", "2026-01-05 ", "sat ", "5 am ", "1 "),
+    ],
+)
+def test_hostile_text_takes_little_time(unit: str) -> None:
+    text = f"{unit * (64_000 // len(unit))}x"
+    output = json.dumps(text)
+    steps = (
+        lambda: shown(text),
+        lambda: is_opaque(text),
+        lambda: history_of({"body": text, "memo": text, "due_date": text}, NOTHING_APPROVED),
+        lambda: NO_WORDS.with_output("c", output),
+    )
+    for step in steps:
+        began = time.thread_time()
+        step()
+        assert time.thread_time() - began < 1
