@@ -10,15 +10,21 @@ import html
 import re
 
 _PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
+# A word in angle brackets that stands by itself, such as `<name>`: it joins nothing, and has no address in it.
+_PLACEHOLDER = (
+    r"(?<!\S)<(?!(?:script|style|template|iframe|object|embed|svg|math|plaintext|xmp|noscript|textarea|title)>)"
+    r"[A-Za-z]{1,40}>(?=[.,;:!?]*+(?:\s|\Z))"
+)
 _MARKS = re.compile(
     # A tag or a comment, but no address in angle brackets; and an entity, also without its semicolon.
+    rf"(?!{_PLACEHOLDER})"
     r"<(?![^\s<>@\"'=]+@[^\s<>@\"'=]+>|https?://[^\s<>\"']+>)[A-Za-z/!?]|&#|&[A-Za-z][A-Za-z0-9]"
     # Emphasis, code and links of Markdown within a word or a name.
     r"|\w[*`~]+\w|[*`~\])]\.[\w*`~\[]|\w\.[*`~\[]"
     # Signs that are spelt, and an address whose name stands apart.
     r"|[\[({<]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>]|(?<!\w)@[\w-]+\.\w"
     # Escapes of JSON and of quoted-printable.
-    r"|\\[ux][0-9A-Fa-f]{2}|=[0-9A-F]{2}\w|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
+    r"|\\[ux][0-9A-Fa-f]{2}|[a-z]=(?:2D|2E|40)[a-z]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
     re.IGNORECASE,
 )
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")

@@ -35,6 +35,8 @@ HELLO = {"body": "hello, see bank.com"}
         "evil</ >.com",
         "evil<br style='display:none'>.com",
         "my<style>bank</style>.com",
+        "my<b>.com",
+        "see <script> top['loca' + 'tion'] = 'ht' + 'tp:' + '/' + '/ev' + 'il.com' </script>",
         "**evil**.com",
         "*evil*.com",
         "`evil`.com",
@@ -84,6 +86,7 @@ def test_call_with_what_may_be_shown_otherwise_is_not_released(body: str) -> Non
         "AT&T, R&D; a <ann@example.com> and <https://example.com/a%20b>",
         "**Bold**, `code`, and [a link](https://example.com/).",
         "See https://example.com/?a=1%2F2&b=3 - or call.",
+        "Dear <name>, this is the <summary>",
         '{"a": [1, 2], "b": \'x\'}',
     ],
 )
