@@ -9,12 +9,12 @@ themselves: an IBAN, ten digits or more, a word of twenty characters or more, a 
 """
 
 import re
+import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, groupby, islice
 from operator import add
-from string import ascii_uppercase, digits
 from typing import NamedTuple
 
 from services.domain.words import TooManyWords, plain
@@ -31,7 +31,9 @@ _IBAN_BEGINS = re.compile(r"[0-9]{2}(?<=[A-Z]{2}[0-9]{2})(?=[^A-Z0-9\x00]{0,6}[A
 _IBAN = re.compile(r"(?:(?:[^\w\x00]|_){0,6}+[A-Z0-9]){4,35}+")
 _IBAN_GROUP = re.compile(r"[A-Z0-9]+")
 # Of each character its value in ISO 7064, and by what it moves those before it.
-_IBAN_VALUES = {one: (10 if one in digits else 100, int(one, 36)) for one in digits + ascii_uppercase}
+_IBAN_VALUES = {
+    one: (10 if one in string.digits else 100, int(one, 36)) for one in string.digits + string.ascii_uppercase
+}
 # Labels with dots between them. A text may have tens of thousands, so none is looked at twice (`++`).
 _LABELS = re.compile(r"(?<![\w-])[\w-]++(?:\\?\.[\w-]++)++")
 # Up to the last label, which is no number, and no single letter, as in `e.g.`
@@ -122,17 +124,13 @@ def _written(text: str) -> str:
         return text.upper()
     for stop in _STOPS:
         text = text.replace(stop, ".")
+    # Such as Arabic digits, and those in circles.
+    for one in set(text).difference(string.printable):
+        if (value := unicodedata.digit(one, None)) is not None:
+            text = text.replace(one, str(value))
     # Capitals of ASCII alone: those of other letters can be those of another name.
-    # Such as Arabic ones, and those in circles.
-    digits = {
-        ord(one): str(value) for one in set(text) if (value := unicodedata.digit(one, None)) is not None
-    }
-    return (
-        _DASHES.sub("-", text.translate(digits))
-        .encode("utf-8", "surrogatepass")
-        .upper()
-        .decode("utf-8", "surrogatepass")
-    )
+    whole = _DASHES.sub("-", text).encode("utf-8", "surrogatepass")
+    return whole.upper().decode("utf-8", "surrogatepass")
 
 
 def _names(written: str) -> tuple[list[str], str]:
