@@ -1,4 +1,4 @@
-"""Texts that say something else where they are shown than what is written: with markup, entities or controls.
+"""Texts that say something else where they are shown than what is written: with markup, entities or escapes.
 
 `evil&#46;com`, `evil<b></b>.com`, `**evil**.com` and `evil%2Ecom` are `evil.com` to who sees them. How a text is
 shown depends on the program, and no list of its ways is complete: so a text that may be shown differently is a value
@@ -9,7 +9,8 @@ reading is looked at as well (`shown`).
 import html
 import re
 
-_PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
+# Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
+PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
 # A word in angle brackets that stands by itself, such as `<name>`: it joins nothing, and has no address in it.
 _PLACEHOLDER = (
     r"(?<!\S)<(?!(?:script|style|template|iframe|object|embed|svg|math|plaintext|xmp|noscript|textarea|title)>)"
@@ -50,7 +51,7 @@ def is_opaque(text: str) -> bool:
         return True
     if "%" not in text:
         return False
-    return any("://" not in piece and _ENCODED.search(piece) for piece in _PIECES.findall(text))
+    return any("://" not in piece and _ENCODED.search(piece) for piece in PIECES.findall(text))
 
 
 def shown(text: str) -> str:

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from services.domain.markup import PIECES
 from services.domain.policy.urls import UnreadableUrl, url_host
 from services.domain.words import lowered
 
-# Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
-_PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
 _MAIL = re.compile(r"[^@:/\\%?&#\x00-\x20\x7f]+@((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+)")
 _MAY_BE = re.compile(r"[@:/?#]|\\\\|www\.", re.IGNORECASE)
 _SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
@@ -49,7 +48,7 @@ def addresses_in(text: str) -> Iterator[Address]:
     if not _MAY_BE.search(text):
         return
     left = MAX_ADDRESSES
-    for piece in _PIECES.finditer(text):
+    for piece in PIECES.finditer(text):
         if (found := _address(piece.group().rstrip(_TRAILING))) is not None:
             left -= 1
             if left < 0:

@@ -306,13 +306,13 @@ def _number_in(item: Any) -> float | None:
 
 def _of_prose(path: str, text: str) -> list[Value]:
     """The addresses and codes in a text, or all of it if it may be shown as another one."""
-    found, rest = _addresses(path, text)
     try:
         form = plain(text)
     except TooManyWords as error:
         raise TooMany from error
     if is_opaque(form):
         return _of_text(path, text)
+    found, rest = _addresses(path, text)
     if form != text:
         # Some programs take `\uff20` for an @, and some do not.
         more, _ = _addresses(path, form)
