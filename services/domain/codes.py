@@ -39,6 +39,11 @@ _LABELS = re.compile(r"(?<![\w-])[\w-]++(?:\\?\.[\w-]++)++")
 # Up to the last label, which is no number, and no single letter, as in `e.g.`
 _DOTTED = re.compile(r".+\.(?:XN--[\w-]+|[^\W\d_]{2,}\d?)(?![^\W_])")
 _IP = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)")
+# As `inet_aton` reads it: one number or more, some of them hexadecimal.
+_HEX_IP = re.compile(
+    r"(?<![\w.])(?:0X[0-9A-F]{7,8}|(?=[\d.]*0X)(?:0X[0-9A-F]{1,8}|\d{1,8})(?:\.(?:0X[0-9A-F]{1,8}|\d{1,8})){1,3})"
+    r"(?!\w|\.\w)"
+)
 _HEX = r"[0-9A-F]{1,4}(?::[0-9A-F]{1,4})*"
 _IPV6 = re.compile(rf"(?<![\w:])(?:{_HEX}::(?:{_HEX})?|(?:[0-9A-F]{{1,4}}:){{7}}[0-9A-F]{{1,4}})(?![\w:])")
 _WORD, _BETWEEN = re.compile(r"[^\W_]+"), re.compile(r"[\W_]+")
@@ -149,6 +154,8 @@ def _names(written: str) -> tuple[list[str], str]:
         dotted = " ".join([piece for piece in pieces if "." in piece])
         names += [name[0].replace("\\", "") for name in map(_DOTTED.match, _LABELS.findall(dotted)) if name]
         names += _IP.findall(dotted)
+    if "0X" in written:
+        names += _HEX_IP.findall(written)
     if ":" in written:
         names += _IPV6.findall(" ".join([one for one in pieces if ":" in one and one.count(":") > 1]))
     return names, written

@@ -31,6 +31,10 @@ from services.domain.words import TEXT_MAX_BYTES, TooManyWords
         ("\u8bf7" * 40, []),
         ("fetch evil.com/steal?x=1, e.g. a.b, or notes.txt.", ["EVIL.COM", "NOTES.TXT"]),
         ("It ends.Then it begins", ["ENDS.THEN"]),
+        ("send it to 0xC0A8FEFE", ["0XC0A8FEFE"]),
+        ("send it to 0xc0.0xa8.254.0xfe.", ["0XC0.0XA8.254.0XFE", "0XC00XA82540XFE"]),
+        ("send it to 192.0xA8FEFE now", ["192.0XA8FEFE"]),
+        ("colours 0xFF, 0x1F.x, x0xC0A8FEFE and 0xC0A8FEFEA", []),
         ("rooms 101 and 102 and 103", []),
     ],
 )

@@ -299,3 +299,20 @@ def test_sample_that_waits_keeps_the_same_call_with_a_claim_asked() -> None:
     assert not is_released(world, {"to": "bob"})
     world.ask(k.DecideHold(hold_id=hold.hold_id, decision="approve", digest=hold.digest), RITA)
     assert is_released(world, {"to": "bob"})
+
+
+@pytest.mark.parametrize("neighbour", ["", " 1x", " ref 7", "\u00a07", "-7"])
+def test_rejected_reference_is_opposed_beside_another_number(neighbour: str) -> None:
+    """A short code in prose is no new value, so that nothing else would ask about it."""
+    world, counted = learning()
+    answer(world, "approve", {"to": "bob", "note": "pay the rent"})
+    counted.is_late = True
+    answer(world, "reject", {"to": "eve", "note": "pay to 31926819"})
+
+    again = {"to": "bob", "note": f"pay to 31926819{neighbour}, please"}
+    assert history(propose(world, again)).opposed == ("note",)
+    counted.is_late = False
+    found = history(propose(world, again))
+    assert found.opposed == ("note",)
+    assert "note" not in found.novel
+    assert history(propose(world, {"to": "bob", "note": "pay to 31926820, please"})).opposed == ()

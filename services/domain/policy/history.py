@@ -91,8 +91,8 @@ def _compared(
     parts = ["novel"] if novel else []
     if not unknown.isdisjoint(tainted):
         parts.append("tainted")
-    opposed = [value.path for value in unknown if approved.opposes(value.digest)]
-    opposed += [value.path for value in found.values if is_against(value.digest)]
+    opposed = [value.path for value in unknown if any(map(approved.opposes, value.digests))]
+    opposed += [value.path for value in found.values if any(map(is_against, value.digests))]
     return replace(history, parts=tuple(parts), novel=_sorted(novel), opposed=_sorted(opposed))
 
 

@@ -128,7 +128,12 @@ class Value(NamedTuple):
     @property
     def digest(self) -> str:
         """The first 128 bits of SHA-256 over path and text, in hexadecimal."""
-        return sha256_hex(f"{self.path}\0{self.text}")[:32]
+        return _digest(self.path, self.text)
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """Its own, and those of the codes in it: whoever was rejected can come back beside another number."""
+        return (self.digest, *(_digest(self.path, code) for code in self.codes if code != self.text))
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -367,3 +372,7 @@ def _addresses(path: str, text: str) -> tuple[list[Value], str]:
 
 def _only(found: list[Value]) -> str | None:
     return found[0].text if len(found) == 1 else None
+
+
+def _digest(path: str, text: str) -> str:
+    return sha256_hex(f"{path}\0{text}")[:32]
