@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
+import uvloop
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from ops.kafka.broker import Broker
 from ops.topics import ensure_topics
 from placet import CheckpointRefused, Consumer, NotConfigured, Unreachable, consume
+from placet.consuming import kafka_run
 from placet.consuming.events import Wanted
 from placet.consuming.kafka import KafkaLog
 from placet.consuming.kafka_run import KafkaRun
@@ -28,6 +30,7 @@ from schemas.message import Message
 from schemas.record import EventMeta
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
 from tests.conftest import TEST_PARTITIONS
+from tests.log.connections import lose_all
 from tests.sdk.consuming import Kept, registry_alone, take
 from tests.sdk.scripted import QUICK, Scripted, serving
 
@@ -250,3 +253,34 @@ def test_consume_from_kafka_by_agent_is_refused() -> None:
 def test_consume_from_kafka_by_settings_that_cannot_be_used_is_refused(settings: Any) -> None:
     with pytest.raises(NotConfigured):
         consume("http://127.0.0.1:1", bootstrap_servers="127.0.0.1:1", kafka_settings=settings)
+
+
+def test_consumer_under_uvloop_whose_connections_were_lost_connects_again(
+    kafka: str, topic_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumers: list[AIOKafkaConsumer] = []
+    opened = KafkaLog.consumer
+
+    def kept(log: KafkaLog) -> AIOKafkaConsumer:
+        consumers.append(opened(log))
+        return consumers[-1]
+
+    monkeypatch.setattr(KafkaLog, "consumer", kept)
+    # Brokers are asked after each poll without a record.
+    monkeypatch.setattr(kafka_run, "QUIET_S", 0)
+
+    async def read() -> list[str]:
+        await ensure_topics(kafka, topics=(topics := Topics(topic_prefix)), partitions=1)
+        async with logged(kafka, topics) as log:
+            term = await log.claim(-1)
+            await log.pause(term, "a")
+            events = aiter(log.consumer())
+            found = [(await anext(events)).id]
+            await lose_all(consumers[0]._client)
+            waiting = asyncio.ensure_future(anext(events))
+            while len(consumers) == 1 and not waiting.done():
+                await asyncio.wait([waiting], timeout=0.05)
+            await log.pause(term, "b")
+            return [*found, (await waiting).id]
+
+    assert uvloop.run(read()) == ["a", "b"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
 
 import pytest
 import uvloop
@@ -18,6 +17,7 @@ from log.kafka.follower import opened
 from log.places import Bounds, TopicPartition
 from ops.topics import ensure_topics
 from schemas.topics import Topics
+from tests.log.connections import lose_all
 
 
 async def _write_after_the_end() -> BaseException | None:
@@ -50,17 +50,6 @@ def test_asyncio_itself_raises_nothing_and_other_runtime_errors_are_not_taken_fo
         assert not is_closed_transport(other)
 
 
-async def _lose_all(client: Any) -> None:
-    """Lose all connections before the client knows: a part of an answer has come, and nothing has read it yet."""
-    for connection in list(client._conns.values()):
-        connection._read_task.cancel()
-        await asyncio.wait([connection._read_task])
-        connection._reader.feed_data(b"\0")
-        connection._writer.transport.abort()
-        await connection._closed_fut
-        assert connection.connected()
-
-
 @pytest.mark.broker
 def test_follower_whose_connection_was_lost_connects_again(kafka: str, topic_prefix: str) -> None:
     topics = Topics(topic_prefix)
@@ -71,11 +60,11 @@ def test_follower_whose_connection_was_lost_connects_again(kafka: str, topic_pre
         async with opened(KafkaSettings(kafka)) as follower:
             client = follower._consumer._client
             await follower.ends([tp])
-            await _lose_all(client)
+            await lose_all(client)
             ends = await follower.ends([tp])
-            await _lose_all(client)
+            await lose_all(client)
             bounds = await follower.bounds([tp])
-            await _lose_all(client)
+            await lose_all(client)
             # All known brokers were asked once: whether to ask again is left to the caller.
             with pytest.raises(LogUnreachable, match="cluster metadata"):
                 await follower.partitions(tp.topic)
@@ -96,7 +85,7 @@ def test_request_on_a_lost_connection_is_refused_as_one_on_a_broken_connection(k
         try:
             node = client.get_random_node()
             assert await client.ready(node)
-            await _lose_all(client)
+            await lose_all(client)
             await client.send(node, MetadataRequest([]))
         finally:
             await client.close()
