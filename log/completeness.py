@@ -13,14 +13,14 @@ signed them was lost, or because they were recorded unsigned. Therefore `placet.
 it counted. The facts' own records are no evidence: anyone with write access there could claim under an unknown key.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 from log.errors import ClaimUnknown, FactsDeleted, LogTruncated, PartitionsDiffer
 from log.places import TopicPartition
 from log.port import Log
 from schemas.event_signatures import LogSignatures
-from schemas.record import UnreadableRecord
+from schemas.record import RawRecord, UnreadableRecord
 from schemas.term import NO_CLAIM
 from schemas.trust import TrustCheckpoint, read_trust
 
@@ -119,12 +119,18 @@ async def _last_of(log: Log, tp: TopicPartition, start: int, end: int) -> TrustC
     last = None
     async with aclosing(log.read(tp, start, end)) as chunks:
         async for chunk in chunks:
-            for raw in filter(lambda raw: raw.value, chunk):
-                try:
-                    record = read_trust(raw)
-                except UnreadableRecord:
-                    # Not reported here: the trust processor reports it.
-                    continue
-                if isinstance(record, TrustCheckpoint):
-                    last = record
+            last = _checkpoint_in(chunk) or last
     return last
+
+
+def _checkpoint_in(chunk: Sequence[RawRecord]) -> TrustCheckpoint | None:
+    """The newest checkpoint of a chunk: it is among the last records, so most others need not be decoded."""
+    for raw in reversed(chunk):
+        try:
+            record = read_trust(raw) if raw.value else None
+        except UnreadableRecord:
+            # Not reported here: the trust processor reports it.
+            continue
+        if isinstance(record, TrustCheckpoint):
+            return record
+    return None

@@ -6,7 +6,6 @@ Partitions are independent, and nearly all the time goes into reading and decodi
 from __future__ import annotations
 
 import asyncio
-import gc
 import multiprocessing
 import os
 import signal
@@ -16,12 +15,12 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from host.errors import OperatorError
+from host.garbage_collector import collect_seldom
 from log.kafka.log import KafkaLog
 from log.kafka.settings import client_settings
 from log.port import Log
 from ops.errors import OpsError
 from ops.process import die_with
-from projections.main import GC_THRESHOLD
 from schemas.topics import Topics
 
 # Each needs about 200 MB.
@@ -145,7 +144,7 @@ def _work(pipe: Connection, do: Do[Job], job: Job) -> None:
         die_with(caller.pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What is read lives until it is told: the collector would go through it again and again.
-    gc.set_threshold(GC_THRESHOLD)
+    collect_seldom()
     with suppress(BrokenPipeError, ConnectionResetError):
         try:
             asyncio.run(do(job, Teller(pipe)))

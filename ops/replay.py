@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Annotated, Any
@@ -12,6 +11,7 @@ import typer
 from rich.table import Table
 
 from host.errors import EXIT_UNREACHABLE, OperatorError
+from host.garbage_collector import collect_seldom
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from ops.commands.common import DataDirOption, JsonOption, print_json, print_line, say_line, table
@@ -25,7 +25,7 @@ from ops.view_upgrade import DATABASE_URL, check_url_given
 from placet.cli import safe
 from placet.cli.session import console
 from projections.audit.settings import signed_heads
-from projections.main import GC_THRESHOLD, kafka_address
+from projections.main import kafka_address
 from projections.rebuild import Outcome, Plan, rebuild
 from projections.rebuild_workers import with_processes
 from schemas.event_signatures import load_signatures
@@ -114,7 +114,7 @@ def _topics(config: StackConfig) -> Topics:
 
 
 def _run(address: KafkaSettings, topics: Topics, plan: Plan, processes: int | None, *, show: bool) -> Outcome:
-    gc.set_threshold(GC_THRESHOLD)
+    collect_seldom()
     with reading_the_log(show=show) as told:
         return asyncio.run(_rebuild(address, topics, plan, processes, told))
 

@@ -1,7 +1,6 @@
 """The projector process."""
 
 import asyncio
-import gc
 import logging
 import signal
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from collections.abc import Mapping
 import uvloop
 
 from host.errors import EXIT_UNREACHABLE, OperatorError, end_process
+from host.garbage_collector import collect_seldom
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower, opened
 from log.kafka.settings import client_settings
@@ -23,9 +23,6 @@ from vitals.health_reporting import HealthReporter, health_reporting
 from vitals.heartbeat import STOPPING
 
 ROLE = "projector"
-# A batch makes thousands of objects that all live until it is written: by default the garbage collector
-# would scan them again after every 700 new ones.
-GC_THRESHOLD = 50_000
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +36,8 @@ def run(settings: Mapping[str, str]) -> None:
     Raises:
         SystemExit: 3 with one sentence, if the log or the view cannot be used.
     """
-    gc.set_threshold(GC_THRESHOLD)
+    # A batch makes thousands of objects that all live until it is written.
+    collect_seldom()
     try:
         with health_reporting(settings, ROLE) as health:
             uvloop.run(_serve(settings, health))

@@ -5,7 +5,6 @@ The database has one writer: the calling process. A worker waits while the pipe 
 are under way.
 """
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -19,12 +18,12 @@ from typing import Any
 
 import uvloop
 
+from host.garbage_collector import collect_seldom
 from log.errors import LogError
 from log.kafka.client import KafkaSettings
 from log.kafka.follower import BULK, Follower
 from log.places import TopicPartition
 from log.shares import RECORDS_WORTH_IT, shares
-from projections.main import GC_THRESHOLD
 from projections.projector import new_writer
 from projections.queries.postgres_moments import PostgresMoments
 from projections.queries.sqlite_moments import SqliteMoments
@@ -171,7 +170,7 @@ def work(pipe: Connection, applied: Any, job: Job) -> None:
     It leaves the terminal's interrupts to the writing process, and ends silently once that process has ended.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.set_threshold(GC_THRESHOLD)
+    collect_seldom()
     with suppress(BrokenPipeError, ConnectionResetError):
         try:
             uvloop.run(_send_all(PipeStore(pipe, applied, job.source), job))

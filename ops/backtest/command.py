@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import EXIT_USAGE, OperatorError, SettingsRefused
+from host.garbage_collector import collect_seldom
 from log.shares import RECORDS_WORTH_IT
 from ops.backtest.found import Found
 from ops.backtest.history import Candidate
@@ -38,7 +38,6 @@ from ops.log_workers import PROCESSES_MAX, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
 from placet.parsing import TIME_EXAMPLE, parse_time
-from projections.main import GC_THRESHOLD
 from schemas.policy_problems import PolicyRefused
 from schemas.trust_score import IN_FORCE, TrustFunction
 
@@ -203,7 +202,7 @@ def _ms(text: str | None, option: str) -> int | None:
 
 
 def _replayed(settings: dict[str, str], question: Question, processes: int, told: Told) -> Found:
-    gc.set_threshold(GC_THRESHOLD)
+    collect_seldom()
     try:
         plan = asyncio.run(_planned(settings, question))
         # Another function scores by the facts of all partitions, which one process has to know.

@@ -6,7 +6,6 @@ python -m ops.bench.load MODULE:FUNCTION reads a job (JSON) from its input and p
 from __future__ import annotations
 
 import asyncio
-import gc
 import importlib
 import json
 import subprocess
@@ -16,12 +15,12 @@ from typing import Any
 
 import uvloop
 
+from host.garbage_collector import collect_seldom
 from ops.bench.machine import allow_open_files
 from ops.errors import OpsError
 from ops.process import PACKAGE_ROOT
 
 TIMEOUT_S = 1_800.0
-GC_THRESHOLD = 50_000
 
 
 class BenchFailedError(OpsError):
@@ -58,7 +57,7 @@ def run_load(function: str, job: Mapping[str, Any]) -> dict[str, Any]:
 def main(function: str) -> None:
     """Run one load in this process."""
     allow_open_files()
-    gc.set_threshold(GC_THRESHOLD)
+    collect_seldom()
     module, _, name = function.partition(":")
     load = getattr(importlib.import_module(module), name)
     sys.stdout.write(json.dumps(uvloop.run(_run(load, json.load(sys.stdin)))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from dataclasses import asdict
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from host.errors import OperatorError, SettingsRefused
+from host.garbage_collector import collect_seldom
 from log.shares import RECORDS_WORTH_IT, shares
 from ops.commands.common import (
     DataDirOption,
@@ -36,7 +36,6 @@ from ops.kafka.acl import READER
 from ops.log_workers import PROCESSES_MAX, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
-from projections.main import GC_THRESHOLD
 from projections.queries.views import open_views
 from schemas.event_signatures import LogSignatures
 
@@ -102,7 +101,7 @@ def _export(
     settings: dict[str, str], folder: Folder, signatures: LogSignatures | None, processes: int, told: Told
 ) -> Outcome:
     # Rows live until they are written: the collector would go through them again and again.
-    gc.set_threshold(GC_THRESHOLD)
+    collect_seldom()
     try:
         stretches = asyncio.run(_planned(settings, folder))
         growth = Growth(folder, sum(stretch.offsets for stretch in stretches), told)

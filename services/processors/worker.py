@@ -1,7 +1,6 @@
 """A processor's process: faust's worker with a watchdog, until SIGTERM, and the exit code at its end."""
 
 import asyncio
-import gc
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ import faust
 import uvloop
 
 from host.errors import EXIT_FAILED, OperatorError
+from host.garbage_collector import collect_seldom
 from log.errors import LogFailing
 from log.kafka.damage import failure, is_failure
 from services.processors.ending import end_process
@@ -20,14 +20,13 @@ from vitals.health_reporting import HealthReporter
 from vitals.heartbeat import READY, STARTING
 
 logger = logging.getLogger(__name__)
-# Faust makes dozens of objects for each message: by default all live objects are scanned after every 700 of them.
-GC_THRESHOLD = 50_000
 ReadGauges = Callable[[], Awaitable[Mapping[str, Gauge]]]
 
 
 def end_with(run: Callable[[], int]) -> None:
     """Run a processor, and end the process with its exit code."""
-    gc.set_threshold(GC_THRESHOLD)
+    # Faust makes dozens of objects for each message.
+    collect_seldom()
     try:
         code = run()
     except OperatorError as error:

@@ -1,7 +1,6 @@
 """The decider process: one worker of the group, until it is stopped."""
 
 import asyncio
-import gc
 import logging
 import random
 import signal
@@ -14,6 +13,7 @@ from typing import Any
 import uvloop
 
 from host.errors import EXIT_UNREACHABLE, OperatorError, end_process
+from host.garbage_collector import collect_seldom
 from host.key_files import DECIDER_KEY, DECIDERS, load_published
 from host.public_keys import PublicKeyFile
 from log.completeness import check_complete
@@ -43,9 +43,6 @@ from vitals.health_reporting import HealthReporter, health_reporting
 from vitals.heartbeat import READY, STARTING
 
 ROLE = "decider"
-# The state of open executions lives for long: scanning all of it after every 700 new objects would cost more than
-# deciding.
-GC_THRESHOLD = 50_000
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +56,8 @@ def run(settings: Mapping[str, str]) -> None:
     Raises:
         SystemExit: 3 with one sentence, if the log or its own key cannot be used.
     """
-    gc.set_threshold(GC_THRESHOLD)
+    # The state of open executions lives for long: scanning all of it would cost more than deciding.
+    collect_seldom()
     try:
         with health_reporting(settings, ROLE) as health:
             uvloop.run(_serve(settings, health))
