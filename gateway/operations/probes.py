@@ -69,14 +69,14 @@ def plan_open(gate: Gate, claims: Claims, given: Given, key: str | None) -> Plan
     return Plan(ask, subject_of(actor, execution_id), render)
 
 
-class AgentsPast(NamedTuple):
+class AgentsAccounts(NamedTuple):
     """What the views know of an agent: whether it ever did anything, and the accounts that requested its holds."""
 
     is_known: bool
     accounts: Sequence[str]
 
 
-def check_known(gate: Gate, claims: Claims, body: bodies.PlantProbe, past: AgentsPast) -> None:
+def check_known(gate: Gate, claims: Claims, body: bodies.PlantProbe, agent: AgentsAccounts) -> None:
     """Check that the tool, the agent and its account exist: people recognise a call of any others as planted.
 
     Raises:
@@ -90,16 +90,16 @@ def check_known(gate: Gate, claims: Claims, body: bodies.PlantProbe, past: Agent
         )
     people = definitions.people.of(actor.tenant, actor.project)
     owners = people.delegators_of(body.agent)
-    if not past.is_known and not owners:
+    if not agent.is_known and not owners:
         raise Problem(
             Refusal.INVALID,
             f"agent: no agent {body.agent} has done anything in this project: give one of GET /v1/agents",
         )
     requester = body.requester or body.agent
     # An agent's name stands for its account as long as nothing that it proposed was held.
-    known = {*past.accounts, *(account for name in owners for account in people.accounts_of(name))}
+    known = {*agent.accounts, *(account for name in owners for account in people.accounts_of(name))}
     if requester not in (known or {body.agent}):
-        told = f"such as {past.accounts[0]}" if past.accounts else "once it has any"
+        told = f"such as {agent.accounts[0]}" if agent.accounts else "once it has any"
         raise Problem(
             Refusal.INVALID,
             f"requester: the account {requester} requested no hold of the agent {body.agent}: give the requester of "

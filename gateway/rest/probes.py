@@ -11,7 +11,7 @@ from gateway import bodies as b
 from gateway import resources as r
 from gateway.identity.authentication import check_role
 from gateway.operations.plan import Given
-from gateway.operations.probes import ROUTE, AgentsPast, check_known, plan_open, plan_plant
+from gateway.operations.probes import ROUTE, AgentsAccounts, check_known, plan_open, plan_plant
 from gateway.rest.documented import operation
 from gateway.rest.parameters import AFTER, CURSOR, LIMIT
 from gateway.rest.request_context import RequestContext, context_of
@@ -74,9 +74,9 @@ async def _check_known(context: RequestContext, given: Given) -> None:
     check_role(context.actor, "operator")
     body, actor = b.read_body(b.PlantProbe, given()), context.actor
 
-    def asked(now: Moment) -> AgentsPast:
+    def asked(now: Moment) -> AgentsAccounts:
         place = (actor.tenant, actor.project, body.agent)
-        return AgentsPast(bool(lists.agent_evidence(now, *place)), requesters_of(now, *place))
+        return AgentsAccounts(bool(lists.agent_evidence(now, *place)), requesters_of(now, *place))
 
-    past, _ = await context.ask_views(asked)
-    check_known(context.gate, context.claims, body, past)
+    agent, _ = await context.ask_views(asked)
+    check_known(context.gate, context.claims, body, agent)
