@@ -25,7 +25,8 @@ from services.domain.context import Context, InForce
 from services.domain.definitions import Definitions
 from services.domain.execution.verdicts import Judgement, judgement_of
 from services.domain.policy import CallFacts, Verdict
-from services.domain.policy.identifying import TooMany, identifying_of
+from services.domain.policy.identifying import identifying_of
+from services.domain.policy.leaves import TooMany
 from services.domain.state import Call, Execution
 from services.runtime.rule_changes import PendingRuleChanges
 

@@ -11,7 +11,8 @@ from ops.fork.point import Instead, Point
 from ops.fork.recorded import RecordedCall, RecordedQuestion, Result, Run, key_of
 from schemas.canonical import canonical
 from schemas.sensitive import placeholders, pointer
-from services.domain.policy.identifying import TooMany, Value, identifying_of
+from services.domain.policy.identifying import Value, identifying_of
+from services.domain.policy.leaves import TooMany
 from services.domain.untrusted import NO_WORDS, WordsOfRun
 
 SHOWN_MAX_CHARS = 200

@@ -69,6 +69,40 @@ HELLO = {"body": "hello, see bank.com"}
         f"free at {'10:00 ' * 15}3192 68199 211445573",
         f"{'bank.com ' * 1_000}evil.com",
         f"{'111111 x ' * 1_000}transfer it to 31926819921144",
+        # Parts that are joined where they are shown.
+        "log in at evil[.com](#)",
+        "go to [evil](#)[.com](#)",
+        "[evil-](#)bank.com",
+        "`evil-`bank.com",
+        "bank.com[.mx](#)",
+        "[eve.](#)ann@bank.com",
+        "evil''.com",
+        "evil{}.com",
+        "_evil.com_",
+        "pay to [3192](#a)[6819](#a)[9211](#a)[4455](#a)",
+        "pay to 3192{color:red}6819{color}9211",
+        "pay to 3192![](x)6819![](x)9211",
+        "log in at evil<ann@bank.com>.com",
+        "log in at evil<https://bank.com/pay>.com",
+        # Other places of a known host, and names with signs.
+        "\u201cbank.com/evil\u201d",
+        "see:bank.com/evil",
+        "*bank.com/evil",
+        "\U0001f449bank.com/evil",
+        "bank.com./evil",
+        "bank.com\u2215evil",
+        "go to \U0001f4a9.la",
+        "visit i\u2764.ws/login",
+        "\u092c\u0948\u0902\u0915.com",
+        "evil\u0336bank.com",
+        "see \u202emoc.21live\u202c",
+        "lunch, mail eve @ bank.com",
+        "eve(a)bank.com",
+        "eve \u00abat\u00bb bank.com",
+        # Programs and settings.
+        '{"to":"eve","amount":999999}',
+        '{ "to" : "eve" }',
+        "rm -rf / ; shutdown",
     ],
 )
 def test_call_with_what_may_be_shown_otherwise_is_not_released(body: str) -> None:
@@ -87,11 +121,43 @@ def test_call_with_what_may_be_shown_otherwise_is_not_released(body: str) -> Non
         "**Bold**, `code`, and [a link](https://example.com/).",
         "See https://example.com/?a=1%2F2&b=3 - or call.",
         "Dear <name>, this is the <summary>",
-        '{"a": [1, 2], "b": \'x\'}',
+        "Johnson&Johnson, B&Bs: https://example.com/?page=1&sort=asc (it's C++; km/h, A+)...",
+        "- Total: **$1,234.56** _net_, 05.03.2026 - 09.03.2026, 10:30-11:00, 5:30pm; #general, @ann :-)",
+        "\u60a8\u597d\u3002\u4f1a\u8bae\u6539\u5230\u660e\u5929\uff0c\u8bf7\u8054\u7cfb\u201cann@example.com\u201d\u3002\u518d\u89c1",
+        "\u041f\u0440\u0438\u0432\u0435\u0442! \u0412 10:30 \u2014 \u0437\u0430\u043b \u21165 \u00aba@b.com\u00bb",
+        "\u092c\u0948\u0902\u0915 \u092e\u0947\u0902 \u0928\u092e\u0938\u094d\u0924\u0947\u0964 Great!\U0001f389",
     ],
 )
 def test_text_that_is_shown_as_it_is_written_is_prose(body: str) -> None:
     assert body not in [value.text for value in identifying_of({"body": body}).values]
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ("see https://bank.com/pay", "see https://bank.com/pay,evil"),
+        ("see https://bank.com/pay", "see https://bank.com/pay;to=eve"),
+        ("see https://bank.com/pay", "see https://bank.com/pay(evil)"),
+        ("join \u201ct.me/friend\u201d", "join \u201ct.me/attacker\u201d"),
+        ("open 198.51.100.7 now", "open 198.51.100.7/wp-admin/delete?all=1 now"),
+        ("mail ann@bank.com", "mail eve'ann@bank.com"),
+        ("mail ann@bank.com", "mail eve|ann@bank.com"),
+        ("\u092c\u0948\u0902\u0915.com", "\u090f\u0935\u093f\u0932\u0905\u0902\u0915.com"),
+    ],
+)
+def test_call_with_another_address_than_a_known_one_is_not_released(known: str, new: str) -> None:
+    world, _ = learning()
+    answer(world, "approve", {"body": known}, ENOUGH)
+
+    assert not is_released(world, {"body": new})
+
+
+def test_settings_of_a_file_are_compared_as_a_whole() -> None:
+    world, _ = learning()
+    answer(world, "approve", {"path": "k8s/app.yaml", "content": "replicas: 1"}, ENOUGH)
+
+    assert is_released(world, {"path": "k8s/app.yaml", "content": "replicas: 1"})
+    assert not is_released(world, {"path": "k8s/app.yaml", "content": "replicas: 99"})
 
 
 @pytest.mark.parametrize("amount", ["999.999", "9.999", "077", "9E2", "+999", "9.", "1_000", "1 000", ".5"])

@@ -234,3 +234,27 @@ def test_new_values_at_more_places_than_a_class_names_are_compared_with_the_same
     assert is_released(world, of(1_000, 115))
     assert not is_released(world, of(1_001, 149))
     assert is_released(world, of(0, 149))
+
+
+def test_known_file_that_was_new_to_a_known_person_is_not_released_to_a_stranger() -> None:
+    world, _ = learning()
+    first = {"to": "boss@corp.com", "file": "salaries.xlsx"}
+    answer(world, "approve", first)
+    for number in range(ENOUGH_OF_NEW):
+        answer(world, "approve", {"to": f"s{number}@corp.com", "file": "menu.pdf"})
+    answer(world, "approve", first, 5)
+
+    assert is_released(world, {"to": "another@corp.com", "file": "menu.pdf"})
+    found = history(propose(world, {"to": "stranger@corp.com", "file": "salaries.xlsx"}))
+    assert (found.novel, found.apart) == (("to",), ("file",))
+
+
+def test_stranger_is_not_paid_what_was_new_to_a_known_person_once() -> None:
+    world, _ = learning()
+    answer(world, "approve", {"to": "boss", "amount": 900})
+    for number in range(ENOUGH_OF_NEW):
+        answer(world, "approve", {"to": f"s{number}", "amount": 100 + number})
+
+    assert is_released(world, {"to": "another", "amount": 120})
+    found = history(propose(world, {"to": "stranger", "amount": 900}))
+    assert (found.novel, found.apart) == (("to",), ("amount",))

@@ -4,16 +4,22 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.domain.markup import PIECES
 from services.domain.policy.urls import UnreadableUrl, url_host
 from services.domain.words import lowered
 
+# Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
+_PIECES = re.compile(
+    "[^\\s,;<>()\\[\\]\"'`|\u2018-\u201f\u00ab\u00bb\u2039\u203a\u3008-\u3011\u3014-\u301b]+"
+)
 _MAIL = re.compile(r"[^@:/\\%?&#\x00-\x20\x7f]+@((?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+)")
 _MAY_BE = re.compile(r"[@:/?#]|\\\\|www\.", re.IGNORECASE)
 _SCHEME = re.compile(r"(?:https?|wss?|ftp|mailto|javascript|data|file):", re.IGNORECASE)
 _TRAILING = ".,!?:"
 # A URL without its scheme, as people write it: `t.me/friend`.
-_BARE = re.compile(r"((?:[\w-]++\.)+(?:xn--[\w-]+|[^\W\d_]{2,}))(?:[/?#].+|:\d+(?:[/?#].*)?)", re.IGNORECASE)
+_BARE = re.compile(
+    r"((?:[\w-]++\.)+(?:xn--[\w-]+|[^\W\d_]{2,})|\d{1,3}(?:\.\d{1,3}){3})(?:[/?#].+|:\d+(?:[/?#].*)?)",
+    re.IGNORECASE,
+)
 _TWO_SLASHES = re.compile(r"[/\\]{2}")
 # Of one text; reading each takes some ten microseconds.
 MAX_ADDRESSES = 64
@@ -48,7 +54,7 @@ def addresses_in(text: str) -> Iterator[Address]:
     if not _MAY_BE.search(text):
         return
     left = MAX_ADDRESSES
-    for piece in PIECES.finditer(text):
+    for piece in _PIECES.finditer(text):
         if (found := _address(piece.group().rstrip(_TRAILING))) is not None:
             left -= 1
             if left < 0:

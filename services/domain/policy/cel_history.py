@@ -8,7 +8,7 @@ true, and an error if the call has no such argument. No other form is part of th
 import json
 
 from services.domain.policy.cel_tokens import Token, Unreadable, bound_names, call_arguments, string_value
-from services.domain.policy.identifying import joined
+from services.domain.policy.leaves import joined
 
 HISTORY_FUNCTIONS = ("novel", "tainted")
 HISTORY = "history"

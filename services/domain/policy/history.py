@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from schemas.call_history import CallHistory
 from schemas.trust_family import named_paths
-from services.domain.policy.identifying import Identifying, Number, TooMany, identifying_of, joined
+from services.domain.policy.identifying import Identifying, Number, identifying_of
+from services.domain.policy.leaves import TooMany, joined
 from services.domain.trust.approved import Approved
 from services.domain.untrusted import NO_WORDS, WordsOfRun
 
@@ -109,9 +110,11 @@ def _apart(found: Identifying, approved: Approved, terms: str, novel: tuple[str,
     ]
     # As classes name it, where something must have been new in approved calls as well.
     beside = frozenset(named_paths(novel))
-    if not (known or numbers) or approved.joins(terms, digests, _ranges(numbers), beside):
+    paths = _sorted([*(value.path for value in known), *(number.path for number in numbers)])
+    standing = frozenset(paths).difference(novel)
+    if not paths or approved.joins(terms, digests, _ranges(numbers), beside, standing):
         return ()
-    return _sorted([*(value.path for value in known), *(number.path for number in numbers)])
+    return paths
 
 
 def _unread(arguments: Mapping[str, Any], *, is_known: bool) -> CallHistory:

@@ -13,7 +13,7 @@ from schemas.risk_score import HISTORY_WEIGHTS, WEIGHTS, RiskLevel
 from schemas.trust_score import Posterior
 from services.domain.policy.cel_failures import kind_of
 from services.domain.policy.cel_memory import MEMORY
-from services.domain.policy.identifying import prefixes
+from services.domain.policy.leaves import prefixes
 from services.domain.policy.sql_dialects import KINDS
 from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import CallFacts

@@ -62,18 +62,24 @@ class Approved(Struct, frozen=True):
         return all(found is not None and found[0] <= number <= found[1] for found in ranges)
 
     def joins(
-        self, terms: str, digests: Sequence[str], numbers: Sequence[NumberRange], novel: frozenset[str]
+        self,
+        terms: str,
+        digests: Sequence[str],
+        numbers: Sequence[NumberRange],
+        novel: frozenset[str],
+        standing: frozenset[str] = frozenset(),
     ) -> bool:
         """True if people have approved what a call has together.
 
         That is, calls of these terms with all of its known values, in which something was new wherever it is in this
-        one: one in which no number was less, and one in which none was more. Otherwise a small price of a large
-        quantity and a large price of a small one would make both large, and a stranger would be paid what only
-        others are.
+        one, and nothing where this one has what is known (`standing`): one in which no number was less, and one in
+        which none was more. Otherwise a small price of a large quantity and a large price of a small one would make
+        both large, and a stranger would be paid what only others are, or get the file that was new to a known person
+        once.
         """
         least = most = False
         for one in self.together.get(terms, ()):
-            if not novel <= one.novel:
+            if not novel <= one.novel or (novel and not standing.isdisjoint(one.novel)):
                 continue
             for ranges in one.with_all(digests):
                 pairs = [(ranges.get(path), low, high) for path, low, high in numbers]

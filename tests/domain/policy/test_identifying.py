@@ -13,12 +13,10 @@ from services.domain.policy.identifying import (
     MAX_NUMBERS,
     MAX_VALUES,
     Number,
-    TooMany,
     Value,
     identifying_of,
-    joined,
-    prefixes,
 )
+from services.domain.policy.leaves import TooMany, joined, prefixes
 from services.domain.trust.approved import NOTHING_APPROVED
 from services.domain.untrusted import NO_WORDS
 
@@ -64,6 +62,27 @@ def texts(arguments: dict[str, Any]) -> list[tuple[str, str]]:
         ({"text": "see t.me/friend"}, [("text", "t.me"), ("text", "t.me/friend")]),
         ({"text": "see bank.com:8080/x?y"}, [("text", "bank.com"), ("text", "bank.com:8080/x?y")]),
         ({"text": "eve\uff20evil.com"}, [("text", "EVIL.COM"), ("text", "eve@evil.com")]),
+        (
+            {"text": "\u8bf7\u770b\uff1abank.com/x\u3002\u8c22\u8c22"},
+            [("text", "bank.com"), ("text", "bank.com/x")],
+        ),
+        ({"text": "(\u201cbank.com/x\u201d)"}, [("text", "bank.com"), ("text", "bank.com/x")]),
+        ({"text": "see 198.51.100.7/x"}, [("text", "198.51.100.7"), ("text", "198.51.100.7/x")]),
+        # An address that programs could read differently is in the same text alone.
+        ({"url": "https:evil.com"}, [("url", "https:evil.com")]),
+        ({"to": "a@b@c"}, [("to", "a@b@c")]),
+        ({"body": "![x](/\\evil.com)"}, [("body", "![x](/\\evil.com)")]),
+        (
+            {"body": "https://bank.com/pay,evil"},
+            [("body", "bank.com"), ("body", "https://bank.com/pay"), ("body", "https://bank.com/pay,evil")],
+        ),
+        # Settings and programs beside the file that they are written into.
+        (
+            {"path": "k8s/app.yaml", "content": "replicas: 99"},
+            [("content", "replicas: 99"), ("path", "k8s/app.yaml")],
+        ),
+        ({"filename": "minutes.docx", "content": "present: Ann"}, [("filename", "minutes.docx")]),
+        ({"filename": "minutes", "content": "present: Ann"}, [("filename", "minutes")]),
         ({"a": None, "b": True, "c": ""}, []),
     ],
 )
@@ -136,6 +155,15 @@ def test_numbers_of_other_arguments_are_measured() -> None:
         ({"subject": "Hi\r\nBcc: eve"}, (), ["subject"]),
         ({"body": "Hi\r\nBcc: eve"}, (), []),
         ({"subject": "123456"}, (), ["subject"]),
+        ({"body": '{"to": "bob", "amount": 10}'}, (), ["body"]),
+        ({"body": '{ "to" : "bob" }'}, (), ["body"]),
+        ({"retention_days": "30,5"}, (), ["retention_days"]),
+        ({"retention_days": "1 to 2"}, (), ["retention_days"]),
+        ({"note": "9e9"}, (), ["note"]),
+        ({"bank_details": "Sparkasse, Bob Smith"}, (), ["bank_details"]),
+        ({"details": "Bob Smith"}, (), []),
+        ({"cost_center": 4711}, (), ["cost_center"]),
+        ({"budget": 4711}, (), []),
     ],
 )
 def test_prose_is_what_a_tool_does_nothing_by(
@@ -161,10 +189,6 @@ def test_names_cannot_look_like_paths() -> None:
         {"ids": list(range(MAX_VALUES + 1))},
         {"deep": [[[[[[[[[["x"]]]]]]]]]]},
         {"flags": [True] * 1_001},
-        {"url": "https:evil.com"},
-        {"to": "a@b@c"},
-        {"body": "![x](/\\evil.com)"},
-        {"body": '<a href="https&#58;//evil.com">'},
         {"limits": list(range(MAX_NUMBERS + 1))},
         {"amount": 2.0**53},
         {"file_id": 1e20},
@@ -176,10 +200,6 @@ def test_names_cannot_look_like_paths() -> None:
         "values",
         "depth",
         "places",
-        "disputed",
-        "two_at",
-        "slashes",
-        "markup",
         "numbers",
         "huge",
         "huge_id",
@@ -188,7 +208,7 @@ def test_names_cannot_look_like_paths() -> None:
         "long",
     ],
 )
-def test_call_with_too_much_or_with_a_disputed_address_has_no_values(arguments: dict[str, Any]) -> None:
+def test_call_with_too_much_has_no_values(arguments: dict[str, Any]) -> None:
     with pytest.raises(TooMany):
         identifying_of(arguments)
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from services.domain.arguments import SHORT_MAX_CHARS, parsed
-from services.domain.policy.identifying import MAX_DEPTH, MAX_LOOKED_AT, TooMany, identifying_of
+from services.domain.policy.identifying import identifying_of
+from services.domain.policy.leaves import MAX_DEPTH, MAX_LOOKED_AT, TooMany
 
 
 class Unread(list[Any]):

@@ -15,7 +15,7 @@ from schemas.topics import DAY_MS
 from schemas.trust import ClassFact
 from schemas.trust_family import closes
 from services.domain.policy.annotations import published
-from services.domain.policy.identifying import joined
+from services.domain.policy.leaves import joined
 from services.domain.policy.risk import Risk, risk_of, with_history
 from services.domain.policy.trust_class import class_of
 

@@ -1,0 +1,99 @@
+"""Prose: a text that every program shows as it is written.
+
+`evil&#46;com`, `evil<b></b>.com`, `evil[.com](#)` and `evil%2Ecom` are `evil.com` to who sees them, and no list of
+such ways is complete. So this module names what prose is made of, and not what it must not have. Between spaces stand
+words, numbers, names with dots, addresses, and signs, each by itself, with punctuation around it; programs, JSON and
+most markup are no prose. What is none is a value as a whole (`services.domain.policy.identifying`).
+
+A text of ordinary words can still be a program or a setting (`replicas: 1`): the names around it say so.
+"""
+
+import re
+from functools import lru_cache
+from html.entities import html5
+
+# They change the order in which a text is shown.
+_REORDERED = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
+# Signs that are spelt: `eve (at) example (dot) com`.
+_SPELT = re.compile(r"[\[({<«\"'“‘]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>»\"'”’]", re.IGNORECASE)
+_ENTITY = re.compile(r"&(#|[A-Za-z][A-Za-z0-9]*;?)")
+# Also without a semicolon, and then whatever letters follow.
+_OLD_ENTITIES = tuple(name for name in html5 if not name.endswith(";"))
+
+# Of other scripts all but spaces: letters have marks, and signs join nothing.
+_W = r"(?:[A-Za-z0-9]|[^\x00-\x7f])"
+# `AT&T`, `and/or`, `don't`, `file_name`, `item(s)`, `wait...what`, `C++`
+_WORD = rf"{_W}++(?:(?:\.\.\.|[-'/&_+,;:!?]){_W}++)*+(?:\({_W}++\))?+\+*+"
+# `-1,234.56`, `10:30-11:00`, `05.03.2026`, `50%`, `1.5kg`, `#42`
+_NUMBER = (
+    r"[#~+-]?+[$\u20a0-\u20bf\u00a3\u00a5]?+[+-]?+[0-9]++(?:[-.,:/'+\u2012-\u2015\u00d7][$\u20a0-\u20bf\u00a3\u00a5]?+[0-9]++)*+"
+    rf"%?+(?:-?{_W}++)*+"
+)
+# Underscores at the ends of a label are emphasis.
+_DOTTED = r"(?!_)[\w-]++(?<!_)(?:\.(?!_)[\w-]++(?<!_))++"
+_IN_URL = r"[\w.!?:@#$&*+=%/~-]"
+_URL = rf"[A-Za-z][A-Za-z0-9+.-]*+://{_IN_URL}++"
+# `t.me/friend`, `198.51.100.7:8080`
+_HOST = r"(?:(?:[\w-]++\.)+(?:xn--[\w-]+|[^\W\d_]{2,})|\d{1,3}(?:\.\d{1,3}){3})"
+_PLACE = rf"{_HOST}(?::\d+(?:[/?#]{_IN_URL}*+)?+|[/?#]{_IN_URL}++)"
+_MAIL = r"[\w.+-]++@[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+"
+_TAG = r"[@#][\w]++(?:-[\w]++)*+"
+# By itself it joins nothing; but these hide what follows them.
+_PLACEHOLDER = (
+    r"(?!(?:applet|audio|base|canvas|datalist|details|dialog|embed|frame|frameset|head|iframe|link|map|math|meta|meter"
+    r"|noembed|noframes|noscript|object|optgroup|option|plaintext|progress|script|select|style|svg|template|textarea"
+    r"|title|video|xmp)>)[A-Za-z]{1,40}"
+)
+_QUOTES = "\"'`\u2018-\u201f\u00ab\u00bb\u2039\u203a\u3008-\u3011\u3014-\u301b"
+_BEFORE, _AFTER = rf"[(\[{_QUOTES}]*+", rf"[)\].,;:!?{_QUOTES}]*+"
+_PIECE = re.compile(
+    # Emphasis and headings stand around words and numbers alone.
+    rf"[(\[{_QUOTES}\u00bf\u00a1*_~>#]*+(?:{_WORD}|{_NUMBER})[)\].,;:!?{_QUOTES}*_~%]*+"
+    rf"|{_BEFORE}(?:{_URL}|{_PLACE}|(?:{_MAIL}|{_DOTTED})(?:['\u2019]s)?+|{_TAG}){_AFTER}"
+    rf"|\(?+<(?:{_MAIL}|{_URL}|{_PLACEHOLDER})>[).,;:!?]*+"
+    # The last word of a link of Markdown, and its address.
+    rf"|{_BEFORE}{_WORD}\]\({_URL}\){_AFTER}"
+    r"|[^\w\s<>@{}\\`\[\]]++|[<>\[\]]|<=|>=|<-|->|=>|\[\]",
+    re.IGNORECASE,
+)
+# Chinese and Japanese have no spaces around punctuation. A full stop beside ASCII can be the dot of a name.
+_LETTER = "[^\x00-\x7f\\W]"
+_BREAK = re.compile(
+    rf"[\u3001\uff01\uff02\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u300a-\u3011\u3014-\u301b]|(?<![A-Za-z0-9_-])\u3002|\u3002(?![A-Za-z0-9_-])"
+    rf"|(?<={_LETTER})[,:;!?(){_QUOTES}]++|[,:;!?(){_QUOTES}]{{1,4}}+(?={_LETTER})"
+)
+
+
+def prose_of(text: str, form: str) -> tuple[str, ...]:
+    """What to search for the addresses in a text, first of all its form; empty if it is no prose.
+
+    Punctuation that has no spaces around it, as in Chinese, is a space there.
+
+    Args:
+        text: as it is written: some programs read it, and some its form.
+        form: the plain text (`services.domain.words.plain`).
+    """
+    if _REORDERED.search(text) or _CONTROLS.search(form) or _SPELT.search(form):
+        return ()
+    spaced = form if form.isascii() else _BREAK.sub(" ", form)
+    pieces = spaced.split()
+    # A list of JSON can have a space after each sign.
+    if pieces and pieces[0][0] == "[" and pieces[-1][-1] == "]":
+        return ()
+    if not all(map(_is_shown, set(pieces))):
+        return ()
+    return (spaced,) if form == text else (spaced, _BREAK.sub(" ", text))
+
+
+@lru_cache(maxsize=16_384)
+def _is_shown(piece: str) -> bool:
+    return _PIECE.fullmatch(piece) is not None and ("&" not in piece or not _has_entity(piece))
+
+
+def _has_entity(piece: str) -> bool:
+    """True if some program shows a part of it as another character. Parameters of a URL are compared as they are."""
+    names = _ENTITY.findall(piece)
+    if "://" in piece:
+        return any(name == "#" or name.endswith(";") for name in names)
+    return any(name == "#" or name in html5 or name.startswith(_OLD_ENTITIES) for name in names)
