@@ -22,6 +22,8 @@ from services.domain.words import TooManyWords, plain
 # Only those that there are: an account number can be written as any other.
 _DATE = re.compile(
     r"(?<!\d)(?:19|20)\d\d([-/.])(?:1[0-2]|0?[1-9])\1(?:3[01]|[12]\d|0?[1-9])(?:T(?=\d\d:))?(?!\d)"
+    r"|(?<!\d)(?:(?:3[01]|[12]\d|0?[1-9])([./])(?:1[0-2]|0?[1-9])\2|(?:1[0-2]|0?[1-9])/(?:3[01]|[12]\d|0?[1-9])/)"
+    r"(?:19|20)\d\d(?!\d)"
     r"|(?<![\d:])(?:2[0-4]|[01]?\d):[0-5]\d(?::[0-6]\d(?:\.\d+)?)?(?!\d)"
 )
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
@@ -68,8 +70,8 @@ IBANS_MAX = 500
 RUN_MAX, GROUP_MAX, WORDS_MAX = 6, 32, 4_096
 # The codes of shorter neighbouring words are remembered.
 REMEMBERED_CHARS = 32
-# Other full stops between the labels of a name.
-_STOPS = ("\u3002", "\uff61")
+# Other full stops between the labels of a name; beside no ASCII they end a sentence.
+_STOP = re.compile("(?<=[A-Za-z0-9])[\u3002\uff61]|[\u3002\uff61](?=[A-Za-z0-9])")
 # Between texts that have nothing to do with each other.
 APART = "\x00"
 
@@ -127,8 +129,7 @@ def _written(text: str) -> str:
     text = " ".join(text.split())
     if text.isascii():
         return text.upper()
-    for stop in _STOPS:
-        text = text.replace(stop, ".")
+    text = _STOP.sub(".", text)
     # Such as Arabic digits, and those in circles.
     for one in set(text).difference(string.printable):
         if (value := unicodedata.digit(one, None)) is not None:

@@ -11,6 +11,7 @@ A text of ordinary words can still be a program or a setting (`replicas: 1`): th
 import re
 from functools import lru_cache
 from html.entities import html5
+from itertools import pairwise
 
 # They change the order in which a text is shown.
 _REORDERED = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -59,6 +60,7 @@ _PIECE = re.compile(
 )
 # Chinese and Japanese have no spaces around punctuation. A full stop beside ASCII can be the dot of a name.
 _LETTER = "[^\x00-\x7f\\W]"
+_AT_PLACE = re.compile(r"[/?#]")
 _BREAK = re.compile(
     rf"[\u3001\uff01\uff02\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u300a-\u3011\u3014-\u301b]|(?<![A-Za-z0-9_-])\u3002|\u3002(?![A-Za-z0-9_-])"
     rf"|(?<={_LETTER})[,:;!?(){_QUOTES}]++|[,:;!?(){_QUOTES}]{{1,4}}+(?={_LETTER})"
@@ -76,6 +78,8 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
     """
     if _REORDERED.search(text) or _CONTROLS.search(form) or _SPELT.search(form):
         return ()
+    if not form.isascii() and any(map(_goes_on, form.split())):
+        return ()
     spaced = form if form.isascii() else _BREAK.sub(" ", form)
     pieces = spaced.split()
     # A list of JSON can have a space after each sign.
@@ -84,6 +88,14 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
     if not all(map(_is_shown, set(pieces))):
         return ()
     return (spaced,) if form == text else (spaced, _BREAK.sub(" ", text))
+
+
+def _goes_on(piece: str) -> bool:
+    """True if a URL has such punctuation in it: some programs end it there."""
+    if "/" not in piece and "?" not in piece and "#" not in piece:
+        return False
+    parts = [part for part in _BREAK.split(piece) if part]
+    return any("." in one and _AT_PLACE.search(one) and other[0].isascii() for one, other in pairwise(parts))
 
 
 @lru_cache(maxsize=16_384)
