@@ -15,6 +15,7 @@ _ESCAPE = re.compile(
 )
 _SHORTEST = re.compile(rf"\\(?:u{_HEX}{{4}}|x{_HEX}{{2}}|.)")
 _SPELT = re.compile(rf"\\(?:u{_HEX}{{4}}|x{_HEX}{{2}})")
+_NUMBERED = re.compile(r"\\[uUx0-7]")
 _SPACES = re.compile(r"\s")
 _LAST = 0x10FFFF
 _UNKNOWN = "\ufffd"
@@ -30,8 +31,8 @@ def unescaped(text: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """What is around the escapes of a text, as if each was a space: of the words that have any."""
-    return " ".join([_SHORTEST.sub(" ", word) for word in _SPACES.split(text) if "\\" in word])
+    """The words of a text that may have an escape with a number in it, with each escape as if it was a space."""
+    return " ".join([_SHORTEST.sub(" ", word) for word in _SPACES.split(text) if _NUMBERED.search(word)])
 
 
 def without_spelt(text: str) -> str:

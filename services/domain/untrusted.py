@@ -236,6 +236,7 @@ def _readings(texts: Sequence[str], whole: str) -> Iterator[str]:
     escaped = [text for text in texts if "\\" in text]
     if not escaped:
         return
+    # `n\u00e9Eve`, of which another reader leaves out what it does not know.
     yield APART.join(map(spaced, escaped))
     ended: list[str] = []
     for _ in range(LEVELS_MAX):
