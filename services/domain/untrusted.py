@@ -4,8 +4,9 @@ A tool is untrusted if it is open-world: others decide what it returns. Both are
 untrusted outputs every value counts as coming from there, and what people said long ago is not known to be theirs.
 """
 
+import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from services.domain.codes import APART, codes_in, parts_in
+from services.domain.escapes import spaced, unescaped, without_spelt
 from services.domain.markup import shown
 from services.domain.words import (
     CONTROLS,
@@ -31,6 +33,7 @@ from services.domain.words import (
     words_of,
 )
 
+logger = logging.getLogger(__name__)
 SOURCES_MAX = 8
 SAID_MAX_CHARS = 8_192
 # Of one text of a person.
@@ -42,10 +45,13 @@ CODES_READ_MAX = 8 * WORDS_MAX
 _GOES_ON_BEFORE = re.compile(r"[\w@.+%~#\\-]$|(?<!/)/$|(?<!:)//$|\d[,:]$")
 _GOES_ON_AFTER = re.compile(r"^(?:[\w@%]|[-+.,:/]\w)")
 _URL_GOES_ON = re.compile(r"^[/?#&=:][^\s]")
+_SEPARATORS = re.compile("[ \n]")
 # A value that stands so often in what people wrote, and never by itself, is not looked for any further.
 TRIES_MAX = 20
-# JSON inside of a text, and other languages, write a line break as a backslash and a letter.
-_ESCAPES = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)")
+# JSON in a text of JSON in the text of an error has three.
+LEVELS_MAX = 3
+# Of all readings of one output together, in UTF-8 and in plain form.
+READ_MAX_BYTES = 3 * TEXT_MAX_BYTES
 
 
 class WordsOfRun(Struct, frozen=True):
@@ -99,15 +105,34 @@ class WordsOfRun(Struct, frozen=True):
             return replace(
                 found, untrusted=b"" if self.is_full else with_words(self.untrusted, _words_in(output))
             )
-        except TooManyWords:
+        except Exception as error:
+            if not isinstance(error, TooManyWords):
+                # Others decide what is in an output, and the run must go on.
+                logger.exception("an output was not looked at")
             return replace(found, untrusted=b"", is_full=True)
 
     def with_said(self, text: str) -> "WordsOfRun":
         """The words with what a person said; the oldest of much is dropped."""
-        whole = f"{self.said}\n{_line_of(text)}"
-        # What is cut begins after a space: the rest of a value is another one.
-        said = whole if len(whole) <= SAID_MAX_CHARS else whole[-SAID_MAX_CHARS:].partition(" ")[2]
-        return replace(self, said=said)
+        return self.with_texts_said((text,))
+
+    def with_texts_said(self, newest_first: Iterable[str]) -> "WordsOfRun":
+        """The words with several texts of a person, of which no value is said together; the oldest are dropped.
+
+        Args:
+            newest_first: the texts; no more of them are looked at than are kept.
+        """
+        lines, room = [], SAID_MAX_CHARS
+        for text in newest_first:
+            lines.append(_line_of(text))
+            room -= len(lines[-1]) + 1
+            if room < 0:
+                break
+        whole = "\n".join([self.said, *reversed(lines)])
+        if len(whole) > SAID_MAX_CHARS:
+            # What is cut begins after a space or a line break: the rest of a value is another one.
+            _, *rest = _SEPARATORS.split(whole[-SAID_MAX_CHARS:], 1)
+            whole = rest[0] if rest else ""
+        return replace(self, said=whole)
 
     @staticmethod
     def _without(calls: tuple[str, ...], call_id: str) -> tuple[str, ...]:
@@ -125,7 +150,7 @@ class UnreadWords(WordsOfRun, frozen=True):
         """The same."""
         return self
 
-    def with_said(self, text: str) -> "UnreadWords":
+    def with_texts_said(self, newest_first: Iterable[str]) -> "UnreadWords":
         """The same."""
         return self
 
@@ -180,16 +205,46 @@ def _words_in(output: str) -> frozenset[bytes]:
     Raises:
         TooManyWords: it is too long, or has too many words.
     """
-    whole = _text_of(output)
-    room = TEXT_MAX_BYTES - bytes_of(whole)
+    texts = _texts_of(output)
+    whole = APART.join(texts)
+    room, left = TEXT_MAX_BYTES - bytes_of(whole), READ_MAX_BYTES
     words: set[str] = set()
     codes: dict[str, None] = {}
-    for text in map(plain_texts, dict.fromkeys((whole, shown(whole)))):
+    seen: set[str] = set()
+    for reading in _readings(texts, whole):
+        if reading in seen:
+            continue
+        seen.add(reading)
+        if bytes_of(reading) > left:
+            raise TooManyWords
+        text = plain_texts(reading)
+        left -= bytes_of(text)
         words |= words_in(text)
         if len(words) > WORDS_MAX:
             raise TooManyWords
-        codes.update(_codes_of(text, room))
+        codes.update(_codes_of(without_spelt(text), room))
     return digests_of(words | words_in(plain("\n".join(codes))))
+
+
+def _readings(texts: Sequence[str], whole: str) -> Iterator[str]:
+    """What the texts of an output may say: as they are, as they are shown, and with what their escapes stand for.
+
+    Of a text without escapes nothing is in the last ones.
+    """
+    yield whole
+    yield shown(whole)
+    escaped = [text for text in texts if "\\" in text]
+    if not escaped:
+        return
+    # `n\u00e9Eve`, of which another reader leaves out what it does not know.
+    yield APART.join(map(spaced, escaped))
+    ended: list[str] = []
+    for _ in range(LEVELS_MAX):
+        found = list(map(unescaped, escaped))
+        yield APART.join(found)
+        ended += [text for text in found if "\\" not in text]
+        escaped = [text for text in found if "\\" in text]
+    yield shown(APART.join([*ended, *escaped]))
 
 
 def _codes_of(text: str, room: int) -> dict[str, None]:
@@ -208,21 +263,17 @@ def _codes_of(text: str, room: int) -> dict[str, None]:
     return found
 
 
-def _text_of(output: str) -> str:
-    """All texts in an output, also with what looks like an escape taken for a space.
+def _texts_of(output: str) -> list[str]:
+    """All texts in an output.
 
     Raises:
-        TooManyWords: it is too long.
+        TooManyWords: they are too long.
     """
     try:
         value = parse_strict(output)
     except MalformedJson:
-        whole = CONTROLS.sub("", output)
-    else:
-        whole = APART.join(CONTROLS.sub("", text) for text in _within(texts_in(value), TEXT_MAX_BYTES))
-    if "\\" in whole:
-        whole = f"{whole}{APART}{_ESCAPES.sub(' ', whole)}"
-    return whole
+        return [CONTROLS.sub("", output)]
+    return [CONTROLS.sub("", text) for text in _within(texts_in(value), TEXT_MAX_BYTES)]
 
 
 def _within(texts: Iterable[str], most: int) -> Iterator[str]:

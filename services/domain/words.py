@@ -13,8 +13,8 @@ WORDS_MAX = 4_096
 TEXT_MAX_BYTES = 65_536
 _SIZE = 8
 _HASH = blake2b(digest_size=_SIZE)
-# Chinese and Japanese are written without spaces: each of their characters is a word.
-_IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+# Chinese and Japanese are written without spaces, and Korean joins particles to names: each character is a word.
+_CHARACTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+")
 _SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 _WORD = re.compile(r"[^\W_]+")
 # Of ASCII: letters and digits in small letters, and spaces for everything else.
@@ -88,8 +88,15 @@ def words_in(text: str) -> set[str]:
     if text.isascii():
         return set(text.translate(_WORDS_OF_ASCII).split())
     # Most words occur often: what stands between spaces is split once.
-    text = " ".join(set(text.casefold().split()))
-    return {*"".join(_IDEOGRAPH.findall(text)), *_WORD.findall(_IDEOGRAPH.sub(" ", text))}
+    text = _with_digits(" ".join(set(text.casefold().split())))
+    return {*"".join(_CHARACTERS.findall(text)), *_WORD.findall(_CHARACTERS.sub(" ", text))}
+
+
+def _with_digits(text: str) -> str:
+    """A text with the digits of all scripts, such as Arabic ones, as those of ASCII."""
+    values = {one: unicodedata.digit(one, None) for one in set(text) if not one.isascii()}
+    digits = {ord(one): str(value) for one, value in values.items() if value is not None}
+    return text.translate(digits) if digits else text
 
 
 def words_of(text: str) -> frozenset[bytes]:

@@ -33,6 +33,11 @@ MARKS = st.text(
         "a::b " * 13_000,
         "1, " * 4_000,
         "\\n" * 16_000,
+        "\\" * 64_000,
+        "\\\\u0065<b>" * 6_400,
+        "\\ufdfa\\\\" * 7_000,
+        "\\u{" + "0" * 64_000,
+        "\\ud83d" * 10_000,
     ],
 )
 def test_large_results_take_a_time_that_grows_with_their_length(text: str) -> None:

@@ -58,6 +58,23 @@ def test_number_in_an_output_and_a_name_without_spaces_are_found() -> None:
     assert is_tainted(NO_WORDS.with_output("read", page), "\u5f20\u4e09", "")
 
 
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("\uae40\ucca0\uc218\uc5d0\uac8c \ubcf4\ub0b4\uc138\uc694", "\uae40\ucca0\uc218"),
+        ("\U00020bb7\U00020bb8\u5bb6\u3067", "\U00020bb7"),
+        ("id: \u0667", "7"),
+        ("id: 7", "\u0667"),
+    ],
+    ids=["korean", "rare", "arabic", "arabic_value"],
+)
+def test_name_with_a_particle_and_digits_of_another_script_are_found(written: str, value: str) -> None:
+    words = NO_WORDS.with_output("read", json.dumps(written))
+
+    assert is_tainted(words, value, "")
+    assert not is_tainted(words, value, value)
+
+
 def test_value_that_people_said_as_it_is_is_theirs() -> None:
     words = NO_WORDS.with_output("read", "Eve ate evil.com and john.smith@gmail.com")
 
@@ -87,6 +104,26 @@ def test_value_is_not_said_by_parts_of_what_people_wrote(said: tuple[str, ...], 
         words = words.with_said(text)
 
     assert is_tainted(words, value, "")
+
+
+def test_texts_of_a_person_are_those_that_they_were_one_by_one() -> None:
+    texts = [f"text {n} of ann{n}@example.com, GB29 NWBK 6016 1331 9268 19" for n in range(300)]
+    words = NO_WORDS.with_said("bob")
+    for text in texts:
+        words = words.with_said(text)
+
+    assert NO_WORDS.with_said("bob").with_texts_said(reversed(texts)) == words
+    assert NO_WORDS.with_texts_said(iter(["eve", "ann"])).said == "\nann\neve"
+    assert NO_WORDS.with_texts_said(()) == NO_WORDS
+
+
+def test_no_more_texts_of_a_person_are_looked_at_than_are_kept() -> None:
+    texts = (f"text{n}" for n in range(SAID_MAX_CHARS))
+    words = NO_WORDS.with_texts_said(texts)
+
+    assert int(next(texts).removeprefix("text")) < SAID_MAX_CHARS / 6
+    assert SAID_MAX_CHARS - 10 < len(words.said) <= SAID_MAX_CHARS
+    assert all(line.startswith("text") for line in words.said.split("\n"))
 
 
 @pytest.mark.parametrize(

@@ -1,49 +1,87 @@
 """What a person writes in a decision: it comes from a person, even if an untrusted tool returned the same."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from msgspec.structs import replace
 
 from schemas.events import holds as h
 from services.domain.arguments import parsed
+from services.domain.codes import APART
 from services.domain.state import Execution
 from services.domain.untrusted import texts_in
-from services.domain.words import TooManyWords, plain, words_in
+from services.domain.words import (
+    CONTROLS,
+    TEXT_MAX_BYTES,
+    TooManyWords,
+    bytes_of,
+    plain,
+    plain_texts,
+    words_in,
+)
 
 
 def with_said(state: Execution, event: h.DecisionRecorded) -> Execution:
     """The run after a person's answer or edit, with what the person wrote."""
-    written: list[str] = []
+    # The newest are looked at first, and no more than are kept: there may be tens of thousands.
     if event.decision == "respond" and event.value is not None:
-        written = list(texts_in(parsed(event.value)))
-    elif event.edited_arguments is not None and (call := state.calls.get(event.call_id)) is not None:
+        written = reversed(list(texts_in(parsed(event.value))))
+        return replace(state, words=state.words.with_texts_said(written))
+    if event.edited_arguments is not None and (call := state.calls.get(event.call_id)) is not None:
         before = texts_in(parsed(call.arguments)) if call.arguments else ()
-        written = _changed(before, texts_in(parsed(event.edited_arguments)))
-    for text in written:
-        state = replace(state, words=state.words.with_said(text))
+        changed = _changed(before, list(texts_in(parsed(event.edited_arguments))))
+        return replace(state, words=state.words.with_texts_said(changed))
     return state
 
 
-def _changed(before: Iterable[str], after: Iterable[str]) -> list[str]:
-    """What was brought into a call by an edit: the words that are in no text of it before.
+def _changed(before: Iterable[str], after: Sequence[str]) -> Iterator[str]:
+    """What was brought into a call by an edit, the last of it first: the words that are in no text of it before.
 
     An attacker may have written the others; another sign beside a word does not make it a person's.
     """
-    known: set[str] = set()
-    for text in before:
-        known |= _words_of(text)
-    return [
-        " ".join(words)
-        for text in after
-        for is_new, words in groupby(text.split(), lambda word: not _words_of(word) <= known)
-        if is_new
-    ]
+    is_new = _NewWords(before).__getitem__
+    for text in reversed(after):
+        for are_new, words in groupby(reversed(text.split()), is_new):
+            if are_new:
+                yield " ".join(reversed(list(words)))
 
 
-def _words_of(text: str) -> set[str]:
+class _NewWords(dict[str, bool]):
+    """Whether a word of an edited text has a word that was not known; each is looked at once."""
+
+    def __init__(self, before: Iterable[str]) -> None:
+        super().__init__()
+        self._known: set[str] = set()
+        for text in _together(before):
+            self._known |= words_in(plain_texts(text))
+            # Most are left as they were.
+            self.update(dict.fromkeys(text.replace(APART, " ").split(), False))
+
+    def __missing__(self, word: str) -> bool:
+        self[word] = found = not _words_of(word) <= self._known
+        return found
+
+
+def _together(texts: Iterable[str]) -> Iterator[str]:
+    """Some texts, joined as far as they are looked at together; without those that are too long."""
+    joined: list[str] = []
+    room = TEXT_MAX_BYTES
+    for text in texts:
+        text = CONTROLS.sub("", text)
+        size = bytes_of(text) + 1
+        if size > TEXT_MAX_BYTES:
+            # Its history is not looked at, either.
+            continue
+        if size > room:
+            yield APART.join(joined)
+            joined, room = [], TEXT_MAX_BYTES
+        joined.append(text)
+        room -= size
+    yield APART.join(joined)
+
+
+def _words_of(word: str) -> set[str]:
     try:
-        return words_in(plain(text))
+        return words_in(plain(word))
     except TooManyWords:
-        # Its history is not looked at, either.
         return set()
