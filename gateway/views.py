@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
 
 from gateway.live.cache import key_of
@@ -100,6 +100,8 @@ class GatewayViews:
 
     views: Views
     topics: Topics
+    # Of each partition, how far the views were seen.
+    seen: dict[int, int] = field(default_factory=dict)
 
     @property
     def lookups(self) -> Lookups:
@@ -121,11 +123,30 @@ class GatewayViews:
             Problem: 503, they cannot be read.
         """
         try:
-            return await self.views.read(ask)
+            found, positions = await self.views.read(ask)
         except ViewError as error:
             # Each read fails during an outage: `vitals.logs` writes this once in ten seconds.
             logger.error("the views cannot be read: %s", error)
             raise Problem(Refusal.UNAVAILABLE, error.public, retry_after=1) from error
+        for partition, offset in positions.executions.items():
+            self.seen[partition] = max(offset, self.seen.get(partition, 0))
+        return found, positions
+
+    async def read_whole(self, ask: Callable[[Moment], T]) -> tuple[T, Positions]:
+        """As `read`, for lists and figures: of views that are built anew, a part would look like all there is.
+
+        Raises:
+            Problem: 503, they cannot be read, or have not read as far as they had before.
+        """
+        floor = dict(self.seen)
+        found, positions = await self.read(ask)
+        if any(positions.executions.get(partition, 0) < offset for partition, offset in floor.items()):
+            raise Problem(
+                Refusal.UNAVAILABLE,
+                "the views are being built anew, and do not have everything yet: try again in a moment",
+                retry_after=1,
+            )
+        return found, positions
 
     async def answers(self, wanted: list[Wanted]) -> dict[Wanted, Outcome]:
         """Return the outcomes of commands, as far as they are known: else that of another command with the same id.

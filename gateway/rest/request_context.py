@@ -195,9 +195,10 @@ class RequestContext:
         """Query the views at one moment, in the caller's turn and at its cost.
 
         Raises:
-            Problem: 503, the views cannot be read, or have not answered within the time of this request.
+            Problem: 503, the views cannot be read, are being built anew, or have not answered within the time of this
+                request.
         """
-        work, read = self.gateway.work, self.gateway.views.read
+        work, read = self.gateway.work, self.gateway.views.read_whole
         return await work.asked(owner_of(self.actor), read, ask, self.views_wait)
 
     async def paged(self, ask: Callable[[Moment], Page], item: Callable[[Any], dict[str, Any]]) -> Response:

@@ -163,14 +163,15 @@ async def _forked(reading: Access, issued: Issued | None, question: Question) ->
     async with access.of_person(into) as person, access.of_agent(into, started.agent) as agent:
         verdict = point.call.verdict
         label = "" if verdict is None else verdict.policy_version
-        copied = await copy_definitions(access, project, person, original, label)
-        sayings = Sayings(execution_id, point, question.instead)
-        stubs = Stubs(original, point, question.instead)
-        branch = Branch(agent, person, execution_id, sayings, stubs, say_line)
         try:
+            # It can fail after it has published, as when a decider is away.
+            copied = await copy_definitions(access, project, person, original, label)
+            sayings = Sayings(execution_id, point, question.instead)
+            stubs = Stubs(original, point, question.instead)
+            branch = Branch(agent, person, execution_id, sayings, stubs, say_line)
             await branch.replay(original)
         finally:
-            await retire_policy(person, copied)
+            await retire_policy(person, into, label)
         fork = await _run(person, execution_id, branch.cursor)
     return Told(
         access.url,

@@ -7,13 +7,14 @@ judged the original, also if a newer version is in force by now.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ops.fork.access import Access
 from ops.fork.errors import ForkError, PolicyLostError
 from ops.fork.recorded import Run
-from placet import AsyncPlacet, NotFound
+from placet import AsyncPlacet, NotFound, PlacetError
 from placet.models import Published
 from placet.tool_models import Tool
 from schemas.ids import TENANT_WIDE
@@ -74,11 +75,23 @@ async def copy_definitions(access: Access, project: str, into: AsyncPlacet, run:
     )
 
 
-async def retire_policy(into: AsyncPlacet, copied: Copied) -> None:
-    """Take the copied policy out of force: whoever looks for the policy of this name means the original."""
-    if copied.policy:
-        _, name, _ = place_of(copied.policy)
-        await into.policies.retire(name, reason="the fork has ended")
+async def retire_policy(into: AsyncPlacet, project: str, label: str) -> None:
+    """Take the copy of a policy out of force, if there is one: who looks for the name means the original.
+
+    Raises:
+        ForkError: it may still be in force, and how to retire it.
+    """
+    if not label:
+        return
+    _, name, _ = place_of(label)
+    try:
+        with suppress(NotFound):
+            await into.policies.retire(name, reason="the fork has ended")
+    except PlacetError as error:
+        raise ForkError(
+            f"The policy {name} may still be in force in the fork's project ({error}): retire it with"
+            f" `placet --project {project} policy retire {name}`."
+        ) from error
 
 
 def definition_of(raw: Mapping[str, Any]) -> dict[str, Any]:

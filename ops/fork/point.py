@@ -75,7 +75,7 @@ def find_point(execution_id: str, run: Run, named: str) -> Point:
 
 
 def _decided(execution_id: str, point: Point) -> Point:
-    if point.call.proposed.probe is not None:
+    if point.call.is_planted:
         raise NotReplaceableError(
             f"The call {point.call.call_id} of {execution_id} was planted to see whether people notice: it never"
             " runs, and no fork runs it. Fork a run of the agent itself (`placet executions`)."

@@ -94,6 +94,12 @@ class RecordedCall:
         return self.proposed.tool
 
     @cached_property
+    def is_planted(self) -> bool:
+        """True if an operator planted it; the API's events say so only once its hold has ended."""
+        denial = self.denied is not None and self.denied.cause == "probe"
+        return denial or any(_of(self.events, c.ProbeEnded)) or self.proposed.probe is not None
+
+    @cached_property
     def arguments(self) -> Mapping[str, Any]:
         """The arguments that the agent proposed."""
         return _parsed(self.proposed.arguments)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ops.config import DataDir
+from ops.fork import definitions
+from ops.fork.access import Issued
+from ops.fork.command import Question, _forked
+from ops.fork.errors import ForkError
+from ops.fork.point import Instead
 from tests.integration.doors import PROJECT, Tenant
 from tests.integration.forking import IBAN, answer, forked, forking_tenant, paid, ran, reader, rows
 from tests.integration.site import Site
@@ -152,6 +160,30 @@ def test_fork_that_a_signal_ends_leaves_no_run_open_and_no_policy_in_force(
     assert left.get(f"/executions/{run}").json()["state"] == "cancelled"
     assert left.get("/holds?status=open").json()["items"] == []
     policy = left.get("/policies/own").json()
+    assert (policy["project"], policy["retired_reason"]) == (project, "the fork has ended")
+
+
+def test_fork_whose_policy_is_not_taken_over_in_time_leaves_none_in_force(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tenant.execution()
+    call = tenant.propose(run, "send_money", {"to": IBAN, "amount": 1.5}, "pay")
+    assert tenant.decide(call).status_code == 200
+    ran(tenant, run, "pay", "paid")
+    adopted = definitions._check_adopted
+
+    def late(published: Any) -> None:
+        # As a decider that stands still makes the gateway answer.
+        adopted(replace(published, raw={**published.raw, "adopted": published.name != "own"}))
+
+    monkeypatch.setattr(definitions, "_check_adopted", late)
+    issued = Issued(DataDir(tenant.site.stack.data_dir), tenant.name, "leo")
+    question = Question(run, PROJECT, "pay", Instead("reject"))
+    with pytest.raises(ForkError, match="have not taken it over yet"):
+        asyncio.run(_forked(issued.reading(), issued, question))
+
+    project = capsys.readouterr().err.split()[-1]
+    policy = reader(tenant, project).get("/policies/own").json()
     assert (policy["project"], policy["retired_reason"]) == (project, "the fork has ended")
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.integration.doors import Tenant, fresh, new_tenant
+from tests.integration.doors import PROJECT, Tenant, fresh, new_tenant
 from tests.integration.site import Site
 from tests.servers.stack import PLACET, wait_for
 
@@ -76,6 +76,10 @@ def test_planted_call_is_asked_about_told_and_counted_and_never_runs(site: Site)
         )
         assert refused.status_code == 409
         assert tenant.decide(real).status_code == 200
+        here = ("--data-dir", str(tenant.site.stack.data_dir), "--tenant", tenant.name, "--as", "olga")
+        fork = ("fork", planted["execution_id"], "--at", planted["call_id"], "--with", "approve", *here)
+        branch = ran(tenant, olga, "--project", PROJECT, *fork)
+        assert (branch.returncode, "was planted to see whether people notice" in branch.stderr) == (1, True)
 
         listed = json.loads(ran(tenant, olga, "probe", "list", "--json").stdout)
         assert [(one["hold_id"], one["result"]) for one in listed] == [(planted["hold_id"], "missed")]

@@ -8,10 +8,12 @@ import pytest
 
 from ops.fork.errors import DecisionNotFoundError, NotReplaceableError
 from ops.fork.point import Instead, find_point
+from ops.fork.recorded import read_run
 from ops.fork.saying import Sayings
 from schemas import commands as k
+from schemas.canonical import canonical
 from tests.domain.steps import ask_two, consumed
-from tests.domain.world import CLARA, OLGA, published, rule, the
+from tests.domain.world import CLARA, OLGA, World, published, rule, the
 from tests.ops.fork.story import Story
 
 
@@ -60,6 +62,23 @@ def test_planted_call_is_not_replaceable() -> None:
 
     with pytest.raises(NotReplaceableError, match="was planted"):
         find_point("x", run, "d")
+
+
+def test_planted_call_is_recognised_by_what_the_api_tells_of_it() -> None:
+    story = Story()
+    # A planted call has a run of its own.
+    story.world = World()
+    arguments = canonical({"amount": 7})
+    plant = k.PlantProbe(agent="bot", call_id="d", tool="pay", arguments=arguments, note="a stranger")
+    bodies = story.world.ask(plant, OLGA)
+    story.decide(the(bodies, "HoldOpened"), "reject")
+    items = story.items()
+    for item in items:
+        # Whose events these are must not be told while people are asked.
+        item["data"].pop("probe", None)
+
+    with pytest.raises(NotReplaceableError, match="was planted"):
+        find_point("x", read_run("x", items), "d")
 
 
 @pytest.mark.parametrize(
