@@ -6,12 +6,14 @@ alternatives within alternatives would multiply.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-# Schemas and entries of their lists of schemas that are looked at for one call; each takes a microsecond.
-MAX_LOOKED_AT = 4_096
+# Schemas that are looked at for one call, each for every value that it may describe; that takes a microsecond.
+MAX_LOOKED_AT = 8_192
 _MADE_OF = ("anyOf", "oneOf", "allOf", "if", "then", "else")
 _OF_ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
+_OF_MEMBERS = frozenset(("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"))
 _OF_OTHERS = ("additionalProperties", "unevaluatedProperties")
 # What a schema refers to by these is not looked for.
 _ELSEWHERE = frozenset(("$dynamicRef", "$recursiveRef", "dependencies"))
@@ -72,8 +74,7 @@ class Descriptions:
         """The texts and numbers among values that a schema lists."""
         known = self._listed.get(id(values))
         if known is None:
-            known = frozenset(one for one in values if type(one) in _TEXTS_AND_NUMBERS)
-            self._listed[id(values)] = known
+            known = self._listed[id(values)] = _texts_and_numbers(values)
         return known
 
     def _counted(self, schemas: Iterable[Any]) -> Iterator[Any]:
@@ -108,17 +109,10 @@ class Described:
     def __init__(self, descriptions: Descriptions, schemas: tuple[Mapping[str, Any], ...]) -> None:
         self._descriptions = descriptions
         self._schemas = schemas
-        self._items: Described | None = None
 
     def lists(self, value: str | float) -> bool:
         """True if a schema lists a text or number as a possible one."""
-        for one in self._schemas:
-            named = one.get("enum")
-            if isinstance(named, list) and value in self._descriptions.listed(named):
-                return True
-            if "const" in one and not isinstance(one["const"], bool) and value == one["const"]:
-                return True
-        return False
+        return any(value in listed for listed in self._listed)
 
     def member(self, name: str) -> "Described":
         """The description of an object's member.
@@ -128,25 +122,39 @@ class Described:
         """
         return self._descriptions.of(self._of_member(name))
 
+    @cached_property
     def items(self) -> "Described":
         """The description of a list's items.
 
         Raises:
             Vague: see `Descriptions.of`.
         """
-        if self._items is None:
-            said = [one[keyword] for one in self._schemas for keyword in _OF_ITEMS if keyword in one]
-            self._items = self._descriptions.of(schema for some in said for schema in _some(some))
-        return self._items
+        said = [one[keyword] for one in self._schemas for keyword in _OF_ITEMS if keyword in one]
+        return self._descriptions.of(schema for some in said for schema in _some(some))
+
+    @cached_property
+    def _listed(self) -> list[frozenset[Any]]:
+        enums = [one["enum"] for one in self._schemas if isinstance(one.get("enum"), list)]
+        constants = [one["const"] for one in self._schemas if "const" in one]
+        return [*map(self._descriptions.listed, enums), _texts_and_numbers(constants)]
+
+    @cached_property
+    def _of_objects(self) -> list[Mapping[str, Any]]:
+        return [one for one in self._schemas if not one.keys().isdisjoint(_OF_MEMBERS)]
 
     def _of_member(self, name: str) -> Iterator[Any]:
-        for one in self._schemas:
-            named, patterns = one.get("properties"), one.get("patternProperties")
-            if isinstance(named, Mapping) and name in named:
-                yield named[name]
+        for one in self._of_objects:
+            # Also if it says nothing of this member: it was looked at.
+            named = one.get("properties")
+            yield named.get(name) if isinstance(named, Mapping) else None
+            patterns = one.get("patternProperties")
             # Whichever pattern fits: what one lists too much only makes the class say more.
             yield from patterns.values() if isinstance(patterns, Mapping) else ()
             yield from (one[keyword] for keyword in _OF_OTHERS if keyword in one)
+
+
+def _texts_and_numbers(values: Iterable[Any]) -> frozenset[Any]:
+    return frozenset(one for one in values if type(one) in _TEXTS_AND_NUMBERS)
 
 
 def _some(said: Any) -> list[Any]:

@@ -118,7 +118,7 @@ class _Terms:
             return
         if len(items) > self._left:
             raise Vague
-        inner, kinds = described.items(), set[frozenset[str]]()
+        inner, kinds = described.items, set[frozenset[str]]()
         for item in items:
             kinds.add(frozenset(self._of_value(names, path, item, inner, depth + 1)))
         if len(kinds) > MAX_KINDS:

@@ -34,7 +34,7 @@ def ladder(width: int) -> dict[str, Any]:
 
 def test_alternatives_within_alternatives_add_up() -> None:
     described = Descriptions(ladder(40))
-    items = described.of_call().member("a").items()
+    items = described.of_call().member("a").items
 
     assert items.lists("7")
     assert described.looked_at < 400
@@ -49,9 +49,16 @@ def test_description_of_items_is_read_once_for_all() -> None:
     assert terms_of({"a": ["1", "2"] * 90}, {"inputSchema": schema}) == "a#=180~90x&a='1'&a='2'"
 
 
+def test_work_is_bounded_where_each_alternative_is_looked_at_for_each_member() -> None:
+    schema: dict[str, Any] = {"anyOf": [{"properties": {f"p{one}": {}}} for one in range(2_000)]}
+
+    assert terms_of({"p0": True}, {"inputSchema": schema}) == "p0=true"
+    assert terms_of({f"p{one}": True for one in range(20)}, {"inputSchema": schema}) is None
+
+
 def test_schema_with_more_than_the_budget_leaves_the_call_in_no_class() -> None:
     nested: dict[str, Any] = {"const": "keep"}
-    for _ in range(3):
+    for _ in range(6):
         nested = {"anyOf": [nested, *({"const": str(one)} for one in range(1_000))]}
     schema = {"properties": dict.fromkeys("ab", nested)}
 
