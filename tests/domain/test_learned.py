@@ -36,7 +36,7 @@ def test_approvals_of_new_files_say_nothing_about_new_recipients() -> None:
 
     assert is_released(world, {"user": "bob", "file": "another.pdf"})
     found = propose(world, {"user": "mallory", "file": "report-0.pdf"})
-    assert the(found, "PolicyVerdictIssued").trust_class == "file=text&user=text&risk=novel:user,writes"
+    assert the(found, "PolicyVerdictIssued").trust_class == "file=~name&user=text&risk=novel:user,writes"
     assert not is_released(world, {"user": "mallory", "file": "/etc/shadow"})
 
 
@@ -44,11 +44,11 @@ def test_rejection_closes_the_class_whose_new_arguments_are_too_many_to_be_named
     world, _ = learning()
     names = [f"addr_line__{chr(97 + number)}" for number in range(14)]
     for number in range(ENOUGH_OF_NEW):
-        answer(world, "approve", {name: f"text {number} {name}" for name in names})
+        answer(world, "approve", {name: f"text-{number} {name}" for name in names})
     assert is_released(world, {name: f"fresh a {name}" for name in names})
 
     found = propose(
-        world, {name: f"evil {name}" if name in names[:2] else f"text 0 {name}" for name in names}
+        world, {name: f"evil {name}" if name in names[:2] else f"text-0 {name}" for name in names}
     )
     decided(world, the(found, "HoldOpened"), "reject")
 
@@ -157,7 +157,7 @@ def test_rejection_of_a_call_in_no_class_counts_against_its_values() -> None:
     answer(world, "approve", {"to": "bob", "amount": 50}, ENOUGH_OF_NEW)
     assert is_released(world, {"to": "mallory", "amount": 50})
 
-    padded = {"to": "mallory", "amount": 50, "tags": [1, 20, 300, 4_000, 50_000]}
+    padded = {"to": "mallory", "amount": 50, "more": {"a": {"b": {"c": {"d": 1}}}}}
     counted.is_late = True
     for _ in range(3):
         bodies = propose(world, padded)

@@ -1,8 +1,9 @@
 """The arguments of a call one by one, and what their names say: whether each identifies, measures, or is prose."""
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -118,6 +119,12 @@ class Leaf(NamedTuple):
             return is_time(self.value)
         # What has no letters names something where a text is expected: `comment: "4242"`.
         return word not in _TIMES and _LETTER.search(self.value) is not None
+
+
+def leaf_at(names: Sequence[str], value: Any) -> Leaf:
+    """A value below these names, of which no more than `MAX_NAME_CHARS` characters are given; without its path."""
+    words = [_words(name) for name in names]
+    return Leaf("", frozenset(chain.from_iterable(words)), words[-1], value)
 
 
 def joined(path: str, name: str) -> str:

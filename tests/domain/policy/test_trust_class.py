@@ -1,5 +1,6 @@
 """The class of a call: equal for calls that people judge alike; numbers, addresses and risks make others."""
 
+import re
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ def class_for(arguments: dict[str, Any], *risk: str) -> str:
         ({"amount": 1000.0}, "amount=1e3&risk=writes"),
         ({"amount": -12}, "amount=-1e1&risk=writes"),
         ({"amount": 0.05}, "amount=1e-2&risk=writes"),
+        ({"amount": 1e-6}, "amount=1e-6&risk=writes"),
+        ({"amount": "0.0000001"}, "amount=1e-7&risk=writes"),
         ({"amount": 0}, "amount=0&risk=writes"),
         ({"amount": 1e308}, "amount=1e308&risk=writes"),
         ({"amount": float("nan")}, "amount=infinite&risk=writes"),
@@ -43,7 +46,7 @@ def class_for(arguments: dict[str, Any], *risk: str) -> str:
         ({"priority": "high"}, "priority='high'&risk=writes"),
         ({"priority": "whatever"}, "priority=text&risk=writes"),
         ({"text": "Dear all, see you at 12:30"}, "text=text&risk=writes"),
-        ({"path": "C:/tmp/a.txt"}, "path=text&risk=writes"),
+        ({"path": "C:/tmp/a.txt"}, "path=~name&risk=writes"),
         ({"amount": "600000"}, "amount=1e5&risk=writes"),
         ({"mail": "Ann@Example.com"}, "mail=@example.com&risk=writes"),
         ({"mail": "say hi @ noon"}, "mail=text&risk=writes"),
@@ -73,15 +76,6 @@ def test_class_of_arguments(arguments: dict[str, Any], expected: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"url": "https://good.com\\@evil.com/"},
-        {"url": "https:evil.com/x"},
-        {"url": "//evil.com"},
-        {"to": "mailto:eve@evil.com?cc=ann@example.com"},
-        {"to": "eve@evil.com\0@example.com"},
-        {"to": "eve@evil@example.com"},
-        {"to": "eve%evil.com@example.com"},
-        {"mails": [f"a@{n}.com" for n in range(12)]},
-        {"text": " ".join(f"https://{n}.com" for n in range(12))},
         {"a": {"b": {"c": {"d": {"e": 1}}}}},
         {"many": list(range(500))},
     ],
@@ -130,7 +124,7 @@ LISTS = {"enum": ["keep", "delete"]}
         ({"properties": {"reply": {"$ref": "#/anyOf/1"}}, "anyOf": [{}]}, {"reply": "keep"}, None),
         ({"properties": {"reply": {"$dynamicRef": "#reply"}}}, {"reply": "keep"}, None),
         (
-            {"properties": {"reply": {"anyOf": [{"const": str(n)} for n in range(99)]}}},
+            {"properties": {"reply": {"anyOf": [{"const": str(n)} for n in range(9_000)]}}},
             {"reply": "keep"},
             None,
         ),
@@ -181,7 +175,8 @@ def test_class_of_anything_is_a_short_text(arguments: dict[str, Any], schema: An
 
 
 def test_class_of_a_value_of_250_kib_is_short() -> None:
-    assert class_for({"body": "x " * 125_000, "mail": "a@" + "x" * 250_000}).startswith("body=text&mail=@xxx")
+    found = class_for({"body": "x " * 125_000, "mail": "a@" + "x" * 60_000})
+    assert re.fullmatch(r"body=sha256:[0-9a-f]{32}&mail=@x{32}~[0-9a-f]{32}&risk=writes", found)
 
 
 @pytest.mark.parametrize(
@@ -192,3 +187,24 @@ def test_listed_text_is_in_another_class_than_what_is_like_its_terms(listed: str
     definition = {"inputSchema": {"properties": {"reply": {"anyOf": [{"enum": [listed]}, {}]}}}}
 
     assert terms_of({"reply": listed}, definition) != terms_of({"reply": other}, definition)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://good.com\\evil.com/",
+        "https:evil.com/x",
+        "//evil.com",
+        "mailto:eve@evil.com?cc=ann@example.com",
+        "eve@evil.com\0@example.com",
+        "eve@evil@example.com",
+        "eve%evil.com@example.com",
+        "git@github.com:acme/repo.git",
+    ],
+)
+def test_address_that_programs_could_read_differently_is_alike_only_to_itself(text: str) -> None:
+    found = class_for({"to": text})
+
+    assert found == class_for({"to": text})
+    assert found.startswith("to=sha256:")
+    assert found != class_for({"to": f"{text}x"})

@@ -1,0 +1,126 @@
+"""The terms of a text in a class of calls: what it names, and how much, but not what it says."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from services.domain.codes import Code, codes_in
+from services.domain.markup import is_opaque
+from services.domain.policy.addresses import Address, Disputed, addresses_in
+from services.domain.policy.class_values import digest_of, value_of
+from services.domain.policy.leaves import MAX_NAME_CHARS, leaf_at
+from services.domain.policy.quantities import MAX_CHARS, amount_term, has_amount
+from services.domain.prose import prose_of
+from services.domain.words import TooManyWords, lowered, plain
+
+# Of what one text names; of a text with more, only equal ones are alike.
+MAX_TERMS = 8
+_SOME_WORDS, _SOME_DATE = "some words", "3 May"
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
+_NUMBER = re.compile(r"\d+")
+# An IP address in hexadecimal digits.
+_HEX_HOST = re.compile(r"0X[0-9A-F]{1,8}")
+
+
+def terms_of_text(names: Sequence[str], text: str) -> set[str]:
+    """The terms of a text that is no number and is not blank.
+
+    Args:
+        names: of the argument, and of those around it.
+        text: the text.
+
+    """
+    names = tuple(name[:MAX_NAME_CHARS] for name in names)
+    try:
+        form = plain(text)
+        texts = _read(names, text, form)
+        found = _named(names, text, form, texts) if texts else set()
+    except (TooManyWords, Disputed):
+        texts = ()
+    # Nobody knows what is in such a text, so that only equal ones are alike.
+    return found or {"text"} if texts and len(found) <= MAX_TERMS else {digest_of(text)}
+
+
+def _read(names: tuple[str, ...], text: str, form: str) -> tuple[str, ...]:
+    """What is searched for addresses, last of all what is searched for codes; empty for what may hide some."""
+    if _says_prose(names):
+        return prose_of(text, form)[::-1]
+    # The text is a value as a whole.
+    return () if is_opaque(form) else (text, form)
+
+
+def _named(names: tuple[str, ...], text: str, form: str, texts: Sequence[str]) -> set[str]:
+    read = [_addresses(one) for one in dict.fromkeys(texts)]
+    addresses = {term for terms, _ in read for term in terms}
+    codes = dict.fromkeys(code for code in codes_in(read[-1][1]) if code.is_strong)
+    is_prose = _says_prose(names)
+    found = addresses | {_term_of_code(code.text, is_prose) for code in codes}
+    if not is_prose and len(short := form.strip()) <= MAX_CHARS:
+        about = _without(codes, _addresses(short)[1])
+        if has_amount(about) and not _is_time(names, text):
+            found.add(amount_term(about))
+    return found
+
+
+def _addresses(text: str) -> tuple[set[str], str]:
+    """The terms of the addresses in a text, and the text without them.
+
+    Raises:
+        Disputed: programs could read one of them differently.
+    """
+    found: set[str] = set()
+    rest, at = [], 0
+    for address in addresses_in(text):
+        found.add(_term_of(address))
+        rest.append(text[at : address.start])
+        at = address.start + len(address.text)
+    return found, "\n".join([*rest, text[at:]])
+
+
+def _term_of(address: Address) -> str:
+    return f"@{value_of(address.place[1:])}" if address.is_mail else _host(address.place)
+
+
+def _host(name: str) -> str:
+    # Without a dot it could pass for another term.
+    return value_of(name) if "." in name or ":" in name else f"//{value_of(name)}"
+
+
+def _term_of_code(code: str, is_prose: bool) -> str:
+    """The name of a host or file in prose; otherwise the kind of a code: an IBAN, a name, or any other."""
+    if "." not in code and ":" not in code and not _HEX_HOST.fullmatch(code):
+        return "~iban" if _is_iban(code) else "~code"
+    # Elsewhere a text is a value as a whole: what new names of files say, they say of other new ones.
+    return _host(lowered(code)) if is_prose else "~name"
+
+
+def _is_iban(code: str) -> bool:
+    if not _IBAN.fullmatch(code):
+        return False
+    # ISO 7064: letters count from 10, and what it begins with counts as its end.
+    return int("".join(str(int(one, 36)) for one in code[4:] + code[:4])) % 97 == 1
+
+
+def _without(codes: Iterable[Code], text: str) -> str:
+    """A short text without the codes in it, however their groups are separated, but for those that are one number."""
+    for code in codes:
+        if len(_NUMBER.findall(code.text)) > 1 or not code.text.isalnum():
+            pattern = r"[\W_]*".join(code.text) if code.text.isalnum() else re.escape(code.text)
+            text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
+    return text
+
+
+@lru_cache(maxsize=1_024)
+def _says_prose(names: tuple[str, ...]) -> bool:
+    """True if a text is prose by the name of its argument: then only the addresses and codes in it are values."""
+    return _is_prose(names, _SOME_WORDS)
+
+
+def _is_time(names: tuple[str, ...], text: str) -> bool:
+    """True if a date or time is expected by the name of the argument, and is one: then it is no value."""
+    return _is_prose(names, _SOME_DATE) and _is_prose(names, text)
+
+
+def _is_prose(names: tuple[str, ...], text: str) -> bool:
+    leaf = leaf_at(names, text)
+    return not leaf.is_named and leaf.is_prose(())
