@@ -1,13 +1,14 @@
 """Texts that say something else where they are shown than what is written: with markup, entities or escapes.
 
 `evil&#46;com`, `evil<b></b>.com`, `**evil**.com` and `evil%2Ecom` are `evil.com` to who sees them. How a text is
-shown depends on the program, and no list of its ways is complete: so a text that may be shown differently is a value
-as a whole (`is_opaque`), and is not searched for what may be hidden in it. Of what a tool returns, the most common
-reading is looked at as well (`shown`).
+shown depends on the program, and no list of its ways is complete. So where prose is expected, `services.domain.prose`
+defines prose; any other text is a value as a whole, and one with markup (`is_opaque`) is alike only to itself. Of
+what a tool returns, the most common reading is looked at as well (`shown`).
 """
 
 import html
 import re
+from html.entities import html5
 
 # Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
 PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
@@ -17,9 +18,9 @@ _PLACEHOLDER = (
     r"[A-Za-z]{1,40}>(?=[.,;:!?]*+(?:\s|\Z))"
 )
 _MARKS = re.compile(
-    # A tag or a comment, but no address in angle brackets; and an entity, also without its semicolon.
+    # A tag or a comment, but no address in angle brackets.
     rf"(?!{_PLACEHOLDER})"
-    r"<(?![^\s<>@\"'=]+@[^\s<>@\"'=]+>|https?://[^\s<>\"']+>)[A-Za-z/!?]|&#|&[A-Za-z][A-Za-z0-9]"
+    r"<(?![^\s<>@\"'=]+@[^\s<>@\"'=]+>|https?://[^\s<>\"']+>)[A-Za-z/!?]"
     # Emphasis, code and links of Markdown within a word or a name.
     r"|\w[*`~]+\w|[*`~\])]\.[\w*`~\[]|\w\.[*`~\[]"
     # Signs that are spelt, and an address whose name stands apart.
@@ -28,6 +29,9 @@ _MARKS = re.compile(
     r"|\\[ux][0-9A-Fa-f]{2}|[a-z]=(?:2D|2E|40)[a-z]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]",
     re.IGNORECASE,
 )
+_ENTITY = re.compile(r"&(#|[A-Za-z][A-Za-z0-9]*;?)")
+# Also without a semicolon, and then whatever letters follow.
+_OLD_ENTITIES = tuple(name for name in html5 if not name.endswith(";"))
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 _LONG_NUMBER = re.compile(r"&#(?:[xX]0*+[0-9A-Fa-f]{7,}+|0*+[0-9]{8,}+);?")
@@ -47,11 +51,23 @@ def is_opaque(text: str) -> bool:
 
     Percent signs are a part of a URL.
     """
-    if _MARKS.search(text):
+    if _MARKS.search(text) or ("&" in text and any(map(has_entity, text.split()))):
         return True
     if "%" not in text:
         return False
     return any("://" not in piece and _ENCODED.search(piece) for piece in PIECES.findall(text))
+
+
+def has_entity(piece: str) -> bool:
+    """True if some program shows a part of it as another character.
+
+    Args:
+        piece: what stands between spaces. Parameters of a URL are compared as they are.
+    """
+    names = _ENTITY.findall(piece)
+    if "://" in piece:
+        return any(name == "#" or name.endswith(";") for name in names)
+    return any(name == "#" or name in html5 or name.startswith(_OLD_ENTITIES) for name in names)
 
 
 def shown(text: str) -> str:

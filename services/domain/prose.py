@@ -10,24 +10,22 @@ A text of ordinary words can still be a program or a setting (`replicas: 1`): th
 
 import re
 from functools import lru_cache
-from html.entities import html5
 from itertools import pairwise
+
+from services.domain.markup import has_entity
 
 # They change the order in which a text is shown.
 _REORDERED = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 # Signs that are spelt: `eve (at) example (dot) com`.
 _SPELT = re.compile(r"[\[({<«\"'“‘]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>»\"'”’]", re.IGNORECASE)
-_ENTITY = re.compile(r"&(#|[A-Za-z][A-Za-z0-9]*;?)")
-# Also without a semicolon, and then whatever letters follow.
-_OLD_ENTITIES = tuple(name for name in html5 if not name.endswith(";"))
-
 # Of other scripts all but spaces: letters have marks, and signs join nothing.
 _W = r"(?:[A-Za-z0-9]|[^\x00-\x7f])"
 # `AT&T`, `and/or`, `don't`, `file_name`, `item(s)`, `wait...what`, `C++`
 _WORD = rf"{_W}++(?:(?:\.\.\.|[-'/&_+,;:!?]){_W}++)*+(?:\({_W}++\))?+\+*+"
-# `-1,234.56`, `10:30-11:00`, `05.03.2026`, `50%`, `1.5kg`, `#42`
+# `-1,234.56`, `10:30-11:00`, `05.03.2026`, `50%`, `1.5kg`, `#42`, `2026-01-05T10:30:00.5Z`
 _NUMBER = (
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:?\d\d)?+|"
     r"[#~+-]?+[$\u20a0-\u20bf\u00a3\u00a5]?+[+-]?+[0-9]++(?:[-.,:/'+\u2012-\u2015\u00d7][$\u20a0-\u20bf\u00a3\u00a5]?+[0-9]++)*+"
     rf"%?+(?:-?{_W}++)*+"
 )
@@ -55,7 +53,7 @@ _PIECE = re.compile(
     rf"|\(?+<(?:{_MAIL}|{_URL}|{_PLACEHOLDER})>[).,;:!?]*+"
     # The last word of a link of Markdown, and its address.
     rf"|{_BEFORE}{_WORD}\]\({_URL}\){_AFTER}"
-    r"|[^\w\s<>@{}\\`\[\]]++|[<>\[\]]|<=|>=|<-|->|=>|\[\]",
+    r"|[^\w\s<>@{}\\`\[\]]++|[<>\[\]]|<3|<=|>=|<-|->|=>|\[\]",
     re.IGNORECASE,
 )
 # Chinese and Japanese have no spaces around punctuation. A full stop beside ASCII can be the dot of a name.
@@ -100,12 +98,4 @@ def _goes_on(piece: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def _is_shown(piece: str) -> bool:
-    return _PIECE.fullmatch(piece) is not None and ("&" not in piece or not _has_entity(piece))
-
-
-def _has_entity(piece: str) -> bool:
-    """True if some program shows a part of it as another character. Parameters of a URL are compared as they are."""
-    names = _ENTITY.findall(piece)
-    if "://" in piece:
-        return any(name == "#" or name.endswith(";") for name in names)
-    return any(name == "#" or name in html5 or name.startswith(_OLD_ENTITIES) for name in names)
+    return _PIECE.fullmatch(piece) is not None and ("&" not in piece or not has_entity(piece))

@@ -179,7 +179,10 @@ def test_long_names_keep_128_bits() -> None:
 
 
 @given(
-    st.integers(1, 10**12), st.integers(1, 10**12), st.sampled_from(("$", " EUR", "h", " m\u00b2", " \u20bf"))
+    # With the 2 of a square more digits would be those of an account.
+    st.integers(1, 10**8 - 1),
+    st.integers(1, 10**8 - 1),
+    st.sampled_from(("$", " EUR", "h", " m\u00b2", " \u20bf")),
 )
 def test_amounts_are_alike_only_in_their_power_of_ten(one: int, other: int, unit: str) -> None:
     is_same = len(str(one)) == len(str(other))
