@@ -17,7 +17,8 @@ from services.domain.words import TooManyWords, lowered, plain
 MAX_TERMS = 8
 _SOME_WORDS, _SOME_DATE = "some words", "3 May"
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
-_NUMBER = re.compile(r"\d+")
+# A number with a unit of a few letters: an account has more digits, or letters in its midst.
+_MAY_COUNT = re.compile(r"[A-Z]{0,4}\d{1,13}[A-Z]{0,4}")
 # An IP address in hexadecimal digits.
 _HEX_HOST = re.compile(r"0X[0-9A-F]{1,8}")
 
@@ -54,7 +55,7 @@ def _named(names: tuple[str, ...], text: str, form: str, texts: Sequence[str]) -
     addresses = {term for terms, _ in read for term in terms}
     codes = dict.fromkeys(code for code in codes_in(read[-1][1]) if code.is_strong)
     is_prose = _says_prose(names)
-    found = addresses | {_term_of_code(code.text, is_prose) for code in codes}
+    found = addresses | {_term_of_code(code.text) if is_prose else _kind_of_code(code.text) for code in codes}
     if not is_prose and len(short := form.strip()) <= MAX_CHARS:
         about = _without(codes, _addresses(short)[1])
         if has_amount(about) and not _is_time(names, text):
@@ -86,12 +87,20 @@ def _host(name: str) -> str:
     return value_of(name) if "." in name or ":" in name else f"//{value_of(name)}"
 
 
-def _term_of_code(code: str, is_prose: bool) -> str:
-    """The name of a host or file in prose; otherwise the kind of a code: an IBAN, a name, or any other."""
-    if "." not in code and ":" not in code and not _HEX_HOST.fullmatch(code):
-        return "~iban" if _is_iban(code) else "~code"
-    # Elsewhere a text is a value as a whole: what new names of files say, they say of other new ones.
-    return _host(lowered(code)) if is_prose else "~name"
+def _term_of_code(code: str) -> str:
+    """In prose: the name of a host or file; otherwise the kind of a code, an IBAN or any other."""
+    if _is_name(code):
+        return _host(lowered(code))
+    return "~iban" if _is_iban(code) else "~code"
+
+
+def _kind_of_code(code: str) -> str:
+    """Elsewhere the text is a value as a whole: what new names of files say, they say of other new ones."""
+    return "~name" if _is_name(code) else "~code"
+
+
+def _is_name(code: str) -> bool:
+    return "." in code or ":" in code or _HEX_HOST.fullmatch(code) is not None
 
 
 def _is_iban(code: str) -> bool:
@@ -102,11 +111,12 @@ def _is_iban(code: str) -> bool:
 
 
 def _without(codes: Iterable[Code], text: str) -> str:
-    """A short text without the codes in it, however their groups are separated, but for those that are one number."""
+    """A short text without the codes in it, however their groups are separated, but for those that may be amounts."""
     for code in codes:
-        if len(_NUMBER.findall(code.text)) > 1 or not code.text.isalnum():
-            pattern = r"[\W_]*".join(code.text) if code.text.isalnum() else re.escape(code.text)
-            text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
+        if _MAY_COUNT.fullmatch(code.text):
+            continue
+        pattern = r"[\W_]*".join(code.text) if code.text.isalnum() else re.escape(code.text)
+        text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
     return text
 
 

@@ -12,7 +12,7 @@ A class names the arguments whose kind matters and the risk, as `name=value` joi
   `services.domain.markup`), or has an address that programs could read differently: a digest of it, which only equal
   texts share;
 * any other text: the domains (`@example.com`) and hosts of the addresses in it, and its strong codes: in prose the
-  names of hosts and files, else their kind (`~.pdf`), and `~iban` or `~code`; where it is no prose, and may be an
+  names of hosts and files, `~iban` and `~code`, elsewhere `~name` and `~code`; where it is no prose, and may be an
   amount with a unit: `~` and the text, with powers of ten as its numbers (`~$1e1`); `text` if it has none of these;
 * a list: the power of ten of its length (`to#=1e0`), with numbers in it the length itself, how often an item is
   repeated at most (`to#=1e0~2x`), and the terms of its items; a list with objects, lists, flags or nothing in it, or

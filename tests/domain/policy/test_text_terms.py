@@ -46,7 +46,7 @@ def test_prose_names_hosts_and_kinds_of_codes(text: str, expected: str) -> None:
         ("menu.pdf", "~name"),
         ("C:/tmp/a.txt", "~name"),
         ("log in at evil.com", "~name"),
-        ("GB29 NWBK 6016 1331 9268 19", "~iban"),
+        ("GB29 NWBK 6016 1331 9268 19", "~code"),
         ("550e8400-e29b-41d4-a716-446655440000", "~code"),
         ("ann", "text"),
         ("U012AB3CD", "text"),
