@@ -47,8 +47,8 @@ _PLACEHOLDER = (
 _QUOTES = "\"'`\u2018-\u201f\u00ab\u00bb\u2039\u203a\u3008-\u3011\u3014-\u301b"
 _BEFORE, _AFTER = rf"[(\[{_QUOTES}]*+", rf"[)\].,;:!?{_QUOTES}]*+"
 _PIECE = re.compile(
-    # Emphasis and headings stand around words and numbers alone.
-    rf"[(\[{_QUOTES}\u00bf\u00a1*_~>#]*+(?:{_WORD}|{_NUMBER})[)\].,;:!?{_QUOTES}*_~%]*+"
+    # Emphasis and headings stand around words and numbers alone, and so do signs of lists without a space.
+    rf"(?-i:-(?=[^\W\da-z_]))?+[(\[{_QUOTES}\u00bf\u00a1*_~>#]*+(?:{_WORD}|{_NUMBER})[)\].,;:!?{_QUOTES}*_~%]*+"
     rf"|{_BEFORE}(?:{_URL}|{_PLACE}|(?:{_MAIL}|{_DOTTED})(?:['\u2019]s)?+|{_TAG}){_AFTER}"
     rf"|\(?+<(?:{_MAIL}|{_URL}|{_PLACEHOLDER})>[).,;:!?]*+"
     # The last word of a link of Markdown, and its address.

@@ -55,7 +55,10 @@ def _named(names: tuple[str, ...], text: str, form: str, texts: Sequence[str]) -
     addresses = {term for terms, _ in read for term in terms}
     codes = dict.fromkeys(code for code in codes_in(read[-1][1]) if code.is_strong)
     is_prose = _says_prose(names)
-    found = addresses | {_term_of_code(code.text) if is_prose else _kind_of_code(code.text) for code in codes}
+    # An account by itself is a name like another: `recipient` has both.
+    written = "".join(filter(str.isalnum, form)).upper()
+    kinds = {_kind_of_code(code.text) for code in codes if code.text != written}
+    found = addresses | ({_term_of_code(code.text) for code in codes} if is_prose else kinds)
     if not is_prose and len(short := form.strip()) <= MAX_CHARS:
         about = _without(codes, _addresses(short)[1])
         if has_amount(about) and not _is_time(names, text):
