@@ -32,9 +32,10 @@ MARK = "new: path, to; out of an untrusted output: to"
                 "approved before, but not together in such a call: cc, file"
             ),
         ),
+        ({"novel": ["minutes", "room"], "apart": ["minutes"]}, "new to this agent and tool: minutes, room"),
         ({"is_whole": False}, "too many, or not read alike by all programs"),
     ],
-    ids=["before", "known", "new", "tainted", "opposed", "many"],
+    ids=["before", "known", "new", "tainted", "opposed", "new_beside_new", "many"],
 )
 def test_values_are_told_with_where_they_come_from(history: Any, told: str) -> None:
     assert in_full(history, {"c1": "fetch_page"}) == told

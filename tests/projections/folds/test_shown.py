@@ -76,7 +76,7 @@ def test_view_is_rebuilt_with_what_the_run_was_asked_for(hostile: str) -> None:
     world.ask(k.StartExecution(agent="bot", user="ann", request=hostile))
     hold = held(world)
     row = check_views(world).holds[hold.hold_id]
-    assert (row["view_version"], hold.view_version) == (9, 9)
+    assert (row["view_version"], hold.view_version) == (11, 11)
     assert row["must_read"]
     assert view_of_row(row, {"user_id": "ann", "request": "another"}).digest != hold.view_digest
 
@@ -107,7 +107,7 @@ def test_view_in_a_turn_is_rebuilt_with_its_message(message: str) -> None:
     rows = check_views(world).holds
     for hold in (first, question):
         row = rows[hold.hold_id]
-        assert (row["request"], row["view_version"]) == (message, 10)
+        assert (row["request"], row["view_version"]) == (message, 12)
         assert view_of_row(row, RUN).text.count("asked first in the conversation: hi\n") == 1
 
 
