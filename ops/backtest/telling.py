@@ -49,6 +49,8 @@ def json_of(report: Report) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         **{name: getattr(found, name) for name in COUNTS},
         "reproduced": found.reproduced,
+        "by_candidate": found.by_candidate,
+        "warnings": [one.model_dump() for one in report.warnings],
         "trust_function": None if report.function is None else report.function._asdict(),
         "rescored": found.rescored,
         "rescored_otherwise": found.rescored_otherwise,
@@ -106,7 +108,7 @@ def tell(report: Report) -> None:
             f"by no known decider), {found.unreadable:,} count and cannot be read, {found.set_aside:,} runs are "
             "set aside"
         )
-    for said in filter(None, (report.left_out, report.scored)):
+    for said in filter(None, (report.share, report.left_out, report.scored)):
         print_line(said)
     _tell_doubts(report)
     shown = table("", "verdicts", "before", "after")

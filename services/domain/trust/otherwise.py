@@ -1,5 +1,6 @@
 """What approvals of a tool are of, where none is of a call's class: for people to read."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -7,6 +8,9 @@ from schemas.trust_family import DIGEST, named_paths
 from services.domain.trust.approved import Approved
 
 PATHS_NAMED_MAX = 3
+_REASON = re.compile(
+    r"[0-9]+ approvals? of .* (is|are) of (a call|calls) .*; none is of such a call.*", re.DOTALL
+)
 
 
 def approved_otherwise(approved: Approved, tool: str, terms: str, novel: Iterable[str]) -> str:
@@ -33,6 +37,11 @@ def approved_otherwise(approved: Approved, tool: str, terms: str, novel: Iterabl
         return f"{_counted(same, tool)} of another risk; none is of {such}"
     others = sum(len(one.numbers) for parts in approved.together.values() for one in parts)
     return f"{_counted(others, tool)} with arguments of other kinds; none is of {such}" if others else ""
+
+
+def is_of_others(why: str) -> bool:
+    """True if a recorded reason is one of `approved_otherwise`."""
+    return _REASON.fullmatch(why) is not None
 
 
 def named(paths: Sequence[str]) -> str:
