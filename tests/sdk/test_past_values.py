@@ -127,6 +127,24 @@ def test_released_call_is_shown_with_its_risk_and_its_class(terminal: Terminal) 
     assert "class of calls body=text&risk=writes" in said
 
 
+def test_risk_is_told_with_and_without_new_values(terminal: Terminal) -> None:
+    risk = {"score": 0.25, "level": "low", "parts": ["writes"], "required": 0.8}
+    raised = {"score": 0.475, "level": "medium", "parts": ["novel", "writes"], "required": 0.8947}
+    verdict = {"effect": "hold", "risk": risk, "risk_with_values": raised, "history": {"novel": ["to"]}}
+    answer_with(terminal, {"/v1/holds": {**HOLD, "risk": risk, "verdict": verdict}})
+
+    assert terminal("inbox") == 0
+
+    assert "low 0.25, with new values medium 0.47" in terminal.out
+    place = {"execution_id": "invoice-march", "call_id": "c2"}
+    call = {**place, "status": "released", "tool": "pay", "verdict": verdict}
+    path = "/v1/executions/invoice-march/tool-calls"
+    answer_with(terminal, {path: call, f"{path}/c2": call})
+    assert terminal("show", "invoice-march/c2") == 0
+    said = " ".join(terminal.out.split())
+    assert "risk low 0.2500 (writes), with new values medium 0.4750 (novel, writes)" in said
+
+
 def test_in_short_of_nothing_is_empty() -> None:
     assert in_short(None) == "" == in_short({"novel": [], "is_known": False})
 

@@ -24,7 +24,10 @@ class Risk:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The policy's verdict: allow, hold or deny; what its `adaptive` block made of a hold; its values' `history`."""
+    """The policy's verdict: allow, hold or deny; what its `adaptive` block made of a hold; its values' `history`.
+
+    `risk` is the tool's, `risk_with_values` that with what new and tainted values add; None if they add nothing.
+    """
 
     effect: str = ""
     rules: tuple[str, ...] = ()
@@ -34,6 +37,7 @@ class Verdict:
     history: Any = field(default=None, hash=False)
     policy_version: Any = field(default=None, hash=False)
     reason: str = ""
+    risk_with_values: Risk | None = None
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from projections.folds.calls import verdict_json
 from projections.folds.shown import Run, view_of_row
 from projections.queries.history import ExecutionState, fold_all
 from schemas import commands as k
@@ -61,7 +62,14 @@ def test_view_is_rebuilt_with_why_trust_did_not_release_the_call() -> None:
     world = world_of(Known(facts(history=known)), {"sample_rate": 0, "floor": {"high": 0.99}})
     hold = held(world, "pay")
 
-    text = view_of_row(check_views(world).holds[hold.hold_id], NO_RUN).text
+    row = check_views(world).holds[hold.hold_id]
+    text = view_of_row(row, NO_RUN).text
+    verdict = verdict_json(row)
+    assert verdict is not None
+    assert verdict["risk"]["score"] == 0.7291
+    raised = verdict["risk_with_values"]
+    assert (raised["score"], raised["level"], raised["required"]) == (0.8104, "high", 0.9383)
+    assert {*raised["parts"]} - {*verdict["risk"]["parts"]} == {"novel"}
 
     assert "\nrisk: high 0.7291, of destructive, " in text
     assert "\ntrust required: 0.9314\ntrust required with new values: 0.9383\n" in text
