@@ -220,7 +220,8 @@ def report(
     if unsaid := [f"{sample[name]} {said}" for name, said in UNSAID.items() if sample.get(name)]:
         print_line(safe.text(f"On other sampled calls nobody decided: {', '.join(unsaid)}.", lines=True))
     _print_share(
-        f"{regret['revoked']} of {regret['released']} released calls were taken back, {regret['harmful']} did harm",
+        f"Of {regret['released']} calls that nobody was asked about, {regret['revoked']} were taken back and "
+        f"{regret['harmful']} did harm, together",
         regret,
     )
 
