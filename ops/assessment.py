@@ -92,6 +92,7 @@ def _shown(tool: str, one: Assessed) -> dict[str, Any]:
         "rules": verdict.rules,
         "policy_version": verdict.policy_version or None,
         "risk": msgspec.to_builtins(one.risk),
+        "risk_of_tool": msgspec.to_builtins(verdict.risk),
         "trust": verdict.trust,
         "adaptive": None
         if adaptive is None

@@ -32,6 +32,11 @@ class CallHistory(msgspec.Struct, frozen=True):
     apart: tuple[str, ...] = ()
 
     @property
+    def apart_only(self) -> tuple[str, ...]:
+        """The paths of what is `apart` and not new as well: people have approved it, in other calls."""
+        return tuple(path for path in self.apart if path not in self.novel)
+
+    @property
     def is_familiar(self) -> bool:
         """False if a person must look at each such call by itself: for a new or tainted value, or one not looked at.
 

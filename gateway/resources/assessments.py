@@ -22,7 +22,7 @@ class WeighedTrust(Resource):
 
 
 class AssessedCall(Resource):
-    """The verdict that a call would get now; `risk` has what the history of its values adds.
+    """The verdict that a call would get now; `risk` has what the history of its values adds to `risk_of_tool`.
 
     `requires_approval` is false only if the call would be released without people; of those that trust releases, a
     share of `sample_rate` is asked all the same, so that with a `sample_rate` of 1 people are asked about every one.
@@ -38,6 +38,7 @@ class AssessedCall(Resource):
     rules: list[str]
     policy_version: str | None
     risk: Risk
+    risk_of_tool: Risk
     trust: Any
     adaptive: WeighedTrust | None
     history: CallHistory

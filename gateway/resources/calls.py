@@ -78,11 +78,16 @@ class CallHistory(Resource):
 
 
 class Verdict(Resource):
-    """The policy's verdict on a call."""
+    """The policy's verdict on a call.
+
+    `risk` is that of the tool, by which rules decide; `risk_with_values` has what new and tainted values add, which
+    trust must outweigh; it is null where they add nothing.
+    """
 
     effect: Effect
     rules: list[str]
     risk: Risk | None
+    risk_with_values: Risk | None = None
     trust: Any
     adaptive: Adaptive | None
     history: CallHistory | None

@@ -14,6 +14,7 @@ import typer
 from host.errors import EXIT_USAGE, OperatorError, SettingsRefused
 from host.garbage_collector import collect_seldom
 from log.shares import RECORDS_WORTH_IT
+from ops.backtest.beside import warnings_beside
 from ops.backtest.found import Found
 from ops.backtest.history import Candidate
 from ops.backtest.html import check_place, write_report
@@ -37,8 +38,9 @@ from ops.kafka.acl import READER
 from ops.log_workers import PROCESSES_MAX, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
+from placet.cli import policy_warnings
 from placet.parsing import TIME_EXAMPLE, parse_time
-from schemas.policy_problems import PolicyRefused
+from schemas.policy_problems import PolicyRefused, Problem
 from schemas.trust_score import IN_FORCE, TrustFunction
 
 # As others are told while it holds the directory of a stopped stack.
@@ -56,7 +58,11 @@ NamedOption = Annotated[
     ),
 ]
 AcceptUnjudgedOption = Annotated[
-    bool, typer.Option("--accept-unjudged", help="End with 0 also if something cannot be read or judged.")
+    bool,
+    typer.Option(
+        "--accept-unjudged",
+        help="End with 0 also if something cannot be read or judged, or nothing is by this policy.",
+    ),
 ]
 QuantileOption = Annotated[
     float | None, typer.Option(help="Try trust by this quantile of the posterior; 0.05 is in force.")
@@ -113,7 +119,7 @@ def backtest_command(
     """Replay history against a policy file: which calls it would newly ask, allow or deny, and what people said.
 
     Exit code 4 if calls that people rejected, edited or took back would now pass and are not named by --allow-named;
-    5 if some verdict or record cannot be read or judged; 2 if no verdict was judged.
+    5 if some verdict or record cannot be read or judged, or none is judged by the policy; 2 if no verdict was judged.
     """
     with errors_as_exit_codes():
         window = _window(since, until)
@@ -127,10 +133,11 @@ def backtest_command(
             verified = None if unverified else read_signatures(settings)
             question = Question(candidate, window, verified, function)
             with reading_the_log(show=not json) as told:
-                found = _replayed(settings, question, processes or default_processes(), told)
+                found, warnings = _replayed(settings, question, processes or default_processes(), told)
         named = _named(found, allow_named or ())
         took = time.monotonic() - began
-        report = Report(candidate, window, found, named, took, accept_unjudged, function)
+        report = Report(candidate, window, found, named, took, accept_unjudged, function, warnings)
+        _warn(file, warnings)
         _tell(report, html, as_json=json)
     if code := _code(report):
         raise typer.Exit(code)
@@ -140,10 +147,11 @@ def _code(report: Report) -> int:
     """The command's exit code; of several, that which weighs most."""
     if report.unnamed:
         return EXIT_OVERRULED
-    if report.doubt:
-        say_line(report.doubt)
-        if not report.accepts_unjudged:
-            return EXIT_UNJUDGED
+    doubts = [one for one in (report.doubt, report.idleness) if one]
+    for doubt in doubts:
+        say_line(doubt)
+    if doubts and not report.accepts_unjudged:
+        return EXIT_UNJUDGED
     if report.emptiness:
         say_line(report.emptiness)
         return EXIT_USAGE
@@ -157,6 +165,11 @@ def _tell(report: Report, html: Path | None, *, as_json: bool) -> None:
         print_json(json_of(report))
     else:
         tell(report)
+
+
+def _warn(file: Path, warnings: Sequence[Problem]) -> None:
+    for line in policy_warnings.lines([one.model_dump() for one in warnings]):
+        say_line(f"{file}: warning: {line}")
 
 
 def _named(found: Found, names: Sequence[str]) -> frozenset[str]:
@@ -201,14 +214,18 @@ def _ms(text: str | None, option: str) -> int | None:
         raise UsageError(f"{option} {text}: {said}.") from error
 
 
-def _replayed(settings: dict[str, str], question: Question, processes: int, told: Told) -> Found:
+def _replayed(
+    settings: dict[str, str], question: Question, processes: int, told: Told
+) -> tuple[Found, list[Problem]]:
+    """What is found, and the warnings of the candidate beside what is published."""
     collect_seldom()
     try:
         plan = asyncio.run(_planned(settings, question))
+        warnings = warnings_beside(plan.history, plan.question.candidate)
         # Another function scores by the facts of all partitions, which one process has to know.
         if processes == 1 or plan.records < RECORDS_WORTH_IT or question.function is not None:
-            return asyncio.run(_replayed_here(settings, plan, told))
-        return backtest_by(processes, settings, plan, told)
+            return asyncio.run(_replayed_here(settings, plan, told)), warnings
+        return backtest_by(processes, settings, plan, told), warnings
     except OpsError:
         raise
     except PolicyRefused as error:

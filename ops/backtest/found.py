@@ -135,6 +135,7 @@ class Found:
         planted: verdicts on planted calls, which are left out: they are no history of the agent.
         forks: runs that `placet fork` made, which are left out likewise: their results are recorded ones.
         judged: verdicts that were judged again; `reproduced` of them came out as recorded by the policy in force.
+        by_candidate: verdicts that the candidate judges; others are judged by other policies, or by none.
         effects: how many verdicts had an effect before and have one after.
         tools: the same by tool, and `days` by day (UTC, days since 1970).
         rules: by the candidate's rules, the kinds of change that they caused; by the reason in brackets, such as
@@ -156,6 +157,7 @@ class Found:
     forks: int = 0
     judged: int = 0
     reproduced: int = 0
+    by_candidate: int = 0
     effects: Counter[Pair] = field(default_factory=Counter)
     tools: defaultdict[str, Counter[Pair]] = field(default_factory=lambda: defaultdict(Counter))
     days: defaultdict[int, Counter[Pair]] = field(default_factory=lambda: defaultdict(Counter))
@@ -178,6 +180,7 @@ class Found:
         self.forks += other.forks
         self.judged += other.judged
         self.reproduced += other.reproduced
+        self.by_candidate += other.by_candidate
         self.effects += other.effects
         for tool, effects in other.tools.items():
             self.tools[self._name(tool)] += effects

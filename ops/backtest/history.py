@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ops.errors import UsageError
+from schemas.events.definitions import PolicyPublished, PolicyRetired
 from schemas.events.log import WriterClaimed
 from schemas.ids import TENANT_WIDE, definition_key, project_of_definition
 from schemas.policy_document import PolicyDocument
@@ -23,6 +24,8 @@ from schemas.term import TermRule
 from services.domain.definitions import Definitions
 from services.domain.policy import PolicySet
 from services.domain.policy.cel import evaluate_alone
+from services.domain.policy.scopes import ScopeFacts
+from services.domain.state import Execution
 from services.runtime.definitions_partition import DefinitionsPartition
 from services.runtime.ledger import Ledger
 
@@ -68,6 +71,8 @@ class History:
     _states: list[Definitions] = field(default_factory=lambda: [NOTHING])
     _ledger: Ledger = field(init=False)
     _folded: DefinitionsPartition = field(init=False)
+    # Of each policy in force, by the key of its records, its tenant and what was published.
+    _policies: dict[bytes, tuple[str, PolicyPublished]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._folded = DefinitionsPartition(NOTHING)
@@ -84,6 +89,10 @@ class History:
             self.refused += event is None
             self.counted += event is not None and not isinstance(event.body, WriterClaimed)
             self.through = raw.offset
+            if event is not None and isinstance(event.body, PolicyPublished):
+                self._policies[event.key] = (event.meta.tenant, event.body)
+            elif event is not None and isinstance(event.body, PolicyRetired):
+                self._policies.pop(event.key, None)
             current = self._folded.current
             if current.through_offset != self._offsets[-1]:
                 self._offsets.append(current.through_offset)
@@ -94,6 +103,15 @@ class History:
         if through > self.through:
             return None
         return self._states[bisect_right(self._offsets, through) - 1]
+
+    @property
+    def newest(self) -> Definitions:
+        """The definitions at the end of what was read."""
+        return self._states[-1]
+
+    def published_policies(self) -> Iterable[tuple[str, PolicyPublished]]:
+        """The policies in force at the end of what was read, each with its tenant."""
+        return self._policies.values()
 
     def placed(self, candidate: Candidate) -> Candidate:
         """A candidate with its project: where its name was published, and if nowhere, the whole tenant.
@@ -147,6 +165,15 @@ class InForceHere:
     def through(self) -> int:
         """The offset of the newest definition in force here."""
         return self._through
+
+    def judges(self, state: Execution, agent: str) -> bool:
+        """True if a call of an agent in a run is judged by the candidate, and by no other policy."""
+        if self.after is None or state.tenant != self.candidate.tenant:
+            return False
+        policies = self.after.policies
+        scope = ScopeFacts(state.tenant, state.project, state.workspace, state.user, agent)
+        place = (state.tenant, self.candidate.project or TENANT_WIDE, self.candidate.document.policy)
+        return policies.select(scope) is policies.policies[place]
 
     def adopt(self, through: int) -> None:
         """Judge by the definitions up to an offset from now on."""

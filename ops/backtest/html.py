@@ -135,9 +135,9 @@ def page(report: Report) -> str:
 def _summary(report: Report) -> Markup:
     found, window, blocked = report.found, report.window, len(report.unnamed)
     first = BAD.format(blocked) if blocked else GOOD if found.judged else Markup()
-    for said in filter(None, (report.doubt, report.emptiness)):
+    for said in filter(None, (report.doubt, report.idleness, report.emptiness)):
         first += DOUBT.format(said)
-    for said in filter(None, (report.left_out, report.scored)):
+    for said in filter(None, (report.share, report.left_out, report.scored)):
         first += SAID.format(said)
     return first + ABOUT.format(
         report.candidate.tenant,

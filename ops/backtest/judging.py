@@ -28,6 +28,7 @@ from services.domain.policy import CallFacts, Verdict
 from services.domain.policy.identifying import identifying_of
 from services.domain.policy.leaves import TooMany
 from services.domain.state import Call, Execution
+from services.domain.trust.otherwise import is_of_others
 from services.runtime.rule_changes import PendingRuleChanges
 
 FRACTIONS = ("lower_bound", "raising", "lowering")
@@ -43,6 +44,7 @@ class Inputs(NamedTuple):
     values; for the candidate, if an earlier version recorded none, `presumed` is that all of them are new and out of
     untrusted outputs. `seed` is that of the draw; of a verdict without one it is derived from the event's id, so that
     each replay makes the same draw, and `drawn_at` is None; else it is the rate of samples of the draw that was made.
+    `approved_otherwise` are the approvals of other classes that the verdict names.
     """
 
     trust: Mapping[str, Any] | None
@@ -51,6 +53,7 @@ class Inputs(NamedTuple):
     presumed: CallHistory
     seed: str
     drawn_at: float | None
+    approved_otherwise: str = ""
 
     @property
     def are_whole(self) -> bool:
@@ -92,7 +95,8 @@ def inputs_of(event: Event, verdict: PolicyVerdictIssued, arguments: str, *, loo
     history = history_from_text(verdict.history)
     is_unknown = looks_back and verdict.history is None and _has_values(verdict, arguments)
     presumed = UNKNOWN if is_unknown else history
-    return Inputs(trust, verdict.trust_class, history, presumed, drawn_by, drawn_at)
+    otherwise = outcome.why if outcome is not None and is_of_others(outcome.why) else ""
+    return Inputs(trust, verdict.trust_class, history, presumed, drawn_by, drawn_at, otherwise)
 
 
 def _most_trust(trust_class: str) -> dict[str, Any]:
@@ -176,9 +180,9 @@ class Moment:
     def facts_by(self, definitions: Definitions, history: CallHistory) -> CallFacts:
         """The call's facts; they do not depend on policies, so the candidate is given those of the published ones."""
         if history not in self.facts:
-            self.facts[history] = definitions.facts_of(
-                self.state, self.call, history, self.inputs.trust_class
-            )
+            facts = definitions.facts_of(self.state, self.call, history, self.inputs.trust_class)
+            otherwise = self.inputs.approved_otherwise
+            self.facts[history] = structs.replace(facts, approved_otherwise=otherwise)
         return self.facts[history]
 
 

@@ -244,6 +244,7 @@ class PartitionReplay:
         tool = intern(call.tool)
         is_changed, policies = before.effect != after.effect, definitions.policies
         causes = causes_of(after, policies, moment.state.tenant) if is_changed else ()
+        self._found.by_candidate += self._here.judges(moment.state, call.agent)
         self._found.count(tool, event.meta.at_ms, before, after, causes)
         if is_changed:
             row = _row(moment, before, after, passing)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ops.backtest.found import Found, Judged
 from ops.backtest.history import Candidate
 from ops.backtest.naming import address_of
 from ops.backtest.partition import Window
+from schemas.policy_problems import Problem
 from schemas.trust_score import TrustFunction
 
 
@@ -15,7 +17,7 @@ class Report(NamedTuple):
     """What is told; `named` are the addresses (`project/execution/call`) of calls that may pass.
 
     `accepts_unjudged` is true if an operator accepts that some verdicts or records are not judged or read. `function`
-    is the trust function that was tried.
+    is the trust function that was tried; `warnings` are those of `placet policy check --against`.
     """
 
     candidate: Candidate
@@ -25,6 +27,7 @@ class Report(NamedTuple):
     seconds: float
     accepts_unjudged: bool = False
     function: TrustFunction | None = None
+    warnings: Sequence[Problem] = ()
 
     @property
     def scored(self) -> str:
@@ -48,9 +51,9 @@ class Report(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        """True if verdicts were judged, none is against the policy, and all was judged or need not be."""
-        is_enough = self.found.is_complete or self.accepts_unjudged
-        return bool(self.found.judged) and is_enough and not self.unnamed
+        """True if verdicts were judged, some by the candidate and none against it, and all was or need not be."""
+        is_enough = (self.found.is_complete and self.found.by_candidate) or self.accepts_unjudged
+        return bool(self.found.judged) and bool(is_enough) and not self.unnamed
 
     @property
     def doubt(self) -> str:
@@ -62,6 +65,24 @@ class Report(NamedTuple):
         return (
             f"{found.unreadable:,} records that count cannot be read, {found.set_aside:,} runs are set aside, and "
             f"{unjudged:,} records or verdicts were not judged: what people said of these calls may be missing"
+        )
+
+    @property
+    def share(self) -> str:
+        """A sentence on the verdicts that the candidate does not judge; empty if it judges all of them."""
+        judged, own = self.found.judged, self.found.by_candidate
+        if own == judged:
+            return ""
+        return f"the candidate judged {own:,} of {judged:,} verdicts: other policies judged the others, or none did"
+
+    @property
+    def idleness(self) -> str:
+        """A sentence if the candidate judged no verdict of some; else empty."""
+        if not self.found.judged or self.found.by_candidate:
+            return ""
+        return (
+            "the candidate judged no verdict, so nothing is known of it: see its name, its scope, --project and the "
+            "warnings, or give --accept-unjudged"
         )
 
     @property

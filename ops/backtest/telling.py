@@ -13,7 +13,7 @@ from ops.backtest.found import KIND_OF, Judged
 from ops.backtest.naming import address_of, option_of
 from ops.backtest.report import Report
 from ops.commands.common import print_line, table
-from placet.cli import safe
+from placet.cli.lines import print_rows
 from placet.cli.session import console
 from schemas.policy_document import Effect
 from schemas.topics import DAY_MS
@@ -49,6 +49,8 @@ def json_of(report: Report) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         **{name: getattr(found, name) for name in COUNTS},
         "reproduced": found.reproduced,
+        "by_candidate": found.by_candidate,
+        "warnings": [one.model_dump() for one in report.warnings],
         "trust_function": None if report.function is None else report.function._asdict(),
         "rescored": found.rescored,
         "rescored_otherwise": found.rescored_otherwise,
@@ -106,7 +108,7 @@ def tell(report: Report) -> None:
             f"by no known decider), {found.unreadable:,} count and cannot be read, {found.set_aside:,} runs are "
             "set aside"
         )
-    for said in filter(None, (report.left_out, report.scored)):
+    for said in filter(None, (report.share, report.left_out, report.scored)):
         print_line(said)
     _tell_doubts(report)
     shown = table("", "verdicts", "before", "after")
@@ -164,10 +166,8 @@ def _list(title: str, rows: Iterable[Judged], report: Report) -> None:
     listed = list(rows)
     if not listed:
         return
-    shown = table(*HEADS, title=f"{len(listed):,}: {title}")
-    for row in listed[:SHOWN_MAX]:
-        shown.add_row(*map(safe.text, _cells(row, report)))
-    console().print(shown)
+    print_line(f"{len(listed):,}: {title}")
+    print_rows(HEADS, [_cells(row, report) for row in listed[:SHOWN_MAX]], "")
     if len(listed) > SHOWN_MAX:
         print_line(f"… and {len(listed) - SHOWN_MAX:,} more (--json lists all)")
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ops.commands.common import print_line, table
+from ops.commands.common import print_line
 from ops.fork.definitions import Copied
 from ops.fork.diff import Row, Side, short
 from ops.fork.drive import Stop
 from ops.fork.point import Instead, Point
-from placet.cli import safe
-from placet.cli.session import console
+from placet.cli.lines import print_rows
 
 RESULT_SHOWN_CHARS = 60
 
@@ -100,16 +99,16 @@ def _row(row: Row) -> dict[str, Any]:
 
 def tell(told: Told) -> None:
     """Print the branches side by side, and what has to be known to read them."""
-    shown = table("call", "tool", told.project, told.fork_project, "")
-    for row in told.rows:
-        what = ", ".join(row.differs) if row.relation == "different" else row.relation.replace("_", " ")
-        other = "" if row.fork is None else _cell(row.fork)
-        shown.add_row(
-            *(safe.text(cell) for cell in (row.call_id, row.tool, _cell(row.original), other, what))
-        )
-    console().print(shown)
+    heads = ("call", "tool", told.project, told.fork_project, "difference")
+    print_rows(heads, [_cells(row) for row in told.rows], "No call is in either of them.")
     for line in lines_of(told):
         print_line(line)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    what = ", ".join(row.differs) if row.relation == "different" else row.relation.replace("_", " ")
+    other = "" if row.fork is None else _cell(row.fork)
+    return row.call_id, row.tool, _cell(row.original), other, what
 
 
 def lines_of(told: Told) -> list[str]:

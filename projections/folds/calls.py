@@ -14,6 +14,7 @@ from projections.tables.executions import ExecutionRow
 from projections.tables.holds import HoldRow
 from schemas.message import Message
 from schemas.record import Event
+from schemas.risk_score import are_weighed, score_of
 
 
 def call_resource(
@@ -62,6 +63,7 @@ def verdict_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
         "effect": row["effect"],
         "rules": json_value(row["rules"]),
         "risk": risk_json(row),
+        "risk_with_values": _risk_with_values(row),
         "trust": json_value(row["trust"]),
         "adaptive": json_value(row["adaptive"]),
         "history": json_value(row["history"]),
@@ -81,6 +83,17 @@ def risk_json(row: CallRow | HoldRow) -> dict[str, Any] | None:
         "parts": json_value(row["risk_parts"]),
         "required": row["risk_required"],
     }
+
+
+def _risk_with_values(row: CallRow | HoldRow) -> dict[str, Any] | None:
+    """The risk with what new and tainted values add, or None if they add nothing."""
+    risk, history = risk_json(row), json_value(row["history"])
+    added = (history or {}).get("parts")
+    # A call that could not be judged has the highest risk, for a reason without a weight.
+    if risk is None or not added or not are_weighed(parts := sorted((*risk["parts"], *added))):
+        return None
+    found = score_of(parts)
+    return {"score": found.score, "level": found.level, "parts": parts, "required": found.required}
 
 
 def decision_json(row: CallRow | HoldRow, at_ms: int | None) -> dict[str, Any] | None:

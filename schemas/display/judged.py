@@ -49,14 +49,19 @@ def in_short(history: CallHistory) -> Iterator[str]:
         yield f"out of an untrusted output: {', '.join(history.tainted)}"
 
 
-def named(history: CallHistory) -> Iterator[tuple[str, Sequence[str]]]:
-    """The paths of new and of tainted values; of verdicts of earlier versions, and of known values, nothing."""
+def named(history: CallHistory, *, tells_new_as_apart: bool = False) -> Iterator[tuple[str, Sequence[str]]]:
+    """The paths of new and of tainted values; of verdicts of earlier versions, and of known values, nothing.
+
+    Args:
+        history: of the verdict.
+        tells_new_as_apart: as earlier versions of the view did, which said of new numbers that they are approved.
+    """
     if history.novel:
         yield "new to this agent and tool", history.novel
     if history.opposed:
         yield "people were against calls with", history.opposed
-    if history.apart:
-        yield "approved before, but not together in such a call", history.apart
+    if apart := history.apart if tells_new_as_apart else history.apart_only:
+        yield "approved before, but not together in such a call", apart
     if history.tainted:
         yield "out of an untrusted output of this run", history.tainted
     if history.sources:

@@ -6,18 +6,20 @@ other characters. Version 5 shows of a question what its answer can be and what 
 the message of a conversation that the agent was answering when it asked; only such holds have it. Versions 7 and 8
 show what 5 and 6 did, and must be read whole also for what a question offers as its answer. Versions 9 and 10 also
 tell what the policy's adaptive block made of a call: what new values require of trust, and why it did not release it.
+Versions 11 and 12 no longer say of a new number that it is approved.
 """
 
-VERSION = 10
-WITHOUT_MESSAGE = 9
+VERSION = 12
+WITHOUT_MESSAGE = 11
 SHOWS_REQUEST_FROM = 2
 HIDES_MORE_FROM = 2
 SHOWS_ENDS_FROM = 3
 SHOWS_COVERING_FROM = 4
 SHOWS_ASKS_FROM = 5
-SHOW_MESSAGE = frozenset({6, 8, 10})
+SHOW_MESSAGE = frozenset({6, 8, 10, 12})
 READS_OFFER_FROM = 7
 TELLS_ADAPTIVE_FROM = 9
+TELLS_NEW_AS_NEW_FROM = 11
 
 
 def version_for(message: str) -> int:

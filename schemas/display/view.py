@@ -25,6 +25,7 @@ from schemas.display.versions import (
     SHOWS_ENDS_FROM,
     SHOWS_REQUEST_FROM,
     TELLS_ADAPTIVE_FROM,
+    TELLS_NEW_AS_NEW_FROM,
     version_for,
 )
 from schemas.display.whole import must_be_read_whole
@@ -353,7 +354,8 @@ class _Body:
 
     def _history(self, history: CallHistory) -> None:
         self.lines += [f"values: {said}" for said in unread(history)]
-        for name, values in named(history):
+        before = self._version < TELLS_NEW_AS_NEW_FROM
+        for name, values in named(history, tells_new_as_apart=before):
             self._names(name, values)
 
     def _authority(self) -> None:

@@ -36,6 +36,7 @@ from services.domain.policy.trust_class import NO_CLASS, class_of, terms_of
 from services.domain.state import Call, Execution
 from services.domain.trust.approved import approved_by
 from services.domain.trust.book import KnownTrust
+from services.domain.trust.otherwise import approved_otherwise
 from services.domain.trust.reading import Contrary, trust_value
 
 Place = tuple[str, str, str]  # tenant, project and name
@@ -142,6 +143,9 @@ class Definitions(Struct, frozen=True, kw_only=True):
             return trust_value(known, trust_class, now_ms, people, contrary(trust_class))
 
         facts = _with_history(bare, history, terms)
+        if approved is not None and terms is not None:
+            said = approved_otherwise(approved, call.tool, terms, history.novel)
+            facts = replace(facts, approved_otherwise=said)
         return self.judge_citing(execution, call, now_ms, cited, history, rests=rests, facts=facts)
 
     def judge_citing(

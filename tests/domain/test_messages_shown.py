@@ -40,28 +40,28 @@ def shown(world: World, hold: HoldOpened) -> Any:
 def test_holds_of_a_turn_show_its_message_and_others_are_what_they_were() -> None:
     world = answering()
     call, question = held(world), asked(world)
-    assert shown(world, call) == (10, "rm -rf /prod")
-    assert question.view_version == 10
+    assert shown(world, call) == (12, "rm -rf /prod")
+    assert question.view_version == 12
     other = answering("ls")
     assert asked(other).view_digest != question.view_digest
     assert held(other).view_digest != call.view_digest
     ended(other, "m")
-    assert asked(other, request_id="after").view_version == 9
-    assert held(other, call_id="after").view_version == 9
+    assert asked(other, request_id="after").view_version == 11
+    assert held(other, call_id="after").view_version == 11
 
 
 def test_message_that_no_worker_has_taken_on_is_not_shown() -> None:
     world = begun()
     plain = asked(begun())
     sent(world, text="rm -rf /prod")
-    assert (asked(world).view_digest, asked(world, request_id="s").view_version) == (plain.view_digest, 9)
+    assert (asked(world).view_digest, asked(world, request_id="s").view_version) == (plain.view_digest, 11)
 
 
 def test_message_that_is_the_runs_request_is_shown_as_that() -> None:
     world = begun("rm -rf /prod")
     sent(world, text="rm -rf /prod")
     claimed(world)
-    assert held(world).view_version == 9
+    assert held(world).view_version == 11
 
 
 def test_message_stays_that_of_the_call_when_its_hold_opens_later() -> None:
@@ -70,7 +70,7 @@ def test_message_stays_that_of_the_call_when_its_hold_opens_later() -> None:
     ended(world, "m")
     sent(world, "next", "what time is it?", OLGA)
     claimed(world, "next", "b")
-    assert shown(world, the(reported(world, "unknown"), "HoldOpened")) == (10, "rm -rf /prod")
+    assert shown(world, the(reported(world, "unknown"), "HoldOpened")) == (12, "rm -rf /prod")
 
 
 def test_message_is_shown_with_what_an_edit_asks_again_while_the_turn_waits() -> None:
@@ -79,14 +79,14 @@ def test_message_is_shown_with_what_an_edit_asks_again_while_the_turn_waits() ->
     first = held(world)
     yielded(world, first.hold_id)
     edited = the(decided(world, first, "edit", RITA, edited_arguments='{"amount":7}'), "HoldOpened")
-    assert shown(world, edited) == (10, "rm -rf /prod")
+    assert shown(world, edited) == (12, "rm -rf /prod")
 
 
 def test_message_is_shown_with_what_the_next_worker_asks_after_one_was_lost() -> None:
     world = answering()
     world.later(TURN_LEASE_MS / 1000)
     nudged(world)
-    assert asked(world).view_version == 10
+    assert asked(world).view_version == 12
 
 
 def test_long_message_makes_its_hold_one_that_must_be_read() -> None:

@@ -92,7 +92,7 @@ async def test_reviewer_is_shown_the_message_for_which_the_agent_asks(
         inbox = await asyncio.to_thread(terminal, doors, bert, "inbox")
         send(bert, conversation_id, "m3", "hi")
         again = (await asyncio.to_thread(bert.get, f"/v1/holds/{hold['hold_id']}/view")).json()
-    assert (hold["request"], hold["view_version"]) == (wanted, 10)
+    assert (hold["request"], hold["view_version"]) == (wanted, 12)
     assert view["text"].splitlines()[2] == f"asked of the agent: {wanted}"
     assert hashlib.sha256(view["text"].encode()).hexdigest() == hold["view_digest"]
     assert again["text"] == view["text"]

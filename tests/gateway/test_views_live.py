@@ -73,9 +73,9 @@ def test_view_and_hold_say_first_what_the_run_was_asked_for(bot: Caller, anna: C
     hold = anna.get(f"/v1/holds/{call['hold_id']}").json()
     shown = view(anna, hold)
     assert hold["request"] == "Pay the March invoice."
-    assert (hold["view_version"], shown["version"]) == (9, 9)
+    assert (hold["view_version"], shown["version"]) == (11, 11)
     assert shown["text"].splitlines()[2] == "asked of the agent: Pay the March invoice."
-    assert opened(anna, hold)["view_version"] == 9
+    assert opened(anna, hold)["view_version"] == 11
     items = anna.get("/v1/holds?status=open&limit=500").json()["items"]
     (listed,) = [one for one in items if one["hold_id"] == hold["hold_id"]]
     assert listed["request"] == hold["request"]

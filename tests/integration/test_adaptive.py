@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,8 +91,11 @@ def test_agent_earns_trust_is_released_by_it_and_loses_it(
     assert "interruptions saved" in _told(tenant, site, capsys, "trust", "report")
     assert asked(tenant, execution_id, "denied", "drop")["status"] == "denied"
     other = tenant.propose(execution_id, "note", {"text": "hello", "urgent": True}, "other-class")
-    said = "no approval of such a call counts: none is counted yet, or none counts any more"
-    assert other["verdict"]["adaptive"]["why"] == said
+    # Of the class without what was new then, and with it.
+    said = re.compile(
+        r"\d+ approvals of note are of calls with arguments of other kinds; none is of such a call.*"
+    )
+    assert said.fullmatch(other["verdict"]["adaptive"]["why"])
 
     told = _told(tenant, site, capsys, "trust", "explain", "bot", "note")
     assert f"trust is at least {at_least(found['lower_bound'])}" in told

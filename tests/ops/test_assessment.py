@@ -104,7 +104,7 @@ def test_approved_calls_of_a_class_are_released_and_the_answer_says_by_what() ->
         ),
         (
             {"calls": [("note", '{"text":"hello","to":"eve@example.com"}', "{}")]},
-            "no approval of such a call is counted yet",
+            "20 approvals of note are of calls with arguments of other kinds; none is of such a call",
         ),
     ],
     ids=["unread", "unknown", "sample", "other class"],
@@ -114,6 +114,13 @@ def test_people_are_asked_where_trust_is_not_enough(more: dict[str, Any], why: s
 
     assert call["requires_approval"]
     assert why in call["adaptive"]["why"]
+
+
+def test_risk_is_told_of_the_tool_and_with_what_is_new() -> None:
+    call = only(calls=[("note", '{"text":"hello","to":"eve@example.com"}', "{}")])
+
+    assert (call["risk_of_tool"]["parts"], call["risk_of_tool"]["level"]) == (("writes",), "low")
+    assert (call["risk"]["parts"], call["risk"]["level"]) == (("novel", "writes"), "medium")
 
 
 def test_sample_of_the_same_calls_with_less_risk_keeps_the_riskier_ones_asked() -> None:

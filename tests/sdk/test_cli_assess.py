@@ -57,6 +57,11 @@ def test_assess_tells_whether_people_would_be_asked_and_why(terminal: Terminal) 
         ({"is_published": False}, "no tool send_money is published for this project: check the name"),
         ({"adaptive": {**ADAPTIVE, "is_eligible": True, "sample_rate": 1}}, "asked about every such call"),
         ({"history": {"novel": ["to"]}}, "people would be asked"),
+        ({}, "risk: medium 0.49 (money, writes)\n"),
+        (
+            {"risk_of_tool": {"score": 0.25, "level": "low", "parts": ["writes"], "required": 0.8}},
+            "risk: low 0.25 (writes), with new values medium 0.49 (money, writes)\n",
+        ),
         ({"history": {"novel": ["to"]}}, "new to this agent and tool: to"),
     ],
 )

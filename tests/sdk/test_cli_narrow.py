@@ -106,17 +106,24 @@ def words(lines: list[str]) -> set[str]:
         ),
         (("audit", "impact", "--rule", "r"), {RUN, CALL[:12], DIGEST[:12], "succeeded", "policy", "t" * 40}),
         (("executions",), {RUN, "billing-bot", "waiting_clarification", "2026-11-20"}),
+        (("policy", "versions", "office"), {"12", "2026-11-20", f"{WHO}.and.many.more.of.them"}),
     ],
-    ids=["audit", "audit impact", "executions"],
+    ids=["audit", "audit impact", "executions", "versions"],
 )
 def test_list_on_80_columns_breaks_no_id_and_no_word(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], whole: set[str]
 ) -> None:
+    version = {
+        "version": 12,
+        "published_at": STARTED["started_at"],
+        "published_by": f"{WHO}.and.many.more.of.them",
+    }
     ran = {**RAN, "execution_id": RUN, "call_id": CALL, "digest": DIGEST, "tool": "t" * 40, "agent": "a-bot"}
     found = {
         "/v1/audit": [REPEAT, REFUSED],
         "/v1/audit/impact": [ran, ran],
         "/v1/executions": [STARTED, STARTED],
+        "/v1/policies/office/versions": [version, version],
     }
     answers(terminal, found)
     on_a_screen(monkeypatch, COLUMNS)
@@ -125,6 +132,20 @@ def test_list_on_80_columns_breaks_no_id_and_no_word(
     assert whole <= words(lines)
     assert sum(not line.startswith(" ") for line in lines) == 3, "the head and two records begin in column 1"
     assert len(lines) <= 9
+
+
+def test_tools_on_80_columns_are_a_line_each_with_the_description_below(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hints = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+    tool = {"name": "book_a_room", "version": 3, "project": "default", "annotations": hints}
+    answers(terminal, {"/v1/tools": [{**tool, "description": ASKED_OF_AN_AGENT}] * 2})
+    on_a_screen(monkeypatch, COLUMNS)
+    assert terminal("tools") == 0
+    lines = shown(terminal)
+    assert {"book_a_room", "default", "openWorldHint"} <= words(lines)
+    assert sum(not line.startswith(" ") for line in lines) == 3
+    assert ASKED_OF_AN_AGENT in " ".join(" ".join(lines).split())
 
 
 def test_audit_through_a_pipe_is_a_line_for_each_act(terminal: Terminal) -> None:

@@ -225,6 +225,19 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
     )
     assert "taken back" not in terminal.out
 
+    found["regret"] = {
+        "released": 24,
+        "revoked": 1,
+        "harmful": 1,
+        "share": 2 / 24,
+        "upper": 0.27,
+        "confidence": 0.95,
+    }
+    assert terminal("trust", "report") == 0
+    assert (
+        "Of 24 calls that nobody was asked about, 1 were taken back and 1 did harm, together: 8.3%, 0.0% to 27.0%"
+    ) in " ".join(terminal.out.split())
+
 
 REVIEWER = {
     "reviewer": "rita",

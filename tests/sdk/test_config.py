@@ -15,6 +15,7 @@ from placet.config import Config, NotConfigured, find_config
 def _no_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PLACET_URL", raising=False)
     monkeypatch.delenv("PLACET_TOKEN", raising=False)
+    monkeypatch.delenv("PLACET_DATA_DIR", raising=False)
     monkeypatch.chdir(tmp_path)
 
 
@@ -43,6 +44,20 @@ def test_find_config_by_environment_beats_the_local_stack(
 def test_find_config_beside_a_local_stack_uses_it(tmp_path: Path) -> None:
     local_stack(tmp_path)
     assert find_config() == Config("http://127.0.0.1:8000", "local")
+
+
+def test_find_config_follows_the_directory_that_the_environment_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    local_stack(other)
+    monkeypatch.setenv("PLACET_DATA_DIR", str(other / ".placet"))
+    assert find_config() == Config("http://127.0.0.1:8000", "local")
+
+    monkeypatch.setenv("PLACET_DATA_DIR", str(other / "none"))
+    with pytest.raises(NotConfigured, match=r"none has no placet\.json; set PLACET_URL"):
+        find_config()
 
 
 def test_find_config_never_sends_the_local_token_elsewhere(

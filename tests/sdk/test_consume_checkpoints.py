@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
-from placet import CheckpointNotSaved, CheckpointRefused, FileCheckpoint
+from placet import CheckpointNotSaved, CheckpointRefused, FileCheckpoint, Unreachable, consume
+from placet.consuming.events import Wanted
+from placet.consuming.place import Place, place_text
+from placet.consuming.scope import Scope
 from tests.sdk.consuming import CAUGHT_UP, GONE_QUIET, QUIET, Connection, Gateway, Kept, consumer, event, take
-from tests.sdk.scripted import Scripted, serving
+from tests.sdk.scripted import QUICK, Scripted, serving
 
 
 def test_file_checkpoint_loads_what_was_saved_last(tmp_path: Path) -> None:
@@ -204,3 +207,41 @@ async def test_position_is_not_moved_by_an_event_whose_handling_failed() -> None
             await handle()
         await iterator.aclose()
     assert kept.cursor == "1"
+
+
+@pytest.mark.parametrize("of_kafka", [True, False])
+def test_checkpoint_of_the_other_form_is_refused_as_such_before_its_project_and_filters(
+    tmp_path: Path, of_kafka: bool
+) -> None:
+    path = tmp_path / "position.json"
+    wanted = Wanted.of(None, None, None)
+    saved = FileCheckpoint(path).within(Scope.of("another", wanted, reads_kafka=of_kafka))
+    saved.save(place_text("placet.executions", {0: Place(7, -1, "id")}) if of_kafka else "p" * 51)
+    assert saved.load() is not None
+
+    with pytest.raises(CheckpointRefused, match=r"of the other form \(stream or Kafka\)") as error:
+        FileCheckpoint(path).within(Scope.of(None, wanted, reads_kafka=not of_kafka)).load()
+
+    assert error.value.why == "other_log"
+
+
+def test_missing_directory_of_a_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointNotSaved) as error:
+        FileCheckpoint(tmp_path / "nodir" / "position.json").load()
+
+    assert f"there is no directory {tmp_path / 'nodir'}" in str(error.value)
+    assert ".new" not in str(error.value)
+
+
+async def test_broker_that_closes_connections_without_settings_is_told_with_what_to_give() -> None:
+    async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        found = consume(
+            "http://127.0.0.1:9", bootstrap_servers=f"127.0.0.1:{port}", patience=QUICK, follow=False
+        )
+        with pytest.raises(Unreachable, match=r"kafka_settings=.*reader\.json"):
+            await anext(aiter(found))

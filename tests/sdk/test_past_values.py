@@ -32,9 +32,10 @@ MARK = "new: path, to; out of an untrusted output: to"
                 "approved before, but not together in such a call: cc, file"
             ),
         ),
+        ({"novel": ["minutes", "room"], "apart": ["minutes"]}, "new to this agent and tool: minutes, room"),
         ({"is_whole": False}, "too many, or not read alike by all programs"),
     ],
-    ids=["before", "known", "new", "tainted", "opposed", "many"],
+    ids=["before", "known", "new", "tainted", "opposed", "new_beside_new", "many"],
 )
 def test_values_are_told_with_where_they_come_from(history: Any, told: str) -> None:
     assert in_full(history, {"c1": "fetch_page"}) == told
@@ -124,6 +125,24 @@ def test_released_call_is_shown_with_its_risk_and_its_class(terminal: Terminal) 
     said = " ".join(terminal.out.split())
     assert "risk low 0.2500 (writes)" in said
     assert "class of calls body=text&risk=writes" in said
+
+
+def test_risk_is_told_with_and_without_new_values(terminal: Terminal) -> None:
+    risk = {"score": 0.25, "level": "low", "parts": ["writes"], "required": 0.8}
+    raised = {"score": 0.475, "level": "medium", "parts": ["novel", "writes"], "required": 0.8947}
+    verdict = {"effect": "hold", "risk": risk, "risk_with_values": raised, "history": {"novel": ["to"]}}
+    answer_with(terminal, {"/v1/holds": {**HOLD, "risk": risk, "verdict": verdict}})
+
+    assert terminal("inbox") == 0
+
+    assert "low 0.25, with new values medium 0.47" in terminal.out
+    place = {"execution_id": "invoice-march", "call_id": "c2"}
+    call = {**place, "status": "released", "tool": "pay", "verdict": verdict}
+    path = "/v1/executions/invoice-march/tool-calls"
+    answer_with(terminal, {path: call, f"{path}/c2": call})
+    assert terminal("show", "invoice-march/c2") == 0
+    said = " ".join(terminal.out.split())
+    assert "risk low 0.2500 (writes), with new values medium 0.4750 (novel, writes)" in said
 
 
 def test_in_short_of_nothing_is_empty() -> None:

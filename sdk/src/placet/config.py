@@ -1,4 +1,7 @@
-"""Finds the gateway's address and token: in arguments, then the environment, then `.placet/` here."""
+"""Finds the gateway's address and token: in arguments, the environment, or the directory of `placet up`.
+
+The directory is `PLACET_DATA_DIR`, as for the commands on the stack, else `.placet/` here.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +54,14 @@ def find_config(url: str | None = None, token: str | None = None, data_dir: Path
     Args:
         url: overrides `PLACET_URL`.
         token: overrides `PLACET_TOKEN`.
-        data_dir: the directory where `placet up` wrote `placet.json` and `admin.token`; `.placet` here by default.
-            Its token is only sent to its own address.
+        data_dir: the directory where `placet up` wrote `placet.json` and `admin.token`; by default
+            `PLACET_DATA_DIR`, else `.placet` here. Its token is only sent to its own address.
 
     Raises:
         NotConfigured: no address or no token was found.
         SettingRefused: one of them cannot be used, or is empty; its value is not shown.
     """
-    directory = data_dir or Path(DATA_DIR)
+    directory = data_dir or _data_dir()
     found_url = find_url(url, directory)
     # An empty token never falls through to the next source: the request would have another identity.
     for setting, given in (
@@ -89,11 +92,15 @@ def find_url(url: str | None = None, data_dir: Path | None = None) -> str:
     ):
         if given is not None:
             return checked_address(setting, given)
-    directory = data_dir or Path(DATA_DIR)
+    directory = data_dir or _data_dir()
     if found := _local_url(directory):
         if _is_stopped(directory):
             raise NotConfigured(f"Nothing runs in {directory}: start it with `placet up`, or set PLACET_URL.")
         return found
+    if directory != Path(DATA_DIR):
+        raise NotConfigured(
+            f"No gateway is known: {directory} has no placet.json; set PLACET_URL, or `placet up` there."
+        )
     raise NotConfigured("No gateway is known: set PLACET_URL, or run this where `placet up` keeps .placet/.")
 
 
@@ -172,6 +179,11 @@ def shown_address(url: str) -> str:
     """An address as errors show it: only scheme, host and port, since a path can contain secrets."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.split('/', 1)[0].rpartition('@')[2]}"
+
+
+def _data_dir() -> Path:
+    """The directory of `placet up` that the environment names, else the one here."""
+    return Path(os.environ.get("PLACET_DATA_DIR") or DATA_DIR).expanduser()
 
 
 def _filled(setting: str, value: str) -> str:

@@ -24,7 +24,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The policy's verdict: allow, hold or deny; what its `adaptive` block made of a hold; its values' `history`."""
+    """The policy's verdict; what its `adaptive` block made of a hold; its values' `history`, and what that adds."""
 
     effect: str = ""
     rules: tuple[str, ...] = ()
@@ -34,6 +34,7 @@ class Verdict:
     history: Any = field(default=None, hash=False)
     policy_version: Any = field(default=None, hash=False)
     reason: str = ""
+    risk_with_values: Risk | None = None
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -195,9 +196,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class HoldView:
-    """The view of a hold for a person: `text` must be printed unchanged, and `view_digest` is its SHA-256.
+    """The view of a hold: `text` is printed unchanged, `view_digest` is its SHA-256; `diff` is given after an edit.
 
-    `must_read`: an approval is accepted only with the `view_digest`; `diff` is given if a person edited.
+    `must_read`: an approval is accepted only with the `view_digest`.
     """
 
     hold_id: str
@@ -284,10 +285,9 @@ class Recorded:
 
 @dataclass(frozen=True)
 class HumanRequest:
-    """A question that an agent asked; `response` is the answer once there is one.
+    """A question that an agent asked; `response` is the answer once there is one, `input_schema` its JSON Schema.
 
-    A question can be rejected (`decision`): then it has no answer, and `feedback` says why. `input_schema` is the
-    JSON Schema of an answer.
+    A question can be rejected (`decision`): then it has no answer, and `feedback` says why.
     """
 
     request_id: str

@@ -30,7 +30,7 @@ class WeighedTrust:
 
 @dataclass(frozen=True)
 class AssessedCall:
-    """The verdict that a call would get now; `risk` has what the history of its values adds.
+    """The verdict that a call would get now; `risk` has what the history of its values adds to `risk_of_tool`.
 
     `misfits` are the reasons why the proposal would be refused, `misfit` the first of them: the arguments do not fit
     the tool's inputSchema. `is_published` is False if the project knows no tool of this name.
@@ -50,6 +50,7 @@ class AssessedCall:
     misfit: str | None = None
     misfits: tuple[str, ...] = ()
     is_published: bool = True
+    risk_of_tool: Risk | None = None
     raw: Object = field(default_factory=dict, repr=False, compare=False)
 
 

@@ -43,6 +43,7 @@ def answer_of(
     trust: Mapping[str, Any] | None,
     bindings: Iterable[Bindings],
     evaluate: Evaluator,
+    approved_otherwise: str = "",
 ) -> AdaptiveAnswer:
     """What a block says of a call that matched rules hold.
 
@@ -54,11 +55,12 @@ def answer_of(
         trust: the trust as the verdict cites it; None while incomplete.
         bindings: the call's values for conditions, for each view of its tool.
         evaluate: evaluates conditions.
+        approved_otherwise: what approvals of other classes of calls there are, for people to read.
     """
     bound = None if trust is None else float(trust["lower_bound"])
     why = (
         asks_certain_people(asking)
-        or _too_little(block, plain, risk, trust)
+        or _too_little(block, plain, risk, trust, approved_otherwise)
         or _not_allowed(block.allow_when, bindings, evaluate)
     )
     return AdaptiveAnswer(not why, why, bound, risk.required, _floor(block, risk), block.sample_rate)
@@ -85,7 +87,9 @@ def _floor(block: CompiledAdaptive, risk: Risk) -> float | None:
     return None if at_level == "ask" else float(at_level)
 
 
-def _too_little(block: CompiledAdaptive, plain: Risk, risk: Risk, trust: Mapping[str, Any] | None) -> str:
+def _too_little(
+    block: CompiledAdaptive, plain: Risk, risk: Risk, trust: Mapping[str, Any] | None, approved_otherwise: str
+) -> str:
     if trust is None:
         return "trust is not complete"
     if not trust["trust_class"]:
@@ -96,7 +100,7 @@ def _too_little(block: CompiledAdaptive, plain: Risk, risk: Risk, trust: Mapping
     if floor is None:
         return _too_risky(block, plain, risk)
     if not trust["raising"]:
-        return _nothing_raises(trust)
+        return nothing_raises(trust, approved_otherwise)
     bound, needed = trust["lower_bound"], max(floor, risk.required)
     if bound >= needed:
         return ""
@@ -121,9 +125,17 @@ def _too_risky(block: CompiledAdaptive, plain: Risk, risk: Risk) -> str:
     return f"people are asked while these values are new: they raise the risk {_raised(plain, risk)}"
 
 
-def _nothing_raises(trust: Mapping[str, Any]) -> str:
+def nothing_raises(trust: Mapping[str, Any], approved_otherwise: str = "") -> str:
+    """Why nothing raises the trust in a class of calls.
+
+    Args:
+        trust: the trust as the verdict cites it.
+        approved_otherwise: what approvals of other classes of calls there are; empty if none.
+    """
     if trust["lowering"]:
         return "people were against such a call, or it failed, and no approval since then counts"
+    if approved_otherwise:
+        return approved_otherwise
     if trust.get("approvals") or trust.get("edits"):
         # Of the tool, in any class: in this one they may be uncounted as yet, too old, or of a withdrawn account.
         return "no approval of such a call counts: none is counted yet, or none counts any more"

@@ -16,10 +16,9 @@ from typing import Any
 
 import msgspec
 
-from schemas.call_history import CallHistory
 from schemas.display.escape import revealed
 from schemas.policy_document import Defaults, Effect, Hold
-from services.domain.policy.adaptive import answer_of, refused
+from services.domain.policy.adaptive import answer_of, nothing_raises, refused
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import Evaluator, evaluate_in_process
 from services.domain.policy.cel_memory import MEMORY
@@ -32,9 +31,11 @@ from services.domain.policy.scopes import ScopeFacts
 from services.domain.policy.tool_facts import ToolView, tool_views
 from services.domain.policy.verdict import STRICTNESS, AdaptiveAnswer, CallFacts, HoldTerms, Reason, Verdict
 from services.domain.policy.visible import variables_of
+from services.domain.trust.otherwise import named
 
 MAX_DETAIL_CHARS = 500
-PATHS_NAMED_MAX = 3
+# Of trust as a verdict cites it: people's words for calls, of this class or of any.
+_RAISING = ("raising", "approvals", "edits")
 
 
 class _Case(msgspec.Struct, frozen=True):
@@ -184,27 +185,29 @@ def _adaptive(
         return refused(policy.adaptive, risk, f"the policy {unread.label} cannot be read")
     if not case.call.history.is_whole:
         return refused(policy.adaptive, risk, "it has values that are not looked at")
-    if why := _of_values(case.call.history):
+    if why := _of_values(case.call):
         return refused(policy.adaptive, risk, why)
     asking = [rule.rule.hold or Hold() for finding in holding for rule in finding.asking]
-    return answer_of(policy.adaptive, asking, verdict.risk, risk, verdict.trust, bindings, evaluate)
+    said = case.call.approved_otherwise
+    return answer_of(policy.adaptive, asking, verdict.risk, risk, verdict.trust, bindings, evaluate, said)
 
 
-def _of_values(history: CallHistory) -> str:
+def _of_values(call: CallFacts) -> str:
     """Why trust does not release a call with these values, in whatever class it is; empty if it may."""
+    history, trust = call.history, call.trust
     if history.opposed:
-        return f"people were against calls with the same value at {_named(history.opposed)}"
-    if history.apart and history.novel:
-        beside = f"in such a call with something new at {_named(history.novel)}"
-        return f"people have not approved what is at {_named(history.apart)} {beside}"
-    if history.apart:
-        return f"people have approved what is at {_named(history.apart)}, but not together in such a call"
-    return ""
-
-
-def _named(paths: tuple[str, ...]) -> str:
-    more = len(paths) - PATHS_NAMED_MAX
-    return ", ".join(paths[:PATHS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+        return f"people were against calls with the same value at {named(history.opposed)}"
+    if not history.apart:
+        return ""
+    if trust is not None and not (call.approved_otherwise or any(map(trust.get, _RAISING))):
+        return nothing_raises(trust)
+    known = history.apart_only
+    if not history.novel:
+        return f"people have approved what is at {named(known)}, but not together in such a call"
+    beside = f"such a call with something new at {named(history.novel)}"
+    if not known:
+        return f"people have not approved {beside}"
+    return f"people have approved what is at {named(known)}, but not in {beside}"
 
 
 def _matched(case: _Case, rule: CompiledRule) -> _Finding:

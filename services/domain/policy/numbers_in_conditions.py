@@ -2,12 +2,16 @@
 
 It also finds numbers that are searched for among the keys of a map, which are never doubles.
 
+It refuses divisions of two whole numbers that leave a remainder: `9/10` is 0 in CEL, so that `x > 9/10` asks for less
+than what it says, without an error.
+
 Only literals directly next to an argument (`args.amount * 2`) are checked: the result of a function or bracket can
 be of any type.
 """
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 
 from schemas.policy_document import PolicyDocument, conditions_of
 from schemas.policy_problems import Problem, warning
@@ -15,26 +19,57 @@ from services.domain.policy.cel_tokens import Token, Unreadable, string_value, t
 
 _NUMBERED = frozenset({"args", "proposed", "trust", "risk"})
 _ARITHMETIC = frozenset("+-*/%")
+_MULTIPLYING = frozenset("*/%")
 _ORDER = frozenset({"<", "<=", ">", ">="})
 _WHOLE = re.compile(r"[0-9]+")
+_LITERAL = re.compile(r"([0-9]+|0[xX][0-9a-fA-F]+)[uU]?")
 _NUMBER = re.compile(r"\s*[-+]?[0-9][0-9_,]*(\.[0-9]+)?\s*")
 
 Tokens = tuple[Token, ...]
 
 
 def doubtful_numbers(document: PolicyDocument) -> Iterator[Problem]:
-    """A warning for each condition that combines a numeric argument with a literal of the wrong type."""
+    """A warning for each condition that combines a numeric argument with a literal of the wrong type.
+
+    A division of whole numbers that is not exact is an error.
+    """
     for path, condition in conditions_of(document):
-        for message in _messages(condition):
+        try:
+            tokens = tokenize(condition)
+        except Unreadable:
+            # It does not compile; the compiler reports that.
+            continue
+        for message in _inexact(tokens):
+            yield Problem(path=path, code="invalid", message=message)
+        for message in _messages(tokens):
             yield warning(path, "doubtful_number", message)
 
 
-def _messages(condition: str) -> Iterator[str]:
-    try:
-        tokens = tokenize(condition)
-    except Unreadable:
-        # It does not compile; the compiler reports that.
-        return
+def _inexact(tokens: Tokens) -> Iterator[str]:
+    """A message for each division of two whole numbers that leaves a remainder."""
+    for index in range(len(tokens) - 2):
+        before, divided, operator, by = tokens[index - 1].text if index else "", *tokens[index : index + 3]
+        # `args.n / 9 / 10` divides what is before twice.
+        if operator.text != "/" or before in _MULTIPLYING:
+            continue
+        if not (_LITERAL.fullmatch(divided.text) and _LITERAL.fullmatch(by.text)):
+            continue
+        dividend, divisor = (
+            int(one.text.rstrip("uU"), 0 if "x" in one.text.lower() else 10) for one in (divided, by)
+        )
+        if divisor and dividend % divisor:
+            yield _of_division(dividend, divisor)
+
+
+def _of_division(dividend: int, divisor: int) -> str:
+    exact = Fraction(dividend, divisor)
+    decimal = f"{dividend / divisor:.15g}"
+    advice = decimal if Fraction(decimal) == exact else f"{dividend}.0 / {divisor}.0"
+    said = f"{dividend}/{divisor} is a division of whole numbers, which is {dividend // divisor} in CEL"
+    return f"{said}; write {advice}"
+
+
+def _messages(tokens: Tokens) -> Iterator[str]:
     for index, token in enumerate(tokens):
         if token.text == "in":
             yield from _of_keys(tokens, index)

@@ -34,7 +34,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own if a person has
     edited them. `trust` is None until all its parts are complete. `memory` maps arguments to the values that people
     have approved for such calls by standing rules. `trust_class` is what decisions on it count for; `history` is what
-    the past says of its values.
+    the past says of its values. `approved_otherwise` tells people of approvals that are of calls of other classes.
     """
 
     tenant: str
@@ -55,6 +55,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     memory: Mapping[str, Sequence[Any]] = {}
     trust_class: str = ""
     history: CallHistory = NO_HISTORY
+    approved_otherwise: str = ""
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):

@@ -109,3 +109,43 @@ def test_whole_number_is_written_with_its_digits() -> None:
 )
 def test_texts_and_keys_that_may_be_found_are_not_told(condition: str) -> None:
     assert warnings_on(condition) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("args.amount > 9/10", "9/10 is a division of whole numbers, which is 0 in CEL; write 0.9"),
+        ("7 / 2 < args.amount", "7/2 is a division of whole numbers, which is 3 in CEL; write 3.5"),
+        ("args.amount > (1 / 3)", "1/3 is a division of whole numbers, which is 0 in CEL; write 1.0 / 3.0"),
+        ("args.amount > 2.0 && args.amount < 9u/10u", "9/10 is a division"),
+        ("args.amount >= -9/10", "write 0.9"),
+    ],
+)
+def test_division_of_whole_numbers_that_leaves_a_remainder_is_refused(condition: str, said: str) -> None:
+    rules = f"[{{id: a, match: {{tools: [pay]}}, when: {json.dumps(condition)}, then: hold}}]"
+    (problem,) = check(parse_policy(f"policy: p\nrules: {rules}"))
+
+    assert (problem.severity, problem.path) == ("error", "rules[0].when")
+    assert said in problem.message
+
+
+def test_division_of_whole_numbers_in_the_adaptive_block_is_refused() -> None:
+    adaptive = "adaptive: {allow_when: trust.lower_bound > 9/10}"
+    found = check(parse_policy(f"policy: p\nrules: []\n{adaptive}"))
+
+    assert [one.path for one in found if one.severity == "error"] == ["adaptive.allow_when"]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "args.amount > 10/5",
+        "args.amount > 9.0/10.0",
+        "int(args.amount) / 9 / 10 == 0",
+        "args.items.size() / 2 == 0",
+        "args.amount > 0.9",
+    ],
+)
+def test_exact_and_computed_divisions_are_not_told(condition: str) -> None:
+    assert warnings_on(condition) == []
+    assert evaluated(condition, 5)

@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from ops.backtest.found import Found
 from ops.backtest.partition import Window
 from schemas import commands as k
-from tests.domain.trusting import ALWAYS, Known, facts
+from services.domain.trust.book import KnownTrust
+from tests.domain.trusting import ALWAYS, Known, facts, outcome
 from tests.domain.world import OLGA, RITA, RULES, START_MS, TOOLS, rule, the
 from tests.ops.backtest.past import Past, one, policy
 
@@ -188,6 +190,21 @@ def test_trust_that_was_not_read_asks() -> None:
     assert is_whole(found, 1)
     assert found.effects == {("hold", "hold"): 1}
     assert not made.against(policy(rule("all", "pay", "hold"), adaptive=ALWAYS)).rows
+
+
+def test_reason_that_names_approvals_of_other_classes_comes_out_as_recorded() -> None:
+    def elsewhere(*names: str) -> KnownTrust:
+        known = Known(facts(60))(*names)
+        assert known is not None
+        return structs.replace(known, classes=())
+
+    made = past(trust=elsewhere)
+    asks = policy(rule("all", "pay", "hold"), adaptive=ALWAYS)
+    made.policy(asks, version=2)
+    why = outcome(made.propose("pay", amount=5)).why
+
+    assert "are of calls" in why
+    assert is_whole(made.against(asks), 1)
 
 
 def test_trust_is_the_recorded_one_and_whole_numbers_stay_fractions() -> None:

@@ -22,6 +22,7 @@ from schemas.policy_document import policy_from_value
 from tests.actions.planting import plant
 from tests.domain.world import OLGA, PROJECT, RITA, RULES, TENANT, the
 from tests.ops.backtest.past import Past, policy
+from tests.sdk.terminal import on_a_screen, plain
 
 HOSTILE = '</td><script>alert(1)</script><img src=x onerror="alert(1)">&\x1b[31m'
 ALL_PASS = policy({"id": "all", "match": {"tools": ["*"]}, "then": "allow"})
@@ -163,6 +164,33 @@ def test_terminal_shows_no_control_characters(capsys: pytest.CaptureFixture[str]
     assert "--allow-named main/x/c" in out
     tell(told(hostile(), "main/x/c"))
     assert "no call that people were against would pass without being named" in capsys.readouterr().out
+
+
+def test_calls_that_block_break_no_word_on_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = past()
+    hold = the(made.propose("pay", call_id="pay-the-invoice-of-march", amount=5, to="bob"), "HoldOpened")
+    made.decide(hold, "reject", feedback="this is not the account of bob")
+    report = told(made.against(ALL_PASS))
+    on_a_screen(monkeypatch, 80)
+
+    tell(report)
+
+    lines = plain(capsys.readouterr().out).splitlines()
+    begins = lines.index("1: people were against these calls, and they would now pass")
+    lines = lines[
+        begins : lines.index("1 of them are not named: change the policy, or name each, if it may pass:")
+    ]
+    assert all(len(line) <= 80 for line in lines), lines
+    words = {word for line in lines for word in line.split()}
+    assert {
+        "main/x/pay-the-invoice-of-march",
+        '{"amount":5,"to":"bob"}',
+        "rejected",
+        "(p@1/payments)",
+        "account",
+    } <= words
 
 
 def test_terminal_names_what_was_not_reproduced_and_not_judged(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from projections.folds.calls import verdict_json
 from projections.folds.shown import Run, view_of_row
 from projections.queries.history import ExecutionState, fold_all
 from schemas import commands as k
@@ -61,7 +62,14 @@ def test_view_is_rebuilt_with_why_trust_did_not_release_the_call() -> None:
     world = world_of(Known(facts(history=known)), {"sample_rate": 0, "floor": {"high": 0.99}})
     hold = held(world, "pay")
 
-    text = view_of_row(check_views(world).holds[hold.hold_id], NO_RUN).text
+    row = check_views(world).holds[hold.hold_id]
+    text = view_of_row(row, NO_RUN).text
+    verdict = verdict_json(row)
+    assert verdict is not None
+    assert verdict["risk"]["score"] == 0.7291
+    raised = verdict["risk_with_values"]
+    assert (raised["score"], raised["level"], raised["required"]) == (0.8104, "high", 0.9383)
+    assert {*raised["parts"]} - {*verdict["risk"]["parts"]} == {"novel"}
 
     assert "\nrisk: high 0.7291, of destructive, " in text
     assert "\ntrust required: 0.9314\ntrust required with new values: 0.9383\n" in text
@@ -76,7 +84,7 @@ def test_view_is_rebuilt_with_what_the_run_was_asked_for(hostile: str) -> None:
     world.ask(k.StartExecution(agent="bot", user="ann", request=hostile))
     hold = held(world)
     row = check_views(world).holds[hold.hold_id]
-    assert (row["view_version"], hold.view_version) == (9, 9)
+    assert (row["view_version"], hold.view_version) == (11, 11)
     assert row["must_read"]
     assert view_of_row(row, {"user_id": "ann", "request": "another"}).digest != hold.view_digest
 
@@ -107,7 +115,7 @@ def test_view_in_a_turn_is_rebuilt_with_its_message(message: str) -> None:
     rows = check_views(world).holds
     for hold in (first, question):
         row = rows[hold.hold_id]
-        assert (row["request"], row["view_version"]) == (message, 10)
+        assert (row["request"], row["view_version"]) == (message, 12)
         assert view_of_row(row, RUN).text.count("asked first in the conversation: hi\n") == 1
 
 

@@ -169,6 +169,15 @@ HELDS: dict[str, Held] = {
             adaptive=outcome_to_text(ASKED),
         ),
     ),
+    "apart": replace(
+        PLAIN,
+        judged=replace(
+            JUDGED,
+            history=history_to_text(
+                CallHistory(parts=("novel",), novel=("amount", "recipient"), apart=("amount", "file"))
+            ),
+        ),
+    ),
     "unknown_outcome": replace(PLAIN, cause="outcome_unknown", judged=None, roles=(), reviewers=(), quorum=1),
     "unknown_tool": replace(
         PLAIN, tool="wire", tool_version="", arguments="{}", judged=replace(JUDGED, trust=None)

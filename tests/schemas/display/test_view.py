@@ -121,10 +121,21 @@ def test_view_with_any_fact_changed_is_another(name: str) -> None:
                 'untrusted outputs of: "c1", "c\\u{202e}2"',
             ],
         ),
+        (
+            CallHistory(novel=("amount", "to"), apart=("amount",)),
+            ['new to this agent and tool: "amount", "to"'],
+        ),
+        (
+            CallHistory(novel=("to",), apart=("file",)),
+            [
+                'new to this agent and tool: "to"',
+                'approved before, but not together in such a call: "file"',
+            ],
+        ),
         (CallHistory(is_whole=False), [f"values: {UNREAD}"]),
         (CallHistory(is_known=False), [f"values: {UNKNOWN}"]),
     ],
-    ids=["known", "new", "tainted", "too_many", "trust_is_missing"],
+    ids=["known", "new", "tainted", "new_beside_new", "apart", "too_many", "trust_is_missing"],
 )
 def test_view_says_which_values_are_new_or_came_out_of_an_untrusted_output(
     history: CallHistory, told: list[str]
@@ -168,7 +179,7 @@ def test_view_says_what_new_values_require_and_why_trust_did_not_release_the_cal
 def test_view_begins_with_what_the_run_was_asked_for() -> None:
     lines = view_of(PLAIN).text.splitlines()
     assert lines[:3] == [
-        "placet-view 9",
+        "placet-view 11",
         "badges: none",
         "asked of the agent: Pay the March invoice of ACME.",
     ]
@@ -177,7 +188,7 @@ def test_view_begins_with_what_the_run_was_asked_for() -> None:
 def test_view_in_a_turn_begins_with_its_message_and_then_the_runs_request() -> None:
     view = view_of(replace(PLAIN, message="rm -rf /prod"))
     assert view.text.splitlines()[:5] == [
-        "placet-view 10",
+        "placet-view 12",
         "badges: none",
         "asked of the agent: rm -rf /prod",
         "asked first in the conversation: Pay the March invoice of ACME.",

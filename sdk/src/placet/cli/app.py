@@ -48,10 +48,14 @@ def _version(wanted: bool) -> None:
 def options(
     context: typer.Context,
     url: Annotated[
-        str | None, typer.Option(help="The gateway's address. Default: PLACET_URL, then .placet/ here.")
+        str | None,
+        typer.Option(
+            help="The gateway's address. Default: PLACET_URL, then PLACET_DATA_DIR or .placet/ here."
+        ),
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="The access token. Default: PLACET_TOKEN, then .placet/ here.")
+        str | None,
+        typer.Option(help="The access token. Default: PLACET_TOKEN, then PLACET_DATA_DIR or .placet/ here."),
     ] = None,
     project: Annotated[
         str | None,

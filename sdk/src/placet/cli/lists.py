@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from placet.cli import safe
 from placet.cli.choices import a_time
-from placet.cli.lines import begun, print_rows
+from placet.cli.lines import begun, print_rows, print_with_texts
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, connect, every, in_project, print_json, print_table, zoned
 from placet.models import AuditRow
@@ -37,8 +38,8 @@ def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json([one.raw for one in found])
         return
-    print_table(
-        ("tool", "version", "project", "idempotent", "annotations", "description"),
+    print_with_texts(
+        ("tool", "version", "project", "idempotent", "annotations"),
         [
             (
                 one.name,
@@ -46,10 +47,11 @@ def tools(context: typer.Context, as_json: JsonFlag = False) -> None:
                 one.raw.get("project"),
                 "yes" if one.idempotent else "",
                 _annotations(one.annotations),
-                begun(one.description),
             )
             for one in found
         ],
+        "description",
+        [safe.text(begun(one.description)) for one in found],
         "No tools are published.",
     )
 

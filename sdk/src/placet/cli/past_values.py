@@ -59,7 +59,12 @@ def in_full(history: Any, tools: Mapping[str, str]) -> str:
         told.append(UNREAD)
     if history.get("novel"):
         told.append(f"new to this agent and tool: {', '.join(history['novel'])}")
-    told += [f"{said}: {', '.join(history[name])}" for name, said in _OF_TRUST if history.get(name)]
+    novel = history.get("novel") or ()
+    for name, said in _OF_TRUST:
+        # A new number beside a new value is compared, too: but nobody has approved it.
+        paths = [path for path in history.get(name) or () if name != "apart" or path not in novel]
+        if paths:
+            told.append(f"{said}: {', '.join(paths)}")
     if history.get("tainted"):
         named = [f"{tools[one]} {one}" if one in tools else one for one in history.get("sources") or ()]
         sources = f" (of {', '.join(named)})" if named else ""

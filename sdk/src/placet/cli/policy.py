@@ -23,7 +23,6 @@ from placet.cli.session import (
     every,
     local_time,
     print_json,
-    print_table,
     published_line,
     read_text,
     zoned,
@@ -138,11 +137,11 @@ def _name_in(document: str, file: Path) -> str:
 def versions(context: typer.Context, name: str, as_json: JsonFlag = False) -> None:
     """List the published versions of a policy."""
     with connect(context) as placet:
-        found = placet.policies.versions(name).items
+        found = every(lambda cursor: placet.policies.versions(name, cursor=cursor))
     if as_json:
         print_json([dict(one) for one in found])
         return
-    print_table(
+    print_rows(
         ("version", zoned("published"), "by"),
         [
             (one.get("version"), column_time(one.get("published_at")), one.get("published_by"))

@@ -15,6 +15,7 @@ from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, print_line, zoned
+from placet.cli.viewing import both_risks
 from placet.errors import NotFound
 from placet.parsing import parse_time
 from placet.sync import Placet
@@ -153,7 +154,7 @@ def _told(call: AssessedCall) -> Iterator[str]:
     else:
         yield "it would be denied" if call.effect == "deny" else needs
     yield f"policy: {call.effect}, {call.detail}"
-    yield f"risk: {call.risk.level}, {call.risk.score:.2f} ({', '.join(map(str, call.risk.parts)) or 'no part'})"
+    yield f"risk: {_risks(call)}"
     if (weighed := call.adaptive) is not None:
         yield f"adaptive: {weighed.why}"
         if weighed.is_eligible and weighed.sample_rate >= 1:
@@ -162,6 +163,12 @@ def _told(call: AssessedCall) -> Iterator[str]:
             yield f"of such calls, {weighed.sample_rate:.0%} are asked all the same, as a sample"
     if call.history["novel"]:
         yield f"new to this agent and tool: {', '.join(call.history['novel'])}"
+
+
+def _risks(call: AssessedCall) -> str:
+    """The risk by the tool, and with what new values add; of an earlier gateway the latter alone."""
+    of_tool = call.risk_of_tool or call.risk
+    return both_risks(of_tool, None if of_tool == call.risk else call.risk, digits=2)
 
 
 def _refused(misfits: Sequence[str]) -> Iterator[str]:
@@ -213,7 +220,8 @@ def report(
     if unsaid := [f"{sample[name]} {said}" for name, said in UNSAID.items() if sample.get(name)]:
         print_line(safe.text(f"On other sampled calls nobody decided: {', '.join(unsaid)}.", lines=True))
     _print_share(
-        f"{regret['revoked']} of {regret['released']} released calls were taken back, {regret['harmful']} did harm",
+        f"Of {regret['released']} calls that nobody was asked about, {regret['revoked']} were taken back and "
+        f"{regret['harmful']} did harm, together",
         regret,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from placet.cli.remembering import options_of
 from placet.cli.session import clock, console, local_time, print_pretty
 from placet.cli.telling import print_exactly
 from placet.errors import DigestMismatch
-from placet.models import Hold, HoldView, Verdict
+from placet.models import Hold, HoldView, Risk, Verdict
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -138,17 +138,32 @@ def _value(block: Sequence[str]) -> Sequence[str]:
 
 
 def risk_of(hold: Hold) -> str:
-    """A hold's risk in two words."""
+    """A hold's risk in two words, and in two more what its new values make of it."""
     risk = hold.risk or (hold.verdict.risk if hold.verdict else None)
-    return "" if risk is None else f"{risk.level} {risk.score:.2f}".strip()
+    if risk is None:
+        return ""
+    raised = hold.verdict.risk_with_values if hold.verdict else None
+    return _both_risks(risk, raised, lambda one: f"{one.level} {one.score:.2f}".strip())
 
 
 def risk_told(verdict: Verdict | None) -> str:
-    """The risk of a call by its tool alone, with its parts; what new values add is in what trust required."""
-    risk = None if verdict is None else verdict.risk
-    if risk is None:
+    """The risk of a call by its tool alone, with its parts; and what its new values make of it."""
+    if verdict is None or verdict.risk is None:
         return ""
-    return f"{risk.level} {risk.score:.4f} ({', '.join(map(str, risk.parts)) or 'no part'})"
+    return both_risks(verdict.risk, verdict.risk_with_values, digits=4)
+
+
+def both_risks(of_tool: Risk, with_values: Risk | None, digits: int) -> str:
+    """The risk of a call by its tool, and what new values make of it, if they do, each with its parts."""
+
+    def told(risk: Risk) -> str:
+        return f"{risk.level} {risk.score:.{digits}f} ({', '.join(map(str, risk.parts)) or 'no part'})"
+
+    return _both_risks(of_tool, with_values, told)
+
+
+def _both_risks(of_tool: Risk, with_values: Risk | None, told: Callable[[Risk], str]) -> str:
+    return told(of_tool) if with_values is None else f"{told(of_tool)}, with new values {told(with_values)}"
 
 
 def class_of(verdict: Verdict | None) -> str:

@@ -75,7 +75,8 @@ def consume(
     wanted = Wanted.of(types, agents, execution)
     kept = FileCheckpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
     if isinstance(kept, FileCheckpoint):
-        kept = kept.within(Scope.of(None if bootstrap_servers else named_project(project), wanted))
+        named = None if bootstrap_servers else named_project(project)
+        kept = kept.within(Scope.of(named, wanted, reads_kafka=bootstrap_servers is not None))
     tried = patience or Patience()
     if bootstrap_servers is None:
         source = _from_gateway(url, token, project, tried, wanted)

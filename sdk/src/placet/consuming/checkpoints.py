@@ -65,7 +65,7 @@ class FileCheckpoint:
         if not isinstance(cursor, str) or not cursor or found.get("placet_checkpoint") != FORMAT:
             raise self._refused()
         if self._scope is not None:
-            self._scope.check(found, str(self._path))
+            self._scope.check({**found, "cursor": cursor}, str(self._path))
         return cursor
 
     def save(self, cursor: str) -> None:
@@ -96,6 +96,8 @@ class FileCheckpoint:
     def _check_writable(self) -> None:
         # Before the first event is handled, not after it: without a position, each start would handle it again.
         try:
+            if not self._path.parent.is_dir():
+                raise NotADirectoryError(f"there is no directory {self._path.parent}")
             if self._path.is_dir():
                 raise IsADirectoryError(f"{self._path} is a directory")
             self._write_new("")

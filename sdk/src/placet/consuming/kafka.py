@@ -46,6 +46,10 @@ REFUSALS = (
     TopicAuthorizationFailedError,
     UnsupportedSaslMechanismError,
 )
+NO_SETTINGS = (
+    "; no kafka_settings= are given: a broker with TLS or SASL closes such a connection. Those of a stack of "
+    "`placet up` are in .placet/kafka/clients/reader.json"
+)
 # What uvloop raises for a request on a connection that was lost a moment ago; aiokafka 0.14 does not handle it (its
 # issue 1038).
 CLOSED_TRANSPORT = re.compile(r"unable to perform operation on <.*>; the handler is closed")
@@ -112,6 +116,11 @@ class KafkaSource:
         """See `Source`."""
         return self._wanted.fits(event)
 
+    @property
+    def _hint(self) -> str:
+        # A broker that wants TLS or SASL closes a plain connection without a word.
+        return "" if self._log.security else NO_SETTINGS
+
     async def reached(self, start: str, *, follow: bool) -> AsyncGenerator[Sequence[Reached], None]:
         """See `Source`.
 
@@ -140,9 +149,13 @@ class KafkaSource:
             except OffsetOutOfRangeError as error:
                 raise CheckpointRefused("gone", "the log no longer has what follows the position") from error
             except (KafkaError, OSError, TimeoutError, RuntimeError) as error:
-                if isinstance(error, RuntimeError) and not CLOSED_TRANSPORT.fullmatch(str(error)):
+                # KafkaError is a RuntimeError, too.
+                is_known = isinstance(error, KafkaError | OSError) or CLOSED_TRANSPORT.fullmatch(str(error))
+                if not is_known:
                     raise
-                outage.tolerate(ConnectionLost(f"Kafka at {self._log.servers} cannot be read: {error!r}"))
+                outage.tolerate(
+                    ConnectionLost(f"Kafka at {self._log.servers} cannot be read: {error!r}{self._hint}")
+                )
             finally:
                 await run.close()
             await outage.pause()

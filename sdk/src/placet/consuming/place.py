@@ -40,7 +40,8 @@ def read_place(cursor: str, topic: str, partitions: set[int]) -> dict[int, Place
         CheckpointRefused: it is not a position of this topic.
     """
     if not cursor.startswith(MARK):
-        raise CheckpointRefused("other_log", "the position is not one of a consumer that reads Kafka")
+        said = "the position is of the other form (stream or Kafka): not one of a consumer that reads Kafka"
+        raise CheckpointRefused("other_log", said)
     data = cursor.removeprefix(MARK)
     try:
         found = json.loads(base64.urlsafe_b64decode(data + "=" * (-len(data) % 4)))
