@@ -92,6 +92,18 @@ class ChangedPolicyRule(Resource):
     fields: list[str]
 
 
+class ChangedPolicyValue(Resource):
+    """A value that the document would change, as JSON: of a rule, or of the document (`rule` is empty).
+
+    `place` are the names that lead to it, joined by dots; `null` stands where there is none.
+    """
+
+    rule: str
+    place: str
+    before: str
+    after: str
+
+
 class PolicyDifference(Resource):
     """The changes that a document would make; `reordered` are rules that would precede one that they now follow."""
 
@@ -100,6 +112,7 @@ class PolicyDifference(Resource):
     changed: list[ChangedPolicyRule]
     reordered: list[str]
     fields: list[str]
+    values: list[ChangedPolicyValue]
 
 
 class PolicyCheck(Resource):

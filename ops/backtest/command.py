@@ -39,7 +39,8 @@ from ops.log_workers import PROCESSES_MAX, default_processes, opened_log
 from ops.progress import reading_the_log
 from ops.stack_log import reached, read_signatures
 from placet.cli import policy_warnings
-from placet.parsing import TIME_EXAMPLE, parse_time
+from placet.cli.times import FORMS, typed_time
+from placet.parsing import parse_time
 from schemas.policy_problems import PolicyRefused, Problem
 from schemas.trust_score import IN_FORCE, TrustFunction
 
@@ -64,6 +65,14 @@ AcceptUnjudgedOption = Annotated[
         help="End with 0 also if something cannot be read or judged, or nothing is by this policy.",
     ),
 ]
+SinceOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Compare verdicts from this time on (RFC 3339, 24h, 7d)."),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Compare verdicts before this time (RFC 3339, 24h, 7d)."),
+]
 QuantileOption = Annotated[
     float | None, typer.Option(help="Try trust by this quantile of the posterior; 0.05 is in force.")
 ]
@@ -84,12 +93,8 @@ UnverifiedOption = Annotated[
 
 def backtest_command(
     file: PolicyFile,
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Compare verdicts from this time on (RFC 3339).")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Compare verdicts before this time (RFC 3339).")
-    ] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     allow_named: NamedOption = None,
     accept_unjudged: AcceptUnjudgedOption = False,
     tenant: Annotated[str, typer.Option(help="The tenant for which it would be published.")] = "default",
@@ -208,10 +213,9 @@ def _ms(text: str | None, option: str) -> int | None:
     if text is None:
         return None
     try:
-        return int(parse_time(text).timestamp() * 1000)
+        return int(parse_time(typed_time(text)).timestamp() * 1000)
     except (ValueError, OverflowError) as error:
-        said = f"it is not an RFC 3339 time with an offset, such as {TIME_EXAMPLE}"
-        raise UsageError(f"{option} {text}: {said}.") from error
+        raise UsageError(f"{option} {text}: it is not {FORMS}.") from error
 
 
 def _replayed(

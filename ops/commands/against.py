@@ -9,11 +9,15 @@ from typing import Any
 import typer
 
 from ops.commands.common import print_line, table
+from placet.cli import safe
 from placet.cli.session import Settings, connect, console
 from placet.config import checked_address
 from placet.sync import Placet
 from schemas.policy_problems import PolicyRefused
 from schemas.policy_yaml import policy_value
+
+# Of a value, before and after.
+SHOWN_CHARS = 60
 
 
 def a_server(url: str | None) -> str | None:
@@ -48,6 +52,10 @@ def named(text: str) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+
+
 def print_difference(title: str, found: Mapping[str, Any]) -> None:
     """Print a difference as a table, or a line that there is none."""
     shown = table("what", "where", "how", title=title or None)
@@ -55,12 +63,18 @@ def print_difference(title: str, found: Mapping[str, Any]) -> None:
         shown.add_row("added", name, "")
     for name in found["removed"]:
         shown.add_row("removed", name, "")
-    for rule in found["changed"]:
+    # A server of an earlier version tells the fields alone.
+    values = found.get("values", ())
+    for rule in () if values else found["changed"]:
         shown.add_row("changed", rule["rule"], ", ".join(rule["fields"]))
     for name in found["reordered"]:
         shown.add_row("moved", name, "")
-    for field in found["fields"]:
+    for field in () if values else found["fields"]:
         shown.add_row("changed", "(document)", field)
+    for one in values:
+        before, after = (_short(one[name]) for name in ("before", "after"))
+        changed = safe.text(f"{one['place']}: {before} → {after}")
+        shown.add_row("changed", one["rule"] or "(document)", changed)
     for call in found.get("calls", ()):
         where = f"case {call['case']}: {call['tool']}"
         shown.add_row("judged otherwise", where, f"{call['before']} → {call['after']}")

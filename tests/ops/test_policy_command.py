@@ -144,6 +144,15 @@ def test_diff_names_the_rule_and_the_call_that_is_judged_otherwise(
     ]
 
 
+def test_diff_shows_old_and_new_values(app: typer.Typer, good: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.yaml"
+    new.write_text(GOOD.replace("allow", "deny"))
+
+    shown = CliRunner().invoke(app, ["diff", str(good), str(new)]).output
+
+    assert 'then: "allow" → "deny"' in " ".join(shown.split())
+
+
 def test_diff_of_two_files_and_a_server_is_wrong_usage(good: Path, capfd: pytest.CaptureFixture[str]) -> None:
     server = "http://127.0.0.1:9"
 

@@ -1,10 +1,11 @@
 """The changes of a new version of a policy: in its rules, and for given calls."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from schemas.canonical import canonical
 from schemas.policy_document import Effect, PolicyDocument
 from services.domain.policy.cel import Evaluator, evaluate_alone
 from services.domain.policy.compiled import policy_alone
@@ -17,6 +18,15 @@ class ChangedRule(msgspec.Struct, frozen=True):
 
     rule: str
     fields: tuple[str, ...]
+
+
+class ChangedValue(msgspec.Struct, frozen=True):
+    """A value that differs, as JSON: of a rule, or of the document (`rule` is empty); `null` where there is none."""
+
+    rule: str
+    place: str
+    before: str
+    after: str
 
 
 class ChangedCall(msgspec.Struct, frozen=True):
@@ -39,6 +49,7 @@ class PolicyDiff(msgspec.Struct, frozen=True):
     reordered: tuple[str, ...]
     fields: tuple[str, ...]
     calls: tuple[ChangedCall, ...]
+    values: tuple[ChangedValue, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -76,6 +87,10 @@ def diff(
         reordered=_reordered(both, [name for name in after if name in before]),
         fields=_differing(_head(old), _head(new)),
         calls=tuple(_changed_calls(old, new, calls, now_ms, evaluate)),
+        values=(
+            *_values("", "", _head(old), _head(new)),
+            *(one for name in both for one in _values(name, "", before[name], after[name])),
+        ),
     )
 
 
@@ -89,6 +104,15 @@ def _head(document: PolicyDocument) -> dict[str, Any]:
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in one if one[name] != other[name])
+
+
+def _values(rule: str, place: str, one: Any, other: Any) -> Iterator[ChangedValue]:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for name in dict.fromkeys((*one, *other)):
+            inner = f"{place}.{name}" if place else str(name)
+            yield from _values(rule, inner, one.get(name), other.get(name))
+    elif one != other:
+        yield ChangedValue(rule, place, canonical(one), canonical(other))
 
 
 def _reordered(before: list[str], after: list[str]) -> tuple[str, ...]:

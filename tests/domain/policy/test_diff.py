@@ -61,3 +61,19 @@ rules:
     assert [(c.index, c.before, c.after) for c in found.calls] == [(0, "allow", "hold"), (1, "hold", "allow")]
     assert found.calls[0].rules_before == ("p@1/a",)
     assert not found.empty
+
+
+def test_diff_values_are_told_before_and_after() -> None:
+    old = parse_policy(
+        "policy: p\nadaptive: {floor: {high: 0.9}}\nrules: [{id: a, when: args.n < 5.0, then: allow}]"
+    )
+    new = parse_policy(
+        "policy: p\nadaptive: {floor: {high: 0}}\nrules: [{id: a, when: args.n < 9.0, then: allow}]"
+    )
+
+    found = [(one.rule, one.place, one.before, one.after) for one in diff(old, new).values]
+
+    assert found == [
+        ("", "adaptive.floor.high", "0.9", "0"),
+        ("a", "when", '"args.n < 5.0"', '"args.n < 9.0"'),
+    ]

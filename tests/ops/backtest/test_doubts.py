@@ -143,7 +143,7 @@ def test_long_lists_of_doubts_are_cut_and_counted() -> None:
     assert (len(answer["not_reproduced"]), answer["not_reproduced_left_off"]) == (LISTED_MAX, 5)
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-11-20", "0001-01-01T00:00:00+10:00"])
+@pytest.mark.parametrize("text", ["yesterday", "2026-11-20T10:00:00", "0001-01-01T00:00:00+10:00"])
 @pytest.mark.parametrize("option", ["--since", "--until"])
 def test_time_that_is_none_is_refused_with_an_example(option: str, text: str) -> None:
     given = (text, None) if option == "--since" else (None, text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from placet.parsing import TIME_EXAMPLE, parse_time
+from placet.cli.times import FORMS, typed_time
 
 if TYPE_CHECKING:
     from placet.sync import Placet
@@ -67,13 +67,12 @@ def a_time_or_version(value: str | None) -> str | None:
 
 def _time(value: str | None, besides: str) -> str | None:
     # An empty value is reported elsewhere.
-    if value:
-        try:
-            parse_time(value)
-        except (ValueError, OverflowError) as error:
-            said = f"{value!r} is not an RFC 3339 time with an offset, such as {TIME_EXAMPLE}{besides}"
-            raise typer.BadParameter(said) from error
-    return value
+    if not value:
+        return value
+    try:
+        return typed_time(value)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(f"{value!r} is not {FORMS}{besides}") from error
 
 
 def completing(words: Sequence[str]) -> Callable[[str], list[str]]:

@@ -18,9 +18,10 @@ from placet.cli.choices import OF_NO_EXECUTION, event_types, event_types_complet
 from placet.cli.rows import rows_of
 from placet.cli.session import JsonFlag, connect, console, every, find_execution, print_json
 from placet.cli.telling import MARGIN, ROW_MIN
+from placet.cli.times import FORMS, typed_time
 from placet.errors import NotAuthorised, NotFound, Refused
 from placet.models import Object
-from placet.parsing import TIME_EXAMPLE, parse_time
+from placet.parsing import parse_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,12 +56,10 @@ def read_start(text: str | None) -> Start:
     if _OFFSETS.fullmatch(text):
         return Start(offsets=_offsets(text))
     try:
-        return Start(at=parse_time(text))
-    except ValueError:
+        return Start(at=parse_time(typed_time(text)))
+    except (ValueError, OverflowError):
         if re.match(r"\d{4}-\d\d-\d\d", text):
-            raise typer.BadParameter(
-                f"{text} is not an RFC 3339 time with an offset, such as {TIME_EXAMPLE}", param_hint="--from"
-            ) from None
+            raise typer.BadParameter(f"{text} is not {FORMS}", param_hint="--from") from None
         return Start(cursor=text)
 
 
@@ -122,7 +121,9 @@ def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep running and show new events.")] = False,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="OFFSETS|TIME", help="0=120,3=7, a time (RFC 3339), or a cursor."),
+        typer.Option(
+            "--from", metavar="OFFSETS|TIME", help="0=120,3=7, a time (RFC 3339), 24h ago, or a cursor."
+        ),
     ] = None,
     execution: Annotated[
         str | None, typer.Option(help="Only events of this execution.", autocompletion=execution_ids)

@@ -73,7 +73,7 @@ def state(
         str | None,
         typer.Option(
             "--at",
-            help="A time (RFC 3339), a version, or an offset of the log as @123.",
+            help="A time (RFC 3339, 24h ago), a version, or an offset of the log as @123.",
             callback=a_time_or_version,
         ),
     ] = None,

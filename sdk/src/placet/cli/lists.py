@@ -85,7 +85,9 @@ def components(context: typer.Context, as_json: JsonFlag = False) -> None:
 def audit(
     context: typer.Context,
     subject: Annotated[str | None, typer.Option(help="Only this subject's acts.")] = None,
-    since: Annotated[str | None, typer.Option(help="From this time (RFC 3339) on.", callback=a_time)] = None,
+    since: Annotated[
+        str | None, typer.Option(help="From this time (RFC 3339, 24h, 7d) on.", callback=a_time)
+    ] = None,
     no_repeats: Annotated[
         bool,
         typer.Option(
