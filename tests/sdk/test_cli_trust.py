@@ -341,3 +341,14 @@ def test_each_column_of_the_reviewers_is_defined_in_the_help_and_in_the_docs(ter
     assert terminal("reviewers", "--help") == 0
     told = " ".join(terminal.out.split())
     assert [name for name in columns[1:] if name not in told] == []
+
+
+@pytest.mark.parametrize("command", [("explain", "billing-bt"), ("report", "--agent", "billing-bt")])
+def test_agent_that_does_not_exist_is_told_with_one_of_a_near_name(
+    terminal: Terminal, command: tuple[str, ...]
+) -> None:
+    row = {"agent": "billing-bot", "tools": []}
+    answering(terminal, {"/v1/agents": {"items": [row, {**row, "agent": "other"}], "next_cursor": None}})
+
+    assert terminal("trust", *command) == 1
+    assert "did you mean billing-bot?" in " ".join(terminal.err.split())

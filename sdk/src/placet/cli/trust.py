@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from decimal import ROUND_DOWN, Decimal
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -59,7 +61,7 @@ def explain(
 ) -> None:
     """Show how far an agent's calls are trusted, by classes of calls; with a tool, the facts behind each."""
     _check_agent(agent)
-    with connect(context) as placet:
+    with connect(context) as placet, _near_agent(placet, agent):
         found = placet.trust.classes(agent, tool=tool, at=at)
         if tool is not None and not found["classes"]:
             _check_used(placet, agent, tool)
@@ -87,6 +89,20 @@ def _check_agent(agent: str) -> None:
     if "/" in agent:
         said = "an agent's name has no slash: give the agent, and after it the tool"
         raise typer.BadParameter(said, param_hint="AGENT")
+
+
+@contextmanager
+def _near_agent(placet: Placet, agent: str) -> Iterator[None]:
+    """Say of an agent that does not exist which one may be meant."""
+    try:
+        yield
+    except NotFound as error:
+        known = {one["agent"] for one in placet.fetch("/agents")["items"]}
+        near = get_close_matches(agent, known - {agent}, 1)
+        if not near:
+            raise
+        detail = f"{error.detail}: did you mean {safe.escaped(near[0])}?"
+        raise NotFound(error.code, error.status, detail, error.fields) from error
 
 
 def _check_used(placet: Placet, agent: str, tool: str) -> None:
@@ -191,7 +207,7 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what adaptive approval saves, what its sample found, and what people regretted."""
-    with connect(context) as placet:
+    with connect(context) as placet, _near_agent(placet, agent or ""):
         found = placet.fetch("/metrics/approval", agent=agent, since=since)
     if since is not None and _is_ahead(since):
         console(stderr=True).print(safe.text(f"{since} is in the future: no call is from then on."))
