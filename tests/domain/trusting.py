@@ -50,7 +50,7 @@ def facts(
 # known, and to others.
 PAYMENTS = (
     "count=1e0&risk=writes",
-    "amount=1e0&token.commitment=~code&token.handle=~code&risk=novel:token.commitment+token.handle,writes",
+    "amount=1e0&token.commitment=text&token.handle=text&risk=novel:token.commitment+token.handle,writes",
     *(f"amount=1e{size}&risk=writes" for size in range(3)),
     *(
         f"amount=1e0&{name}=text&risk={novel}writes"

@@ -47,7 +47,7 @@ def reader(work: Work, read: Read, **query: str) -> RequestContext:
 
     live = SimpleNamespace(position=SimpleNamespace(cursor=lambda: "cursor", key=key), reached=reached)
     gateway: Any = SimpleNamespace(
-        work=work, caught_up=True, gate=gate_of(live=live), views=SimpleNamespace(read=read)
+        work=work, caught_up=True, gate=gate_of(live=live), views=SimpleNamespace(read_whole=read)
     )
     request: Any = SimpleNamespace(query_params=query, url=SimpleNamespace(path="/v1/executions"))
     authentication: Any = SimpleNamespace(

@@ -215,7 +215,7 @@ async def test_case_30_two_pages_of_a_subject_are_in_memory_while_it_waits_to_ha
 
     live = SimpleNamespace(position=SimpleNamespace(cursor=lambda: "cursor"))
     gateway: Any = SimpleNamespace(
-        work=work, caught_up=True, gate=gate_of(live=live), views=SimpleNamespace(read=read_now)
+        work=work, caught_up=True, gate=gate_of(live=live), views=SimpleNamespace(read_whole=read_now)
     )
     request: Any = SimpleNamespace(query_params={}, url=SimpleNamespace(path="/v1/executions"))
     admission: Any = SimpleNamespace(claims=claims)

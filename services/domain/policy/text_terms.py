@@ -55,9 +55,11 @@ def _named(names: tuple[str, ...], text: str, form: str, texts: Sequence[str]) -
     addresses = {term for terms, _ in read for term in terms}
     codes = dict.fromkeys(code for code in codes_in(read[-1][1]) if code.is_strong)
     is_prose = _says_prose(names)
-    # An account by itself is a name like another: `recipient` has both.
+    # An account or id by itself is a name like another: `recipient` has both.
     written = "".join(filter(str.isalnum, form)).upper()
+    is_code = len(form.split()) == 1
     kinds = {_kind_of_code(code.text) for code in codes if code.text != written}
+    kinds -= {"~code"} if is_code else set()
     found = addresses | ({_term_of_code(code.text) for code in codes} if is_prose else kinds)
     if not is_prose and len(short := form.strip()) <= MAX_CHARS:
         about = _without(codes, _addresses(short)[1])

@@ -92,6 +92,7 @@ def test_held_call_shows_hold_deadline_and_verdict_as_in_the_protocol() -> None:
         "effect": "hold",
         "rules": ["production@3/payments-over-limit"],
         "risk": {"score": 0.62, "level": "medium", "parts": ["destructive", "open_world"], "required": 0.9},
+        "risk_with_values": None,
         "trust": None,
         "adaptive": None,
         "history": None,
