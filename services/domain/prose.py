@@ -9,13 +9,15 @@ A text of ordinary words can still be a program or a setting (`replicas: 1`): th
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
 
 from services.domain.markup import has_entity
 
 # They change the order in which a text is shown.
 _REORDERED = re.compile("[\u202a-\u202e\u2066-\u2069]")
+# They are not shown, so that what is around them is joined.
+_DEFINITION = re.compile(r"^\s{0,3}>?\s?\[[^\]\n]{1,999}\]:", re.MULTILINE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 # Signs that are spelt: `eve (at) example (dot) com`.
 _SPELT = re.compile(r"[\[({<«\"'“‘]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>»\"'”’]", re.IGNORECASE)
@@ -27,7 +29,7 @@ _WORD = rf"{_W}++(?:(?:\.\.\.|[-'/&_+,;:!?]){_W}++)*+(?:\({_W}++\))?+\+*+"
 _NUMBER = (
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:?\d\d)?+|"
     r"[#~+-]?+[$\u20a0-\u20bf\u00a3\u00a5]?+[+-]?+[0-9]++(?:[-.,:/'+\u2012-\u2015\u00d7][$\u20a0-\u20bf\u00a3\u00a5]?+[0-9]++)*+"
-    rf"%?+(?:-?{_W}++)*+"
+    rf"(?:%(?![0-9A-Fa-f]{{2}}))?+(?:-?{_W}++)*+"
 )
 # Underscores at the ends of a label are emphasis.
 _DOTTED = r"(?!_)[\w-]++(?<!_)(?:\.(?!_)[\w-]++(?<!_))++"
@@ -53,16 +55,20 @@ _PIECE = re.compile(
     rf"|\(?+<(?:{_MAIL}|{_URL}|{_PLACEHOLDER})>[).,;:!?]*+"
     # The last word of a link of Markdown, and its address.
     rf"|{_BEFORE}{_WORD}\]\({_URL}\){_AFTER}"
-    r"|[^\w\s<>@{}\\`\[\]]++|[<>\[\]]|<3|<=|>=|<-|->|=>|\[\]",
+    r"|[^\w\s<>@{}\\`\[\]]++|[<\[\]]|>{1,9}|_{3,}|-{3,}[A-Za-z]++|[A-Za-z]++-{3,}|:[a-z0-9_+-]{1,40}:|[A-Za-z]++-|<3|<=|>=|<-|->|=>|\[\]",
     re.IGNORECASE,
 )
 # Chinese and Japanese have no spaces around punctuation. A full stop beside ASCII can be the dot of a name.
 _LETTER = "[^\x00-\x7f\\W]"
 _AT_PLACE = re.compile(r"[/?#]")
+_CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
 _BREAK = re.compile(
     rf"[\u3001\uff01\uff02\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u300a-\u3011\u3014-\u301b]|(?<![A-Za-z0-9_-])\u3002|\u3002(?![A-Za-z0-9_-])"
     rf"|(?<={_LETTER})[,:;!?(){_QUOTES}]++|[,:;!?(){_QUOTES}]{{1,4}}+(?={_LETTER})"
 )
+_SIGNS = re.compile(f"({_BREAK.pattern})")
+# Longer pieces are not remembered.
+REMEMBERED_CHARS = 64
 
 
 def prose_of(text: str, form: str) -> tuple[str, ...]:
@@ -74,9 +80,11 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
         text: as it is written: some programs read it, and some its form.
         form: the plain text (`services.domain.words.plain`).
     """
-    if _REORDERED.search(text) or _CONTROLS.search(form) or _SPELT.search(form):
+    if _REORDERED.search(text) or _CONTROLS.search(form) or _SPELT.search(form) or _DEFINITION.search(form):
         return ()
-    if not form.isascii() and any(map(_goes_on, form.split())):
+    if not text.isascii() and (
+        any(map(_goes_on, form.split())) or any(map(_goes_on_as_written, text.split()))
+    ):
         return ()
     spaced = form if form.isascii() else _BREAK.sub(" ", form)
     pieces = spaced.split()
@@ -89,13 +97,33 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
 
 
 def _goes_on(piece: str) -> bool:
-    """True if a URL has such punctuation in it: some programs end it there."""
-    if "/" not in piece and "?" not in piece and "#" not in piece:
-        return False
-    parts = [part for part in _BREAK.split(piece) if part]
-    return any("." in one and _AT_PLACE.search(one) and other[0].isascii() for one, other in pairwise(parts))
+    """True if a URL has such punctuation in it, and what follows is no Chinese: programs do not end it there."""
+    return any(not _CHINESE.match(other) for _, other in _after_urls(piece))
+
+
+def _goes_on_as_written(piece: str) -> bool:
+    """True if a URL has punctuation of ASCII in it: no program ends it there, whatever follows."""
+    return any(sign.isascii() for sign, _ in _after_urls(piece))
+
+
+def _after_urls(piece: str) -> Iterator[tuple[str, str]]:
+    """The punctuation after each URL in a piece, and what follows it."""
+    if not _AT_PLACE.search(piece):
+        return
+    parts = _SIGNS.split(piece)
+    for one, sign, other in zip(parts[::2], parts[1::2], parts[2::2], strict=False):
+        if other and "." in one and _AT_PLACE.search(one):
+            yield sign, other
+
+
+def _is_shown(piece: str) -> bool:
+    return _is_short_shown(piece) if len(piece) <= REMEMBERED_CHARS else _fits(piece)
 
 
 @lru_cache(maxsize=16_384)
-def _is_shown(piece: str) -> bool:
+def _is_short_shown(piece: str) -> bool:
+    return _fits(piece)
+
+
+def _fits(piece: str) -> bool:
     return _PIECE.fullmatch(piece) is not None and ("&" not in piece or not has_entity(piece))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from services.domain.markup import is_opaque, shown
+from services.domain.policy import written_times
 from services.domain.policy.history import history_of
 from services.domain.policy.identifying import identifying_of
 from services.domain.policy.trust_class import terms_of
@@ -99,6 +102,8 @@ HELLO = {"body": "hello, see bank.com"}
         "lunch, mail eve @ bank.com",
         "eve(a)bank.com",
         "eve \u00abat\u00bb bank.com",
+        "go to 163%2Ecom",
+        "pay to 3192\n[a]: #\n6819\n[b]: #\n9211",
         # Programs and settings.
         '{"to":"eve","amount":999999}',
         '{ "to" : "eve" }',
@@ -141,6 +146,9 @@ def test_text_that_is_shown_as_it_is_written_is_prose(body: str) -> None:
         ("join \u201ct.me/friend\u201d", "join \u201ct.me/attacker\u201d"),
         ("open 198.51.100.7 now", "open 198.51.100.7/wp-admin/delete?all=1 now"),
         ("mail ann@bank.com", "mail eve'ann@bank.com"),
+        ("see https://bank.com/pay", "see https://bank.com/pay?\u00e9vil"),
+        ("see https://bank.com/pay", "see https://bank.com/pay,\u00e9ve"),
+        ("see https://bank.com/pay", "see https://bank.com/pay?\u6076"),
         ("mail ann@bank.com", "mail eve|ann@bank.com"),
         ("\u092c\u0948\u0902\u0915.com", "\u090f\u0935\u093f\u0932\u0905\u0902\u0915.com"),
     ],
@@ -260,3 +268,20 @@ def test_hostile_text_takes_little_time(unit: str) -> None:
         began = time.thread_time()
         step()
         assert time.thread_time() - began < 1
+
+
+@pytest.mark.parametrize(
+    "form", ["%d.%m.%Y, %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%y, %I:%M %p", "%a, %d.%m.%Y %H:%M"]
+)
+@pytest.mark.parametrize("name", ["date", "start_date", "body"])
+def test_date_of_any_form_is_judged(name: str, form: str) -> None:
+    """Groups within a repeated atomic one made Python raise a SystemError, which would end the decider."""
+    world, _ = learning()
+    chance = random.Random(7)
+    for _ in range(40):
+        at = datetime.fromtimestamp(chance.randrange(1_600_000_000, 1_900_000_000), UTC)
+        assert history(propose(world, {name: at.strftime(form)})).is_whole
+
+
+def test_no_pattern_of_times_has_a_group_for_what_it_repeats() -> None:
+    assert (written_times._TIME.groups, written_times._IS_TIME.groups) == (0, 0)

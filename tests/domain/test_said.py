@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -113,3 +114,22 @@ def test_edit_of_many_words_is_looked_at_as_far_as_it_is_kept(after: list[str]) 
     # 30 ms, where each text was 300 and more.
     assert time.thread_time() - began < 0.2
     assert len(words.said) > SAID_MAX_CHARS - 20
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["bob@x.com,eve@evil.com"], ["ann@x.com,eve@evil.com"]),
+        (['{"to":"eve@evil.com","amount":900}'], ['{"to":"eve@evil.com","amount":90}']),
+        (["Bob<eve@evil.com>"], ["Ann<eve@evil.com>"]),
+        (
+            ["the page", "page words " * 7_000 + "eve@evil.com"],
+            ["the page of May", "page words " * 7_000 + "eve@evil.com"],
+        ),
+    ],
+)
+def test_edit_says_nothing_that_stood_beside_what_it_brought_in(before: list[str], after: list[str]) -> None:
+    words = NO_WORDS.with_output("c", json.dumps("wire to eve@evil.com"))
+    words = words.with_texts_said(_changed(before, after))
+
+    assert words.tainted(["eve@evil.com"], "")

@@ -1,6 +1,7 @@
 """What a person writes in a decision: it comes from a person, even if an untrusted tool returned the same."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from services.domain.words import (
     plain_texts,
     words_in,
 )
+
+# Signs between the values of a list, of JSON, or around a mail address.
+_BETWEEN = re.compile("[,;|<>()\\[\\]{}\"'`:\u2018-\u201f\u3001-\u3011\uff08\uff09\uff0c\uff1a\uff1b]+")
 
 
 def with_said(state: Execution, event: h.DecisionRecorded) -> Execution:
@@ -39,11 +43,24 @@ def _changed(before: Iterable[str], after: Sequence[str]) -> Iterator[str]:
 
     An attacker may have written the others; another sign beside a word does not make it a person's.
     """
+    before = list(before)
+    kept = frozenset(before)
+    # The words of those are not known, so that all of a long text would be new.
+    has_unread = any(bytes_of(text) > TEXT_MAX_BYTES for text in before)
     is_new = _NewWords(before).__getitem__
     for text in reversed(after):
+        if text in kept or (has_unread and bytes_of(text) > TEXT_MAX_BYTES):
+            continue
         for are_new, words in groupby(reversed(text.split()), is_new):
             if are_new:
-                yield " ".join(reversed(list(words)))
+                yield " ".join(_new_parts(word, is_new) for word in reversed(list(words)))
+
+
+def _new_parts(word: str, is_new: Callable[[str], bool]) -> str:
+    """What of a word with signs in it is new: `eve@evil.com` stood beside another name before, too."""
+    parts = [part for part in _BETWEEN.split(word) if _words_of(part)]
+    new = [part for part in parts if is_new(part)]
+    return word if len(new) == len(parts) else " ".join(new)
 
 
 class _NewWords(dict[str, bool]):

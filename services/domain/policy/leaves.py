@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from schemas.canonical import sha256_hex
+from services.domain.policy.file_names import is_beside_program
 from services.domain.policy.written_numbers import is_like_number
 from services.domain.policy.written_times import is_made_of_times, is_time
 
@@ -38,8 +39,9 @@ _PROSE_WORDS = """
 _COMMAND_WORDS = "instruction instructions prompt query search"
 # Programs, or parts of them, whatever the names around them and after them say: `job.script_text`.
 _CODE_WORDS = """
-    bash cmd code command commands condition config configuration eval exec expression filter filters formula json
-    macro manifest pattern payload program regex script scripts shell sql statement template where workflow xml yaml
+    bash cmd cmds code command commands condition conditions config configuration cron crontab dockerfile eval exec
+    expression filter filters formula json macro manifest pattern payload playbook program python regex script
+    scripts shell sql statement stdin template where workflow xml yaml
 """
 _TIME_WORDS = "date dates day days duration end hour minute minutes month start time times timezone when year"
 _QUANTITY_WORDS = """
@@ -57,10 +59,6 @@ _PAYING_WORDS = "bank billing card delivery payee payment payout shipping"
 _GROUPING_WORDS = (
     "category center centers centre centres class code codes group groups list sheet sheets type types"
 )
-# What else is written into a file than into one with these endings is data, or a program.
-_PROSE_ENDINGS = frozenset(["doc", "docx", "md", "odt", "pdf", "rst", "rtf", "txt"])
-_ENDING = re.compile(r"[^/\\]\.([A-Za-z][A-Za-z0-9]{0,7})\s*\Z")
-_FILE_WORDS = frozenset(["destination", "file", "filename", "key", "name", "path", "target", "uri", "url"])
 # Of one line where they are used: another one can be a header of its own.
 _LINE_WORDS = "subject title"
 _LETTER = re.compile(r"[^\W\d_]")
@@ -157,7 +155,7 @@ def leaves_of(arguments: Mapping[str, Any]) -> Iterator[Leaf]:
         if left < len(waiting) + inside or depth > MAX_DEPTH:
             raise TooMany
         if isinstance(one.value, Mapping):
-            around = one.words | {"code"} if _is_of_program(one.value) else one.words
+            around = one.words | {"code"} if is_of_program(one.value) else one.words
             for name, value in one.value.items():
                 last = _words(name[:MAX_NAME_CHARS])
                 words = around.union(last)
@@ -171,14 +169,11 @@ def leaves_of(arguments: Mapping[str, Any]) -> Iterator[Leaf]:
             yield one
 
 
-def _is_of_program(members: Mapping[str, Any]) -> bool:
-    """True if one of them names a file that has no prose in it: `path: deploy.sh`."""
-    for name, value in members.items():
-        if isinstance(value, str) and (found := _ENDING.search(value[-16:])):
-            words = _words(name[:MAX_NAME_CHARS])
-            if not _FILE_WORDS.isdisjoint(words) and found[1].lower() not in _PROSE_ENDINGS:
-                return True
-    return False
+def is_of_program(members: Mapping[str, Any]) -> bool:
+    """True if one of them names a file that is no document: `path: deploy.sh`."""
+    return any(
+        is_beside_program(frozenset(_words(name[:MAX_NAME_CHARS])), value) for name, value in members.items()
+    )
 
 
 @lru_cache(maxsize=4_096)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from services.domain.codes import Code, codes_in
 from services.domain.markup import is_opaque
@@ -15,10 +14,12 @@ from services.domain.words import TooManyWords, lowered, plain
 
 # Of what one text names; of a text with more, only equal ones are alike.
 MAX_TERMS = 8
-_SOME_WORDS, _SOME_DATE = "some words", "3 May"
+_SOME_DATE = "3 May"
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
 # A number with a unit of a few letters: an account has more digits, or letters in its midst.
 _MAY_COUNT = re.compile(r"[A-Z]{0,4}\d{1,13}[A-Z]{0,4}")
+# In the smallest units of a currency.
+_LONG_AMOUNT = re.compile(r"\W{0,3}\d{14,40}\s*[^\W\d_]{1,12}\W{0,3}")
 # An IP address in hexadecimal digits.
 _HEX_HOST = re.compile(r"0X[0-9A-F]{1,8}")
 
@@ -44,7 +45,7 @@ def terms_of_text(names: Sequence[str], text: str) -> set[str]:
 
 def _read(names: tuple[str, ...], text: str, form: str) -> tuple[str, ...]:
     """What is searched for addresses, last of all what is searched for codes; empty for what may hide some."""
-    if _says_prose(names):
+    if _is_prose(names, text):
         return prose_of(text, form)[::-1]
     # The text is a value as a whole.
     return () if is_opaque(form) else (text, form)
@@ -54,7 +55,7 @@ def _named(names: tuple[str, ...], text: str, form: str, texts: Sequence[str]) -
     read = [_addresses(one) for one in dict.fromkeys(texts)]
     addresses = {term for terms, _ in read for term in terms}
     codes = dict.fromkeys(code for code in codes_in(read[-1][1]) if code.is_strong)
-    is_prose = _says_prose(names)
+    is_prose = _is_prose(names, text)
     # An account or id by itself is a name like another: `recipient` has both.
     written = "".join(filter(str.isalnum, form)).upper()
     is_code = len(form.split()) == 1
@@ -117,6 +118,8 @@ def _is_iban(code: str) -> bool:
 
 def _without(codes: Iterable[Code], text: str) -> str:
     """A short text without the codes in it, however their groups are separated, but for those that may be amounts."""
+    if _LONG_AMOUNT.fullmatch(text):
+        return text
     for code in codes:
         if _MAY_COUNT.fullmatch(code.text):
             continue
@@ -125,17 +128,15 @@ def _without(codes: Iterable[Code], text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=1_024)
-def _says_prose(names: tuple[str, ...]) -> bool:
-    """True if a text is prose by the name of its argument: then only the addresses and codes in it are values."""
-    return _is_prose(names, _SOME_WORDS)
-
-
 def _is_time(names: tuple[str, ...], text: str) -> bool:
     """True if a date or time is expected by the name of the argument, and is one: then it is no value."""
     return _is_prose(names, _SOME_DATE) and _is_prose(names, text)
 
 
 def _is_prose(names: tuple[str, ...], text: str) -> bool:
+    """True if only the addresses and codes in a text are values, by its argument's name and what it is.
+
+    As to a tool that writes, whatever the tool: to others, a query is prose, and its class says more than it must.
+    """
     leaf = leaf_at(names, text)
-    return not leaf.is_named and leaf.is_prose(())
+    return not leaf.is_named and leaf.is_prose(("writes",))

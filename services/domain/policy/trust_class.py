@@ -23,6 +23,7 @@ read as a whole. A class that would be long is a digest of it and of
 the arguments, which only equal calls share.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -32,10 +33,12 @@ from schemas.canonical import canonical, sha256_hex
 from schemas.trust_family import RISK, history_part
 from services.domain.policy.class_values import digest_of, magnitude, name_of, value_of
 from services.domain.policy.described import Described, Descriptions, Vague
+from services.domain.policy.leaves import is_of_program
 from services.domain.policy.quantities import amount_term
 from services.domain.policy.text_terms import terms_of_text
 from services.domain.policy.written_numbers import is_like_number, written_number
 
+logger = logging.getLogger(__name__)
 NO_CLASS = ""
 MAX_CHARS = 300
 MAX_DEPTH = 4
@@ -61,6 +64,10 @@ def terms_of(arguments: Mapping[str, Any], definition: Mapping[str, Any] | None)
         is_long = len(terms) > MAX_CHARS
         return f"sha256={sha256_hex(terms + canonical(arguments))}" if is_long else terms
     except (Vague, ValueError):
+        return None
+    except Exception:
+        # Whatever is wrong with it, the call is asked about, and other calls are decided.
+        logger.exception("a call was put in no class")
         return None
 
 
@@ -91,6 +98,8 @@ class _Terms:
     def of_object(
         self, names: tuple[str, ...], path: str, value: Mapping[str, Any], described: Described, depth: int
     ) -> Iterator[str]:
+        # As `leaves_of` says of what is in them.
+        names = (*names, "code") if is_of_program(value) else names
         for name, item in value.items():
             place = f"{path}.{name_of(name)}" if path else name_of(name)
             yield from self._of_value((*names, name), place, item, described.member(name), depth + 1)

@@ -6,9 +6,10 @@ import re
 MAX_TIME_CHARS = 64
 _CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-6]\d(?:\.\d{1,9})?)?(?:Z|[+-][01]\d:?[0-5]\d)?"
 _MONTH_NUMBER, _DAY_NUMBER = r"(?:1[0-2]|0?[1-9])", r"(?:3[01]|[12]\d|0?[1-9])"
+# Without groups for the separators: those of a repeated atomic group are an error of Python 3.11 at some texts.
 _DAY = (
-    rf"(?:19|20)\d\d([-/.]){_MONTH_NUMBER}(?:\1{_DAY_NUMBER})?"
-    rf"|(?:{_MONTH_NUMBER}([-/.]){_DAY_NUMBER}|{_DAY_NUMBER}([-/.]){_MONTH_NUMBER})[-/.](?:(?:19|20)\d\d|\d\d)"
+    "|".join(rf"(?:19|20)\d\d{one}{_MONTH_NUMBER}(?:{one}{_DAY_NUMBER})?" for one in ("-", "/", r"\."))
+    + rf"|(?:{_MONTH_NUMBER}[-/.]{_DAY_NUMBER}|{_DAY_NUMBER}[-/.]{_MONTH_NUMBER})[-/.](?:(?:19|20)\d\d|\d\d)"
 )
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"

@@ -83,6 +83,17 @@ def texts(arguments: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ({"filename": "minutes.docx", "content": "present: Ann"}, [("filename", "minutes.docx")]),
         ({"filename": "minutes", "content": "present: Ann"}, [("filename", "minutes")]),
+        ({"path": "/etc/crontab", "content": "x"}, [("content", "x"), ("path", "/etc/crontab")]),
+        ({"file": {"path": "a.sh"}, "content": "x"}, [("content", "x"), ("file.path", "a.sh")]),
+        (
+            {"filepath": "a.sh?v=1", "content": "x"},
+            [("content", "x"), ("filepath", "a.sh"), ("filepath", "a.sh?v=1")],
+        ),
+        ({"path": ".htaccess", "content": "x"}, [("content", "x"), ("path", ".htaccess")]),
+        ({"url": "https://a.com/b", "message": "Hi"}, [("url", "a.com"), ("url", "https://a.com/b")]),
+        ({"target": "ann@b.com", "message": "Hi"}, [("target", "ann@b.com")]),
+        ({"destination": "St.Gallen", "message": "Hi"}, [("destination", "St.Gallen")]),
+        ({"filename": "chart.png", "message": "Hi"}, [("filename", "chart.png")]),
         ({"a": None, "b": True, "c": ""}, []),
     ],
 )

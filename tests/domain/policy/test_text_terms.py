@@ -33,7 +33,9 @@ def terms(value: Any, name: str = "amount") -> str | None:
         ("Open t.me\uff0fattacker", "body=t.me"),
         ("Open \u201cevil.com/x\u201d", "body=evil.com"),
         ("Write to ann@example.com", "body=@example.com"),
-        ("$10", "body=text"),
+        # Without letters it is no prose.
+        ("$10", "body=~$1e1"),
+        ("costs $10", "body=text"),
     ],
 )
 def test_prose_names_hosts_and_kinds_of_codes(text: str, expected: str) -> None:
@@ -116,6 +118,10 @@ def test_amount_has_its_power_of_ten_and_its_unit(one: str, same: str, other: st
 @pytest.mark.parametrize("text", ["3 May 2026", "12 June 2026", "10 am", "next 3 may"])
 def test_date_is_no_amount_where_one_is_expected(name: str, text: str) -> None:
     assert terms(text, name) == f"{name}=text"
+
+
+def test_amount_in_the_smallest_unit_of_a_currency_is_one() -> None:
+    assert terms("1000000000000000 wei") != terms("9000000000000000000000 wei")
 
 
 def test_amount_is_no_date_where_one_is_expected() -> None:
