@@ -10,8 +10,8 @@ import html
 import re
 from html.entities import html5
 
-# Between these, a text is read piece by piece: `Ann <ann@example.com>, bob@example.org` has two addresses.
-PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
+# URLs, in which percent signs are none that hide something, and what stands between them.
+_PIECES = re.compile(r"[^\s,;<>()\[\]\"'`|]+")
 # A word in angle brackets that stands by itself, such as `<name>`: it joins nothing, and has no address in it.
 _PLACEHOLDER = (
     r"(?<!\S)<(?!(?:script|style|template|iframe|object|embed|svg|math|plaintext|xmp|noscript|textarea|title)>)"
@@ -55,7 +55,7 @@ def is_opaque(text: str) -> bool:
         return True
     if "%" not in text:
         return False
-    return any("://" not in piece and _ENCODED.search(piece) for piece in PIECES.findall(text))
+    return any("://" not in piece and _ENCODED.search(piece) for piece in _PIECES.findall(text))
 
 
 def has_entity(piece: str) -> bool:

@@ -55,18 +55,21 @@ def _named(names: tuple[str, ...], text: str, form: str, texts: Sequence[str]) -
     read = [_addresses(one) for one in dict.fromkeys(texts)]
     addresses = {term for terms, _ in read for term in terms}
     codes = dict.fromkeys(code for code in codes_in(read[-1][1]) if code.is_strong)
-    is_prose = _is_prose(names, text)
-    # An account or id by itself is a name like another: `recipient` has both.
-    written = "".join(filter(str.isalnum, form)).upper()
-    is_code = len(form.split()) == 1
-    kinds = {_kind_of_code(code.text) for code in codes if code.text != written}
-    kinds -= {"~code"} if is_code else set()
-    found = addresses | ({_term_of_code(code.text) for code in codes} if is_prose else kinds)
-    if not is_prose and len(short := form.strip()) <= MAX_CHARS:
+    if _is_prose(names, text):
+        return addresses | {_term_of_code(code.text) for code in codes}
+    found = addresses | _kinds(form, codes)
+    if len(short := form.strip()) <= MAX_CHARS:
         about = _without(codes, _addresses(short)[1])
         if has_amount(about) and not _is_time(names, text):
             found.add(amount_term(about))
     return found
+
+
+def _kinds(form: str, codes: Iterable[Code]) -> set[str]:
+    """The kinds of the codes in a text that is no prose; an account or id by itself is a name like another."""
+    written = "".join(filter(str.isalnum, form)).upper()
+    kinds = {_kind_of_code(code.text) for code in codes if code.text != written}
+    return kinds.difference(["~code"]) if len(form.split()) == 1 else kinds
 
 
 def _addresses(text: str) -> tuple[set[str], str]:

@@ -19,8 +19,7 @@ A class names the arguments whose kind matters and the risk, as `name=value` joi
   with items of too many kinds: a digest of it.
 
 Calls are in no class if a class would say too little of them: deep nesting, too many values, a schema that is not
-read as a whole. A class that would be long is a digest of it and of
-the arguments, which only equal calls share.
+read as a whole. A class that would be long is a digest of it and of the arguments, which only equal calls share.
 """
 
 import logging

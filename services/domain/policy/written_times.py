@@ -32,11 +32,7 @@ _IS_TIME = re.compile(
 
 def is_time(text: str) -> bool:
     """True if a text is a time and nothing else."""
-    return (
-        len(text) <= MAX_TIME_CHARS
-        and _TIME.fullmatch(text) is not None
-        and _IS_TIME.search(text) is not None
-    )
+    return is_made_of_times(text) and _IS_TIME.search(text) is not None
 
 
 def is_made_of_times(text: str) -> bool:
