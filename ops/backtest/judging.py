@@ -182,7 +182,7 @@ class Moment:
         if history not in self.facts:
             facts = definitions.facts_of(self.state, self.call, history, self.inputs.trust_class)
             otherwise = self.inputs.approved_otherwise
-            self.facts[history] = structs.replace(facts, approved_otherwise=otherwise)
+            self.facts[history] = structs.replace(facts, approved_otherwise=lambda: otherwise)
         return self.facts[history]
 
 

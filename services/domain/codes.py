@@ -39,7 +39,7 @@ _IBAN_VALUES = {
 # Labels with dots between them. A text may have tens of thousands, so none is looked at twice (`++`).
 _LABELS = re.compile(r"(?<![\w-])[\w-]++(?:\\?\.[\w-]++)++")
 # Up to the last label, which is no number, and no single letter, as in `e.g.`
-_DOTTED = re.compile(r".+\.(?:XN--[\w-]+|[^\W\d_]{2,}\d?)(?![^\W_])")
+_DOTTED = re.compile(r".+\.(?:XN--[\w-]+|[^\W\d_]{2,}\d?|7Z|H5|M3U8|M4[AV]|P12|P7[BCMS])(?![^\W_])")
 _IP = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)")
 # As `inet_aton` reads it: one number or more, some of them hexadecimal.
 _HEX_IP = re.compile(
@@ -82,6 +82,11 @@ class Code(NamedTuple):
     text: str
     is_strong: bool
     parts: tuple[str, ...]
+
+    @property
+    def strong_parts(self) -> list[str]:
+        """The parts within its text that would be strong codes by themselves."""
+        return [part for part in self.parts if part in self.text and _is_strong(part)]
 
 
 def codes_in(text: str) -> Iterator[Code]:
@@ -335,8 +340,11 @@ def _runs(words: Sequence[str], whole: str) -> Iterator[str]:
 
 
 def _code_of(text: str, parts: tuple[str, ...] = ()) -> Code:
-    is_strong = len(text) >= STRONG_MIN or _digits(text) >= STRONG_DIGITS_MIN
-    return Code(text, is_strong, parts or (text,))
+    return Code(text, _is_strong(text), parts or (text,))
+
+
+def _is_strong(text: str) -> bool:
+    return len(text) >= STRONG_MIN or _digits(text) >= STRONG_DIGITS_MIN
 
 
 def _is_code(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Definitions: the policies, tools and people in force, and the verdict on a call by them."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from immutables import Map
@@ -144,7 +145,7 @@ class Definitions(Struct, frozen=True, kw_only=True):
 
         facts = _with_history(bare, history, terms)
         if approved is not None and terms is not None:
-            said = approved_otherwise(approved, call.tool, terms, history.novel)
+            said = partial(approved_otherwise, approved, call.tool, terms, history.novel)
             facts = replace(facts, approved_otherwise=said)
         return self.judge_citing(execution, call, now_ms, cited, history, rests=rests, facts=facts)
 

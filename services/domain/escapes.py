@@ -16,6 +16,9 @@ _ESCAPE = re.compile(
 _SHORTEST = re.compile(rf"\\(?:u{_HEX}{{4}}|x{_HEX}{{2}}|.)")
 _SPELT = re.compile(rf"\\(?:u{_HEX}{{4}}|x{_HEX}{{2}})")
 _NUMBERED = re.compile(r"\\[uUx0-7]")
+# As Python and Git write what is not ASCII: the bytes of its UTF-8.
+_BYTES = re.compile(rf"(?:\\(?:x[89A-Fa-f]{_HEX}|[23][0-7]{{2}})){{2,}}")
+_BYTE = re.compile(rf"x({_HEX}{{2}})|([0-7]{{3}})")
 _SPACES = re.compile(r"\s")
 _LAST = 0x10FFFF
 _UNKNOWN = "\ufffd"
@@ -30,6 +33,11 @@ def unescaped(text: str) -> str:
     return _ESCAPE.sub(_meaning_of, text) if "\\" in text else text
 
 
+def in_utf8(text: str) -> str:
+    r"""A text with the characters whose bytes in UTF-8 are spelt (`\303\274`, `\xc3\xbc`); it is not longer."""
+    return _BYTES.sub(_decoded, text) if "\\" in text else text
+
+
 def spaced(text: str) -> str:
     """The words of a text that may have an escape with a number in it, with each escape as if it was a space."""
     return " ".join([_SHORTEST.sub(" ", word) for word in _SPACES.split(text) if _NUMBERED.search(word)])
@@ -38,6 +46,12 @@ def spaced(text: str) -> str:
 def without_spelt(text: str) -> str:
     """A text with a space for each letter that is spelt by its number: these numbers are no codes."""
     return _SPELT.sub(" ", text) if "\\" in text else text
+
+
+def _decoded(found: re.Match[str]) -> str:
+    spelt = _BYTE.findall(found.group())
+    raw = bytes(int(in_hex, 16) if in_hex else int(in_octal, 8) for in_hex, in_octal in spelt)
+    return raw.decode("utf-8", "replace")
 
 
 def _meaning_of(found: re.Match[str]) -> str:

@@ -23,13 +23,16 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _SPELT = re.compile(r"[\[({<«\"'“‘]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>»\"'”’]", re.IGNORECASE)
 # Of other scripts all but spaces: letters have marks, and signs join nothing.
 _W = r"(?:[A-Za-z0-9]|[^\x00-\x7f])"
-# `AT&T`, `and/or`, `don't`, `file_name`, `item(s)`, `wait...what`, `C++`
-_WORD = rf"{_W}++(?:(?:\.\.\.|[-'/&_+,;:!?]){_W}++)*+(?:\({_W}++\))?+\+*+"
-# `-1,234.56`, `10:30-11:00`, `05.03.2026`, `50%`, `1.5kg`, `#42`, `2026-01-05T10:30:00.5Z`
+# `AT&T`, `and/or`, `don't`, `file_name`, `item(s)`, `run()`, `wait...what`, `C++`
+_WORD = rf"{_W}++(?:(?:\.\.\.|[-'/&_+,;:!?]){_W}++)*+(?:\({_W}*+\))?+\+*+"
+_CURRENCY = r"[$\u20a0-\u20bf\u00a3\u00a5]"
+# `-1,234.56`, `10:30-11:00`, `05.03.2026`, `50%`, `1.5kg`, `#42`, `(0)30`, `US$5`, `$5k-$10k`, `10,-`, `<5`,
+# `2026-01-05T10:30:00.5Z`
 _NUMBER = (
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:?\d\d)?+|"
-    r"[#~+-]?+[$\u20a0-\u20bf\u00a3\u00a5]?+[+-]?+[0-9]++(?:[-.,:/'+\u2012-\u2015\u00d7][$\u20a0-\u20bf\u00a3\u00a5]?+[0-9]++)*+"
-    rf"(?:%(?![0-9A-Fa-f]{{2}}))?+(?:-?{_W}++)*+"
+    rf"(?:[#~+<-]|[A-Z]{{1,2}}(?=\$))?+{_CURRENCY}?+[+-]?+[0-9]++"
+    rf"(?:[km]?[-.,:/'+\u2012-\u2015\u00d7]{_CURRENCY}?+[0-9]++)*+"
+    rf"(?:%(?![0-9A-Fa-f]{{2}}))?+(?:-?{_W}++)*+(?:,?[-\u2012-\u2015]{{1,2}})?+{_CURRENCY}?+"
 )
 # Underscores at the ends of a label are emphasis.
 _DOTTED = r"(?!_)[\w-]++(?<!_)(?:\.(?!_)[\w-]++(?<!_))++"
@@ -43,16 +46,21 @@ _TAG = r"[@#][\w]++(?:-[\w]++)*+"
 # By itself it joins nothing; but these hide what follows them.
 _PLACEHOLDER = (
     r"(?!(?:applet|audio|base|canvas|datalist|details|dialog|embed|frame|frameset|head|iframe|link|map|math|meta|meter"
-    r"|noembed|noframes|noscript|object|optgroup|option|plaintext|progress|script|select|style|svg|template|textarea"
+    r"|noembed|noframes|noscript|object|optgroup|option|plaintext|progress|rp|script|select|style|svg|template|textarea"
     r"|title|video|xmp)>)[A-Za-z]{1,40}"
 )
 _QUOTES = "\"'`\u2018-\u201f\u00ab\u00bb\u2039\u203a\u3008-\u3011\u3014-\u301b"
 _BEFORE, _AFTER = rf"[(\[{_QUOTES}]*+", rf"[)\].,;:!?{_QUOTES}]*+"
 _PIECE = re.compile(
     # Emphasis and headings stand around words and numbers alone, and so do signs of lists without a space.
-    rf"(?-i:-(?=[^\W\da-z_]))?+[(\[{_QUOTES}\u00bf\u00a1*_~>#]*+(?:{_WORD}|{_NUMBER})[)\].,;:!?{_QUOTES}*_~%]*+"
+    rf"(?-i:-(?=[^\W\da-z_]))?+(?:\(\d{{1,4}}\)(?=\d))?+[(\[{_QUOTES}\u00bf\u00a1*_~>#]*+(?:{_WORD}|{_NUMBER})[)\].,;:!?{_QUOTES}*_~%]*+"
     rf"|{_BEFORE}(?:{_URL}|{_PLACE}|(?:{_MAIL}|{_DOTTED})(?:['\u2019]s)?+|{_TAG}){_AFTER}"
     rf"|\(?+<(?:{_MAIL}|{_URL}|{_PLACEHOLDER})>[).,;:!?]*+"
+    # Mentions and links of chats.
+    rf"|<(?:[@#][UCW][A-Z0-9]{{6,12}}(?:\|[\w-]++)?+|!(?:here|channel|everyone)|{_URL}\|{_WORD})>{_AFTER}|<{_URL}\|{_WORD}|{_WORD}>{_AFTER}"
+    rf"|```[a-z]{{0,12}}|[CF]#{_AFTER}|\.NET{_AFTER}|[^\W\d_]++(?:\*|/-)innen{_AFTER}|{_WORD}\[\d{{1,3}}\]{_AFTER}"
+    # Without the space before it, and faces.
+    rf"|(?:[,;:]-?|\.\.\.)[^\W\d_]++{_AFTER}|(?:\d{{1,2}}|[^\W\d_]{{1,3}})\./(?:\d{{1,2}}|[^\W\d_]{{1,3}})\."
     # The last word of a link of Markdown, and its address.
     rf"|{_BEFORE}{_WORD}\]\({_URL}\){_AFTER}"
     r"|[^\w\s<>@{}\\`\[\]]++|[<\[\]]|>{1,9}|_{3,}|-{3,}[A-Za-z]++|[A-Za-z]++-{3,}|:[a-z0-9_+-]{1,40}:|[A-Za-z]++-|<3|<=|>=|<-|->|=>|\[\]",
@@ -62,10 +70,14 @@ _PIECE = re.compile(
 _LETTER = "[^\x00-\x7f\\W]"
 _AT_PLACE = re.compile(r"[/?#]")
 _CHINESE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff]")
+# Not those of Markdown, which are not shown.
+_SHOWN_QUOTES = _QUOTES.replace("`", "")
 _BREAK = re.compile(
     rf"[\u3001\uff01\uff02\uff08\uff09\uff0c\uff1a\uff1b\uff1f\u300a-\u3011\u3014-\u301b]|(?<![A-Za-z0-9_-])\u3002|\u3002(?![A-Za-z0-9_-])"
-    rf"|(?<={_LETTER})[,:;!?(){_QUOTES}]++|[,:;!?(){_QUOTES}]{{1,4}}+(?={_LETTER})"
+    rf"|(?<={_LETTER})[,:;!?(){_SHOWN_QUOTES}]++|[,:;!?(){_SHOWN_QUOTES}]{{1,4}}+(?={_LETTER})"
 )
+# Signs that a mail address can have before its @.
+_IN_MAIL = re.compile(r"[^\W_]['!?][^\s@,:;()]{1,64}@")
 _SIGNS = re.compile(f"({_BREAK.pattern})")
 # Longer pieces are not remembered.
 REMEMBERED_CHARS = 64
@@ -83,7 +95,9 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
     if _REORDERED.search(text) or _CONTROLS.search(form) or _SPELT.search(form) or _DEFINITION.search(form):
         return ()
     if not text.isascii() and (
-        any(map(_goes_on, form.split())) or any(map(_goes_on_as_written, text.split()))
+        _IN_MAIL.search(form)
+        or any(map(_goes_on, form.split()))
+        or any(map(_goes_on_as_written, text.split()))
     ):
         return ()
     spaced = form if form.isascii() else _BREAK.sub(" ", form)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
 from services.domain.codes import APART, codes_in, parts_in
-from services.domain.escapes import spaced, unescaped, without_spelt
+from services.domain.escapes import in_utf8, spaced, unescaped, without_spelt
 from services.domain.markup import shown
 from services.domain.words import (
     CONTROLS,
@@ -240,6 +240,8 @@ def _readings(texts: Sequence[str], whole: str) -> Iterator[str]:
     yield APART.join(map(spaced, escaped))
     ended: list[str] = []
     for _ in range(LEVELS_MAX):
+        if (in_bytes := list(map(in_utf8, escaped))) != escaped:
+            yield APART.join(map(unescaped, in_bytes))
         found = list(map(unescaped, escaped))
         yield APART.join(found)
         ended += [text for text in found if "\\" not in text]

@@ -88,11 +88,11 @@ def words_in(text: str) -> set[str]:
     if text.isascii():
         return set(text.translate(_WORDS_OF_ASCII).split())
     # Most words occur often: what stands between spaces is split once.
-    text = _with_digits(" ".join(set(text.casefold().split())))
+    text = with_digits(" ".join(set(text.casefold().split())))
     return {*"".join(_CHARACTERS.findall(text)), *_WORD.findall(_CHARACTERS.sub(" ", text))}
 
 
-def _with_digits(text: str) -> str:
+def with_digits(text: str) -> str:
     """A text with the digits of all scripts, such as Arabic ones, as those of ASCII."""
     values = {one: unicodedata.digit(one, None) for one in set(text) if not one.isascii()}
     digits = {ord(one): str(value) for one, value in values.items() if value is not None}

@@ -11,7 +11,7 @@ from schemas.record import RawRecord
 from schemas.topics import DAY_MS
 from schemas.trust import ANY, ClassPart, read_trust, trust_record
 from schemas.trust_score import AGAINST_MAX, KEPT_MAX, WINDOW_DAYS, weight
-from services.domain.policy.identifying import MAX_NUMBERS, MAX_VALUES
+from services.domain.policy.identifying import MAX_NUMBERS, MAX_VALUES, MAX_WITHIN
 from services.domain.trust.approved import Approved, approved_by
 from services.domain.trust.book import KnownTrust
 from services.domain.trust.counting import Evidence, combine, count_in_class
@@ -147,7 +147,7 @@ def test_fullest_part_survives_the_topic_and_fits_into_a_record() -> None:
     part: ClassPart | None = None
     for number in range(4 * KEPT_MAX):
         at_ms = NOW + number * DAY_MS // 5
-        digests = tuple(f"{number:016x}{n:016x}" for n in range(MAX_VALUES))
+        digests = tuple(f"{number:016x}{n:016x}" for n in range(MAX_VALUES + MAX_WITHIN))
         part = told(part, *digests, at_ms=at_ms, kind="approval", numbers=numbers)
         part = told(part, *digests, at_ms=at_ms)
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.domain import untrusted
-from services.domain.escapes import unescaped
+from services.domain.escapes import in_utf8, unescaped
 from services.domain.policy.history import history_of
 from services.domain.trust.approved import NOTHING_APPROVED
 from services.domain.untrusted import LEVELS_MAX, NO_WORDS
@@ -120,3 +120,18 @@ def test_output_of_escapes_takes_no_longer_than_others(text: str) -> None:
 
     # 25 ms; ten times as much for slow machines.
     assert min(seconds() for _ in range(3)) < 0.25
+
+
+@pytest.mark.parametrize("name", ["Müller GmbH", "Иван Петров", "\U0001d4d4ve", "張三"])
+@pytest.mark.parametrize("levels", [0, 1])
+def test_name_whose_bytes_are_spelt_is_found(name: str, levels: int) -> None:
+    octal = "".join(f"\\{one:03o}" if one > 127 else chr(one) for one in name.encode())
+
+    assert tainted(nested(octal, levels) if levels else json.dumps({"path": octal}), name)
+    assert tainted(json.dumps({"seen": repr(name.encode())}), name)
+
+
+@given(st.binary(min_size=1, max_size=30))
+def test_text_with_bytes_is_not_longer_than_they_are_spelt(raw: bytes) -> None:
+    for spelt in ("".join(f"\\x{one:02x}" for one in raw), "".join(f"\\{one:03o}" for one in raw)):
+        assert bytes_of(in_utf8(spelt)) <= len(spelt)

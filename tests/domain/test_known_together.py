@@ -15,6 +15,7 @@ from tests.domain.counting import (
     is_released,
     learning,
     propose,
+    word,
 )
 from tests.domain.steps import decided
 from tests.domain.trusting import outcome
@@ -225,7 +226,7 @@ def test_new_values_at_more_places_than_a_class_names_are_compared_with_the_same
     names = [f"{'part' * 5}{letter}" for letter in "abcdefghi"]
 
     def of(number: int, count: int) -> dict[str, Any]:
-        return {"count": count, **dict.fromkeys(names, f"v{number}")}
+        return {"count": count, **dict.fromkeys(names, word(number))}
 
     answer(world, "approve", of(0, 150), ENOUGH)
     for number in range(ENOUGH_OF_NEW):
@@ -253,7 +254,7 @@ def test_stranger_is_not_paid_what_was_new_to_a_known_person_once() -> None:
     world, _ = learning()
     answer(world, "approve", {"to": "boss", "amount": 900})
     for number in range(ENOUGH_OF_NEW):
-        answer(world, "approve", {"to": f"s{number}", "amount": 100 + number})
+        answer(world, "approve", {"to": word(number), "amount": 100 + number})
 
     assert is_released(world, {"to": "another", "amount": 120})
     found = history(propose(world, {"to": "stranger", "amount": 900}))

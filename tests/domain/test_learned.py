@@ -16,6 +16,7 @@ from tests.domain.counting import (
     is_released,
     learning,
     propose,
+    word,
 )
 from tests.domain.steps import decided
 from tests.domain.world import RITA, published, the
@@ -44,11 +45,11 @@ def test_rejection_closes_the_class_whose_new_arguments_are_too_many_to_be_named
     world, _ = learning()
     names = [f"addr_line__{chr(97 + number)}" for number in range(14)]
     for number in range(ENOUGH_OF_NEW):
-        answer(world, "approve", {name: f"text-{number} {name}" for name in names})
+        answer(world, "approve", {name: f"{word(number)} {name}" for name in names})
     assert is_released(world, {name: f"fresh a {name}" for name in names})
 
     found = propose(
-        world, {name: f"evil {name}" if name in names[:2] else f"text-0 {name}" for name in names}
+        world, {name: f"evil {name}" if name in names[:2] else f"{word(0)} {name}" for name in names}
     )
     decided(world, the(found, "HoldOpened"), "reject")
 
@@ -316,3 +317,47 @@ def test_rejected_reference_is_opposed_beside_another_number(neighbour: str) -> 
     assert found.opposed == ("note",)
     assert "note" not in found.novel
     assert history(propose(world, {"to": "bob", "note": "pay to 31926820, please"})).opposed == ()
+
+
+@pytest.mark.parametrize(
+    ("rejected", "approved", "proposed"),
+    [
+        ({"to": "Eve GB29NWBK60161331926819"}, "{} DE89370400440532013000", "Eva GB29NWBK60161331926819"),
+        (
+            {"to": "Eve GB29 NWBK 6016 1331 9268 19"},
+            "{} DE89370400440532013000",
+            "Eva GB29NWBK60161331926819",
+        ),
+        ({"to": "acct 99998888777766 ref a"}, "acct 31926819921144 ref {}", "acct 99998888777766 ref b"),
+        ({"to": "acct 9999 8888 7777 66 7"}, "acct 3192 6819 9211 44 {}", "acct 9999 8888 7777 66"),
+        ({"to": "Eve, evil.example"}, "{}, good.example", "Eva, evil.example"),
+    ],
+)
+def test_rejected_account_does_not_come_back_in_other_words(
+    rejected: dict[str, Any], approved: str, proposed: str
+) -> None:
+    world, _ = learning()
+    decided(world, the(propose(world, rejected), "HoldOpened"), "reject")
+    for number in range(2 * ENOUGH_OF_NEW):
+        answer(world, "approve", {"to": approved.format(word(number))})
+
+    assert history(propose(world, {"to": proposed})).opposed == ("to",)
+    assert history(propose(world, {"to": approved.format("another")})).opposed == ()
+
+
+def test_rejected_account_in_prose_does_not_come_back_without_what_stood_beside_it() -> None:
+    world, _ = learning()
+    decided(world, the(propose(world, {"body": "pay 9999 8888 7777 66 7"}), "HoldOpened"), "reject")
+    for number in range(2 * ENOUGH_OF_NEW):
+        answer(world, "approve", {"body": f"pay {31926819921144 + number}"})
+
+    for again in ("pay 9999 8888 7777 66", "pay 9999 8888 7777 66 8", "Pay now: 999988887777667."):
+        assert history(propose(world, {"body": again})).opposed == ("body",)
+
+
+def test_account_within_a_value_does_not_make_a_text_known_that_looks_like_it() -> None:
+    world, _ = learning()
+    answer(world, "approve", {"to": "Bob GB29NWBK60161331926819"}, ENOUGH)
+
+    for text in ("GB29NWBK60161331926819", "#GB29NWBK60161331926819", "\x1fGB29NWBK60161331926819"):
+        assert history(propose(world, {"to": text})).novel == ("to",)

@@ -18,7 +18,8 @@ COMMONMARK = MarkdownIt("commonmark").enable(["strikethrough", "table"])
 # Names, and what may join or hide them.
 PARTS = """
     evil bank.com ann . com @ 3192 6819 9211 4455 * ** _ __ ` `` [ ] ( ) ](#) < > <b> </b> <!-- --> \\ ! ~~ - / #
-    | : https:// [a] ' " & &amp; &#46; { } = , ; x \u2019 \u201c \u3002 \u300c \u4f60 \u2060 \u202e
+    | : https:// [a] <https://bank.com| <@U012AB3CD> <!here> ``` *innen /-innen () (0) [1] ,- $ C# .NET ...
+    ' " & &amp; &#46; { } = , ; x \u2019 \u201c \u3002 \u300c \u4f60 \u2060 \u202e
 """
 TEXTS = st.lists(st.sampled_from([*PARTS.split(), " ", "\n", "  \n"]), min_size=2, max_size=10).map("".join)
 BLOCKS = {"p", "li", "td", "th", "h1", "h2", "h3", "pre", "blockquote", "tr", "hr", "br"}
@@ -52,6 +53,11 @@ def values(text: str) -> set[str]:
     return {value.text for value in identifying_of({"body": text}).values if not value.is_weak}
 
 
+def names(text: str) -> set[str]:
+    """The values without those that lead nowhere: `//`, and `3192::`."""
+    return {value for value in values(text) if not value.endswith((":", "/"))}
+
+
 @settings(max_examples=500)
 @given(TEXTS)
 @pytest.mark.parametrize("render", [COMMONMARK.render, str])
@@ -61,7 +67,7 @@ def test_prose_has_every_value_that_it_has_where_it_is_shown(render: Callable[[s
 
     assert prose_of(text, plain(text)) or text in found
     # A value as a whole, and so new, unless people approved that very text.
-    assert text in found or not prose_of(shown, plain(shown)) or values(shown) <= found
+    assert text in found or not prose_of(shown, plain(shown)) or names(shown) <= found
 
 
 def test_texts_of_the_test_are_prose_often_enough() -> None:

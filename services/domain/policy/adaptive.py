@@ -6,7 +6,7 @@ or fails, people are asked.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from schemas.policy_document import Adaptive, Floor, Hold
 from services.domain.policy.bindings import Bindings
 from services.domain.policy.cel import CompiledExpression, Evaluator, compile_expression
 from services.domain.policy.risk import Risk
-from services.domain.policy.verdict import AdaptiveAnswer
+from services.domain.policy.verdict import AdaptiveAnswer, nothing_approved
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def answer_of(
     trust: Mapping[str, Any] | None,
     bindings: Iterable[Bindings],
     evaluate: Evaluator,
-    approved_otherwise: str = "",
+    approved_otherwise: Callable[[], str] = nothing_approved,
 ) -> AdaptiveAnswer:
     """What a block says of a call that matched rules hold.
 
@@ -88,7 +88,11 @@ def _floor(block: CompiledAdaptive, risk: Risk) -> float | None:
 
 
 def _too_little(
-    block: CompiledAdaptive, plain: Risk, risk: Risk, trust: Mapping[str, Any] | None, approved_otherwise: str
+    block: CompiledAdaptive,
+    plain: Risk,
+    risk: Risk,
+    trust: Mapping[str, Any] | None,
+    approved_otherwise: Callable[[], str],
 ) -> str:
     if trust is None:
         return "trust is not complete"
@@ -125,7 +129,7 @@ def _too_risky(block: CompiledAdaptive, plain: Risk, risk: Risk) -> str:
     return f"people are asked while these values are new: they raise the risk {_raised(plain, risk)}"
 
 
-def nothing_raises(trust: Mapping[str, Any], approved_otherwise: str = "") -> str:
+def nothing_raises(trust: Mapping[str, Any], approved_otherwise: Callable[[], str] = nothing_approved) -> str:
     """Why nothing raises the trust in a class of calls.
 
     Args:
@@ -134,8 +138,8 @@ def nothing_raises(trust: Mapping[str, Any], approved_otherwise: str = "") -> st
     """
     if trust["lowering"]:
         return "people were against such a call, or it failed, and no approval since then counts"
-    if approved_otherwise:
-        return approved_otherwise
+    if otherwise := approved_otherwise():
+        return otherwise
     if trust.get("approvals") or trust.get("edits"):
         # Of the tool, in any class: in this one they may be uncounted as yet, too old, or of a withdrawn account.
         return "no approval of such a call counts: none is counted yet, or none counts any more"

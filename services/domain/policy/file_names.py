@@ -18,6 +18,11 @@ _PROGRAM_ENDINGS = """
 """
 _DOCUMENTS, _PROGRAMS = frozenset(_DOCUMENT_ENDINGS.split()), frozenset(_PROGRAM_ENDINGS.split())
 _ENDING = re.compile(r"\.([A-Za-z][\w-]{0,15})~?\s*\Z")
+# Files of programs and settings that have no ending.
+_BARE = re.compile(
+    r"[a-z]{2,20}file|authorized_keys|config|crontab|exports|fstab|group|hosts|passwd|profile|shadow|sudoers",
+    re.IGNORECASE,
+)
 _AFTER_PATH = re.compile(r"[?#]")
 # Of a longer name the end is looked at, and so many names of a list.
 MAX_CHARS, MAX_NAMES = 2_048, 8
@@ -53,5 +58,7 @@ def _is_program(name: str, *, is_path: bool) -> bool:
     ending = _ENDING.search(place)
     if ending is None or ending[1].lower() in _DOCUMENTS:
         # Without one it is a program in a folder: `/etc/crontab`, `bin/deploy`.
-        return is_path and not mark and ending is None and "/" in place
+        return (
+            is_path and not mark and ending is None and ("/" in place or _BARE.fullmatch(place) is not None)
+        )
     return (is_path and not mark) or ending[1].lower() in _PROGRAMS

@@ -12,23 +12,28 @@ in its order.
 import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from schemas.canonical import MAX_SAFE_INTEGER, canonical, sha256_hex
-from services.domain.codes import Code, codes_in
-from services.domain.policy.addresses import Disputed, addresses_in
+from services.domain.codes import Code
+from services.domain.policy.addresses import Address, Disputed
 from services.domain.policy.leaves import Leaf, TooMany, leaves_of
+from services.domain.policy.text_reading import codes_of, read_text
 from services.domain.policy.written_numbers import written_number
 from services.domain.prose import prose_of
 from services.domain.words import TooManyWords, lowered, plain
 
 MAX_VALUES = 32
 MAX_NUMBERS = 16
-MAX_DIFFERENT_CODES = 1_000
 # What the codes in all values are compared by.
 MAX_CODES = 512
+# The codes that stand within values.
+MAX_WITHIN = 32
 # The path of the sum of a list's numbers, at the list's; no name looks like this.
 SUM = ".#"
+# After the path of a code that stands within a value; no name looks like this, either.
+WITHIN = "#"
 # A longer value where a name says that it identifies is not looked at, and a longer text is a digest.
 MAX_CHARS = 2_048
 
@@ -36,9 +41,10 @@ MAX_CHARS = 2_048
 class Value(NamedTuple):
     """An identifying value: the path of its argument, its text, and what the codes in it are compared by.
 
-    `is_weak` is true for a short code in prose, such as a reference: it is new only where it is tainted. `whole` is
-    the text of which `text` is a digest, because it is long. `is_list` is true for a list: its items are values, and
-    it comes from where they come from.
+    `is_weak` is true for a short code in prose, such as a reference: it is new only where it is tainted; and for a
+    strong code within a value (`is_within`), which is never new by itself. `whole` is the text of which `text` is a
+    digest, because it is long. `is_list` is true for a list: its items are values, and it comes from where they come
+    from.
     """
 
     path: str
@@ -47,21 +53,24 @@ class Value(NamedTuple):
     is_weak: bool = False
     whole: str = ""
     is_list: bool = False
+    is_within: bool = False
 
     @property
     def digest(self) -> str:
         """The first 128 bits of SHA-256 over path and text, in hexadecimal."""
-        return _digest(self.path, self.text)
+        return _digest(f"{self.path}{WITHIN}" if self.is_within else self.path, self.text)
 
     @property
     def digests(self) -> tuple[str, ...]:
         """Its own, and those of the codes in it: whoever was rejected can come back beside another number."""
-        return (self.digest, *(_digest(self.path, code) for code in self.codes if code != self.text))
+        codes = [code for code in self.codes if code != self.text]
+        places = (self.path, f"{self.path}{WITHIN}")
+        return (self.digest, *(_digest(path, code) for code in codes for path in places))
 
     @property
     def origins(self) -> tuple[str, ...]:
         """What gives it away: the text, without a URL's query or a mail address's tag after a plus; and its codes."""
-        if self.is_list:
+        if self.is_list or self.is_within:
             return ()
         text = self.whole or self.text
         if "://" in text or text.lower().startswith("www."):
@@ -101,8 +110,11 @@ def identifying_of(arguments: Mapping[str, Any], risk_parts: Container[str] = ()
         for found in _found(leaf, risk_parts):
             kept: dict[Any, None] = values if isinstance(found, Value) else numbers
             kept[found] = None
-            if len(values) > MAX_VALUES or len(numbers) > MAX_NUMBERS:
+            if len(values) > MAX_VALUES + MAX_WITHIN or len(numbers) > MAX_NUMBERS:
                 raise TooMany
+    within = sum(value.is_within for value in values)
+    if within > MAX_WITHIN or len(values) - within > MAX_VALUES:
+        raise TooMany
     if sum(len(value.codes) for value in values) > MAX_CODES:
         raise TooMany
     return Identifying(tuple(values), tuple(numbers))
@@ -150,68 +162,66 @@ def _number_in(item: Any) -> float | None:
 def _of_prose(path: str, text: str) -> list[Value]:
     """The addresses and codes in a text, or all of it if it is no prose."""
     try:
-        prose = prose_of(text, plain(text))
+        read = [read_text(one) for one in prose_of(text, plain(text))]
     except TooManyWords as error:
         raise TooMany from error
-    if not prose:
-        return _of_text(path, text)
-    try:
-        read = [_addresses(path, one) for one in prose]
     except Disputed:
+        read = []
+    if not read:
         return _of_text(path, text)
-    found = [value for values, _ in read for value in values]
-    codes = [code for _, rest in read for code in _codes(rest)]
-    return [*found, *(Value(path, one.text, one.parts, is_weak=not one.is_strong) for one in codes)]
+    found = [value for one in read for value in _of_addresses(path, one.addresses)]
+    for code in chain.from_iterable(one.codes for one in read):
+        found.append(Value(path, code.text, code.parts, is_weak=not code.is_strong))
+        found += _within(path, code.text, [code])
+    return found
 
 
 def _of_text(path: str, text: str) -> list[Value]:
     """The addresses in a text, and, if it is more than one of them, all of it."""
     try:
-        found, rest = _addresses(path, text)
+        addresses, _, codes = read_text(text)
+    except TooManyWords as error:
+        raise TooMany from error
     except Disputed:
         # Whatever a program takes for an address, it is in the same text alone.
-        found, rest = [], text
-    codes = _codes(rest)
+        addresses, codes = (), _codes(text)
+    found = _of_addresses(path, addresses)
     if text and text not in (one.text for one in found) and lowered(text) != _only(found):
         parts = tuple(dict.fromkeys(part for code in codes for part in code.parts))
         is_long = len(text) > MAX_CHARS
         kept = f"sha256:{sha256_hex(text)}" if is_long else text
         found.append(Value(path, kept, parts, whole=text if is_long else ""))
+        found += _within(path, text, codes)
     return found
 
 
-def _codes(text: str) -> Sequence[Code]:
-    """The codes in a text, each once."""
-    found: dict[Code, None] = {}
+def _within(path: str, text: str, codes: Iterable[Code]) -> list[Value]:
+    """The strong codes within a value, and what could be an account of its own in them.
+
+    Whoever was rejected can come back with another word beside the account. Nobody decides on them by themselves.
+    """
+    strong = (code for code in codes if code.is_strong)
+    found = dict.fromkeys(part for code in strong for part in (code.text, *code.strong_parts) if part != text)
+    return [Value(path, part, is_weak=True, is_within=True) for part in found]
+
+
+def _codes(text: str) -> tuple[Code, ...]:
     try:
-        for code in codes_in(text):
-            found[code] = None
-            if len(found) > MAX_DIFFERENT_CODES:
-                raise TooMany
+        return codes_of(text)
     except TooManyWords as error:
         raise TooMany from error
-    return list(found)
 
 
-def _addresses(path: str, text: str) -> tuple[list[Value], str]:
-    """The addresses in a text, and the text without them.
-
-    Raises:
-        Disputed: programs could read one of them differently.
-    """
+def _of_addresses(path: str, addresses: Iterable[Address]) -> list[Value]:
     found: list[Value] = []
-    rest, at = [], 0
-    for address in addresses_in(text):
+    for address in addresses:
         if address.is_mail:
             found.append(Value(path, lowered(address.text)))
         else:
             found += [Value(path, address.place), Value(path, address.text)]
         if len(found) > MAX_VALUES or len(address.text) > MAX_CHARS:
             raise TooMany
-        # Elsewhere the same letters can be a part of another name.
-        rest.append(text[at : address.start])
-        at = address.start + len(address.text)
-    return found, "\n".join([*rest, text[at:]])
+    return found
 
 
 def _only(found: list[Value]) -> str | None:

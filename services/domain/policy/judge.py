@@ -199,7 +199,7 @@ def _of_values(call: CallFacts) -> str:
         return f"people were against calls with the same value at {named(history.opposed)}"
     if not history.apart:
         return ""
-    if trust is not None and not (call.approved_otherwise or any(map(trust.get, _RAISING))):
+    if trust is not None and not (any(map(trust.get, _RAISING)) or call.approved_otherwise()):
         return nothing_raises(trust)
     known = history.apart_only
     if not history.novel:

@@ -1,26 +1,32 @@
 """Amounts in a short text, with their unit and without: `$11`, `10 EUR`, `3h30m`, `5.000`.
 
 No list of units is complete, in all languages. So the unit is all that stands around a number, and a text of which it
-is not known that its number counts nothing, such as a house number, has the form of an amount, too.
+is not known that its number counts nothing, such as a house number, has the form of an amount, too. Nor is any list
+complete of what looks like an id: only its letters are left out.
 """
 
 import re
 
 from services.domain.policy.class_values import magnitude, value_of
 from services.domain.policy.written_numbers import written_number
+from services.domain.words import with_digits
 
 # A longer text is a sentence.
 MAX_CHARS, MAX_WORDS = 64, 5
+# Ids with more numbers in them are drawn by chance.
+SIZES_MAX = 3
 _NUMBER = re.compile(
     # Not that of square and cubic metres.
     r"(?!(?<=m)[23](?![^\W_]))"
     r"(?:0[xX][0-9A-Fa-f]+(?![^\W_])|\d(?:[.,'’_ ]?\d)*+(?:\.?[eE][-+]?\d{1,3}(?![^\W_]))?)"
 )
+# Whatever its separators mean, it has no more digits than these.
+_IN_NAME, _BETWEEN = re.compile(r"\d(?:[.,'’_]?\d)*+(?:[eE]\d{1,3}(?![^\W_]))?"), re.compile(r"[.,'’_]")
 _BEFORE_EXPONENT = re.compile(r"(?P<zeros>[^1-9]*+)(?P<digits>[^eE]*+)(?P<exponent>.*)")
 _DIGIT = re.compile(r"\d")
 _HEXADECIMAL = re.compile(r"0[xX]")
 # Dates, and times of the day.
-_CLOCK = r"\d\d?:\d\d(?::\d\d(?:\.\d+)?)?"
+_CLOCK = r"(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
 _TIME = re.compile(
     rf"(?<![\w.-])(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)?(?![\w.-])"
     rf"|(?<![\w.:-]){_CLOCK}(?![\w.:-])"
@@ -40,24 +46,52 @@ _DURATIONS = re.compile(
 _PATH = re.compile(r"(?<!\S)(?:(?:\.{0,2}|~|[A-Za-z]:)[/\\][^\W\d_]|[^\s\d/\\]+[/\\][^\s\d/\\]*[/\\])\S*")
 
 
-def has_amount(text: str) -> bool:
-    """True if a text may be an amount: it is short, and has a number in it that is no part of a date, id or path."""
-    rest = _without_names(text) if len(text) <= MAX_CHARS else ""
-    return _NUMBER.search(rest) is not None and len(_LETTERS.findall(rest)) <= MAX_WORDS
+def amounts_in(text: str) -> set[str]:
+    """The terms of the numbers in a text.
+
+    A text of a few words that has one outside of ids and paths may be an amount: its term is the text with the power
+    of ten in place of each number; its form, if programs read a number differently. Any other text has the greatest
+    number, and each id and path the powers of ten in it: an amount can be written like an id. A long text has none.
+    """
+    if len(text) > MAX_CHARS:
+        return set()
+    text, names = with_digits(text), list[str]()
+
+    def left_out(name: re.Match[str]) -> str:
+        names.append(name[0])
+        return " "
+
+    rest = _NUMBERED.sub(left_out, _PATH.sub(left_out, _TIME.sub(" ", text)))
+    rest = _WORD.sub(lambda word: left_out(word) if _is_id(word[0]) else word[0], rest)
+    found = {_size_of_name(name) for name in names if _DIGIT.search(name)}
+    if len(_LETTERS.findall(rest)) > MAX_WORDS:
+        return found | {_greatest(rest)} if _DIGIT.search(rest) else found
+    return found | {amount_term(rest)} if _NUMBER.search(rest) else found
 
 
 def amount_term(text: str) -> str:
-    """The text with the power of ten in place of each number; its form, if programs read a number differently."""
-    return "~" + value_of(_NUMBER.sub(_size, " ".join(_without_names(text).split())), safe="$+,:/'")
+    """A short text with the power of ten in place of each number; its form, if programs read a number differently."""
+    return "~" + value_of(_NUMBER.sub(_size, " ".join(text.split())), safe="$+,:/'")
 
 
-def _without_names(text: str) -> str:
-    return _WORD.sub(_unless_id, _NUMBERED.sub(" ", _PATH.sub(" ", _TIME.sub(" ", text))))
+def _is_id(word: str) -> bool:
+    return _TWO_NUMBERS.search(word) is not None and _DURATIONS.fullmatch(word) is None
 
 
-def _unless_id(word: re.Match[str]) -> str:
-    is_id = _TWO_NUMBERS.search(word[0]) is not None and _DURATIONS.fullmatch(word[0]) is None
-    return " " if is_id else word[0]
+def _size_of_name(name: str) -> str:
+    """The powers of ten in an id that begins with a number, as durations do; otherwise the greatest of them."""
+    sizes = [_power(number[0]) for number in _IN_NAME.finditer(name)]
+    is_drawn = not name[0].isdigit() or len(sizes) > SIZES_MAX
+    return _greatest(name) if is_drawn else f"~#{'-'.join(f'1e{one}' for one in sizes)}"
+
+
+def _greatest(text: str) -> str:
+    return f"~#1e{max(_power(number[0]) for number in _IN_NAME.finditer(text))}"
+
+
+def _power(number: str) -> int:
+    digits, _, exponent = number.lower().partition("e")
+    return max(0, len(_BETWEEN.sub("", digits).lstrip("0")) - 1) + int(exponent or 0)
 
 
 def _size(number: re.Match[str]) -> str:

@@ -3,18 +3,17 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from services.domain.codes import Code, codes_in
 from services.domain.markup import is_opaque
-from services.domain.policy.addresses import Address, Disputed, addresses_in
+from services.domain.policy.addresses import Address, Disputed
 from services.domain.policy.class_values import digest_of, value_of
 from services.domain.policy.leaves import MAX_NAME_CHARS, leaf_at
-from services.domain.policy.quantities import MAX_CHARS, amount_term, has_amount
+from services.domain.policy.quantities import MAX_CHARS, amounts_in
+from services.domain.policy.text_reading import read_text
 from services.domain.prose import prose_of
 from services.domain.words import TooManyWords, lowered, plain
 
 # Of what one text names; of a text with more, only equal ones are alike.
 MAX_TERMS = 8
-_SOME_DATE = "3 May"
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
 # A number with a unit of a few letters: an account has more digits, or letters in its midst.
 _MAY_COUNT = re.compile(r"[A-Z]{0,4}\d{1,13}[A-Z]{0,4}")
@@ -30,61 +29,47 @@ def terms_of_text(names: Sequence[str], text: str) -> set[str]:
     Args:
         names: of the argument, and of those around it.
         text: the text.
-
     """
     names = tuple(name[:MAX_NAME_CHARS] for name in names)
     try:
-        form = plain(text)
-        texts = _read(names, text, form)
-        found = _named(names, text, form, texts) if texts else set()
+        form, is_prose = plain(text), _is_prose(names, text)
+        texts = _texts(text, form, is_prose=is_prose)
+        found = _named(form, texts, is_prose=is_prose) if texts else set()
     except (TooManyWords, Disputed):
         texts = ()
     # Nobody knows what is in such a text, so that only equal ones are alike.
     return found or {"text"} if texts and len(found) <= MAX_TERMS else {digest_of(text)}
 
 
-def _read(names: tuple[str, ...], text: str, form: str) -> tuple[str, ...]:
+def _texts(text: str, form: str, *, is_prose: bool) -> tuple[str, ...]:
     """What is searched for addresses, last of all what is searched for codes; empty for what may hide some."""
-    if _is_prose(names, text):
+    if is_prose:
         return prose_of(text, form)[::-1]
     # The text is a value as a whole.
     return () if is_opaque(form) else (text, form)
 
 
-def _named(names: tuple[str, ...], text: str, form: str, texts: Sequence[str]) -> set[str]:
-    read = [_addresses(one) for one in dict.fromkeys(texts)]
-    addresses = {term for terms, _ in read for term in terms}
-    codes = dict.fromkeys(code for code in codes_in(read[-1][1]) if code.is_strong)
-    if _is_prose(names, text):
-        return addresses | {_term_of_code(code.text) for code in codes}
+def _named(form: str, texts: Sequence[str], *, is_prose: bool) -> set[str]:
+    read = [read_text(one) for one in dict.fromkeys(texts)]
+    addresses = {_term_of(address) for one in read for address in one.addresses}
+    codes = [code.text for code in read[-1].codes if code.is_strong]
+    if is_prose:
+        return addresses | set(map(_term_of_code, codes))
     found = addresses | _kinds(form, codes)
-    if len(short := form.strip()) <= MAX_CHARS:
-        about = _without(codes, _addresses(short)[1])
-        if has_amount(about) and not _is_time(names, text):
-            found.add(amount_term(about))
-    return found
+    if len(short := form.strip()) > MAX_CHARS:
+        return found
+    return found | amounts_in(_without(codes, read_text(short).rest))
 
 
-def _kinds(form: str, codes: Iterable[Code]) -> set[str]:
+def _kinds(form: str, codes: Sequence[str]) -> set[str]:
     """The kinds of the codes in a text that is no prose; an account or id by itself is a name like another."""
-    written = "".join(filter(str.isalnum, form)).upper()
-    kinds = {_kind_of_code(code.text) for code in codes if code.text != written}
+    written = _joined(form)
+    kinds = {_kind_of_code(code) for code in codes if code != written}
     return kinds.difference(["~code"]) if len(form.split()) == 1 else kinds
 
 
-def _addresses(text: str) -> tuple[set[str], str]:
-    """The terms of the addresses in a text, and the text without them.
-
-    Raises:
-        Disputed: programs could read one of them differently.
-    """
-    found: set[str] = set()
-    rest, at = [], 0
-    for address in addresses_in(text):
-        found.add(_term_of(address))
-        rest.append(text[at : address.start])
-        at = address.start + len(address.text)
-    return found, "\n".join([*rest, text[at:]])
+def _joined(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).upper()
 
 
 def _term_of(address: Address) -> str:
@@ -119,21 +104,28 @@ def _is_iban(code: str) -> bool:
     return int("".join(str(int(one, 36)) for one in code[4:] + code[:4])) % 97 == 1
 
 
-def _without(codes: Iterable[Code], text: str) -> str:
-    """A short text without the codes in it, however their groups are separated, but for those that may be amounts."""
+def _without(codes: Iterable[str], text: str) -> str:
+    """A short text without the codes in it, but for what may be an amount by itself, in them or beside them."""
     if _LONG_AMOUNT.fullmatch(text):
         return text
     for code in codes:
-        if _MAY_COUNT.fullmatch(code.text):
+        if _may_count(code):
             continue
-        pattern = r"[\W_]*".join(code.text) if code.text.isalnum() else re.escape(code.text)
-        text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
+        if _is_name(code) or _is_iban(code) or code == _joined(text):
+            pattern = r"[\W_]*".join(code) if code.isalnum() else re.escape(code)
+            text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
+        else:
+            text = " ".join(word for word in text.split() if not _is_of_code(_joined(word), code))
     return text
 
 
-def _is_time(names: tuple[str, ...], text: str) -> bool:
-    """True if a date or time is expected by the name of the argument, and is one: then it is no value."""
-    return _is_prose(names, _SOME_DATE) and _is_prose(names, text)
+def _is_of_code(word: str, code: str) -> bool:
+    """True for a word of a code's groups, or for a code with letters before it: no amount is in it."""
+    return not _may_count(word) and (word in code or word.replace(code, "").isalpha())
+
+
+def _may_count(word: str) -> bool:
+    return not word or _MAY_COUNT.fullmatch(word) is not None
 
 
 def _is_prose(names: tuple[str, ...], text: str) -> bool:

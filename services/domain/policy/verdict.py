@@ -1,6 +1,6 @@
 """The input and the output of `judge`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -27,6 +27,11 @@ OPTIONS = ("approve", "edit", "reject")
 STRICTNESS: dict[Effect, int] = {"allow": 0, "hold": 1, "deny": 2}
 
 
+def nothing_approved() -> str:
+    """No approval of calls of other classes is known."""
+    return ""
+
+
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One revision of a call, with everything that the decider knows about it.
 
@@ -34,7 +39,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     `context` and `claimed_annotations` are parsed JSON; `proposed_arguments` are the agent's own if a person has
     edited them. `trust` is None until all its parts are complete. `memory` maps arguments to the values that people
     have approved for such calls by standing rules. `trust_class` is what decisions on it count for; `history` is what
-    the past says of its values. `approved_otherwise` tells people of approvals that are of calls of other classes.
+    the past says of its values. `approved_otherwise` tells people of approvals that are of calls of other classes: it
+    is called only where none is of the call's own.
     """
 
     tenant: str
@@ -55,7 +61,7 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     memory: Mapping[str, Sequence[Any]] = {}
     trust_class: str = ""
     history: CallHistory = NO_HISTORY
-    approved_otherwise: str = ""
+    approved_otherwise: Callable[[], str] = nothing_approved
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):

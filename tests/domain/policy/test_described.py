@@ -40,7 +40,7 @@ def test_alternatives_within_alternatives_add_up() -> None:
     assert described.looked_at < 400
     assert items is not described.of_call().member("a")
     found = terms_of({"a": [f"x{n % 3}" for n in range(60)]}, {"inputSchema": ladder(40)})
-    assert found == "a#=1e1~20x&a=text"
+    assert found == "a#=1e1~20x&a=~#1e0"
 
 
 def test_description_of_items_is_read_once_for_all() -> None:
