@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ MAX_CHARS = 64
 DIGEST_CHARS = 32
 
 
+@lru_cache(maxsize=4_096)
 def name_of(text: str) -> str:
     """An argument's name, in which nothing looks like a separator of paths or terms."""
     return _short(quote(text, safe="").replace(".", "%2E").replace("~", "%7E")) or "~"
