@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from decimal import ROUND_DOWN, Decimal
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +13,7 @@ from placet.cli import safe
 from placet.cli.choices import a_time, agent_names, tool_names
 from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
+from placet.cli.near_names import naming_near_agent, near_agent, near_tool
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, print_line, zoned
 from placet.cli.viewing import both_risks
@@ -61,7 +60,7 @@ def explain(
 ) -> None:
     """Show how far an agent's calls are trusted, by classes of calls; with a tool, the facts behind each."""
     _check_agent(agent)
-    with connect(context) as placet, _near_agent(placet, agent):
+    with connect(context) as placet, naming_near_agent(placet, agent):
         found = placet.trust.classes(agent, tool=tool, at=at)
         if tool is not None and not found["classes"]:
             _check_used(placet, agent, tool)
@@ -89,20 +88,6 @@ def _check_agent(agent: str) -> None:
     if "/" in agent:
         said = "an agent's name has no slash: give the agent, and after it the tool"
         raise typer.BadParameter(said, param_hint="AGENT")
-
-
-@contextmanager
-def _near_agent(placet: Placet, agent: str) -> Iterator[None]:
-    """Say of an agent that does not exist which one may be meant."""
-    try:
-        yield
-    except NotFound as error:
-        known = {one["agent"] for one in placet.fetch("/agents")["items"]}
-        near = get_close_matches(agent, known - {agent}, 1)
-        if not near:
-            raise
-        detail = f"{error.detail}: did you mean {safe.escaped(near[0])}?"
-        raise NotFound(error.code, error.status, detail, error.fields) from error
 
 
 def _check_used(placet: Placet, agent: str, tool: str) -> None:
@@ -147,20 +132,23 @@ def assess(
     given = read_object(arguments)
     with connect(context) as placet:
         found = placet.trust.assess(agent, [{"tool": tool, "arguments": given}])
-    if as_json:
-        print_json(found.raw)
-        return
-    (call,) = found.calls
-    for line in (*_unknown(found, call), *_told(call)):
+        if as_json:
+            print_json(found.raw)
+            return
+        (call,) = found.calls
+        unknown = list(_unknown(placet, found, call))
+    for line in (*unknown, *_told(call)):
         print_line(safe.text(line, lines=True))
 
 
-def _unknown(found: Assessment, call: AssessedCall) -> Iterator[str]:
+def _unknown(placet: Placet, found: Assessment, call: AssessedCall) -> Iterator[str]:
     """What the project does not know: the names may be misspelt."""
     if not found.is_known:
-        yield f"no agent {found.agent} has done anything in this project: nothing of it is trusted; check the name"
+        near = near_agent(placet, found.agent) or "check the name"
+        yield f"no agent {found.agent} has done anything in this project: nothing of it is trusted; {near}"
     if not call.is_published:
-        yield f"no tool {call.tool} is published for this project: check the name (`placet tools`)"
+        near = near_tool(placet, call.tool) or "check the name (`placet tools`)"
+        yield f"no tool {call.tool} is published for this project: {near}"
 
 
 def _told(call: AssessedCall) -> Iterator[str]:
@@ -207,7 +195,7 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what adaptive approval saves, what its sample found, and what people regretted."""
-    with connect(context) as placet, _near_agent(placet, agent or ""):
+    with connect(context) as placet, naming_near_agent(placet, agent or ""):
         found = placet.fetch("/metrics/approval", agent=agent, since=since)
     if since is not None and _is_ahead(since):
         console(stderr=True).print(safe.text(f"{since} is in the future: no call is from then on."))
