@@ -122,8 +122,9 @@ def tell(report: Report) -> None:
     _list("people took these back or reported them; they pass as before", found.passing_again, report)
     _list("people were against these calls, and they would now pass", found.overruled, report)
     if report.unnamed:
+        are = "is" if len(report.unnamed) == 1 else "are"
         print_line(
-            f"{len(report.unnamed):,} of them are not named: change the policy, or name each, if it may pass:"
+            f"{len(report.unnamed):,} of them {are} not named: change the policy, or name each, if it may pass:"
         )
         # One call can be listed with several revisions.
         for option in list(dict.fromkeys(map(option_of, report.unnamed)))[:SHOWN_MAX]:
