@@ -106,21 +106,11 @@ class AsyncProbes:
             after_s: seconds from the start of the run to the call, from 0 on; by default drawn from `AFTER_S`.
             opened: is called with the run's id once the run is open, before the wait for the call.
         """
-        seems: dict[str, Any] = {
-            "requester": requester,
-            "user": user,
-            "workspace": workspace,
-            "request": request,
-            "reason": reason,
-            "context": context,
-            "annotations": annotations,
-            "run_context": run_context,
-            "idle_seconds": idle_s,
-            "execution_id": execution_id,
-            "call_id": call_id,
-        }
+        run = {"user": user, "workspace": workspace, "request": request, "run_context": run_context}
+        call = {"requester": requester, "reason": reason, "context": context, "annotations": annotations}
+        ids = {"idle_seconds": idle_s, "execution_id": execution_id, "call_id": call_id}
         bad = {"agent": agent, "tool": tool, "arguments": dict(arguments), "note": note, "wrong": list(wrong)}
-        return await self._plant_after(_wait_s(after_s), asks.probe_body(bad, seems), opened)
+        return await self._plant_after(_wait_s(after_s), asks.probe_body(bad, {**run, **call, **ids}), opened)
 
     async def _plant_after(
         self, wait_s: float, body: Object, opened: Callable[[str], object] | None
