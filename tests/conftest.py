@@ -27,6 +27,8 @@ from tests.servers.sharing import ByServers
 SEED = int(
     os.environ.get("PLACET_SEED") or os.environ.setdefault("PLACET_RUN_SEED", str(secrets.randbelow(2**32)))
 )
+# pytest-xdist gives its processes a width, by which the commands would lay out their tables.
+os.environ.pop("COLUMNS", None)
 TEST_PARTITIONS = 4
 # What `-m` leaves out of this run.
 LEFT_OUT = pytest.StashKey[list[pytest.Item]]()

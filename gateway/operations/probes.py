@@ -86,7 +86,8 @@ def check_known(gate: Gate, claims: Claims, body: bodies.PlantProbe, agent: Agen
     if not definitions.tool_versions(actor.tenant, actor.project, body.tool):
         raise Problem(
             Refusal.INVALID,
-            f"tool: no tool {body.tool} is published for this project: give one of GET /v1/tools, or publish it",
+            f"tool: no tool {body.tool} is published for this project: give one of `placet tools` (GET /v1/tools), "
+            "or publish it",
         )
     people = definitions.people.of(actor.tenant, actor.project)
     owners = people.delegators_of(body.agent)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from ops.backtest.found import Judged
 from ops.backtest.naming import address_of
-from ops.backtest.plots import by_day, by_rule, by_tool
+from ops.backtest.plots import by_day, by_rule, by_tool, scrolling
 from ops.backtest.report import Report
 from ops.backtest.telling import EFFECTS, cited, time_of, word_of
 from ops.errors import UsageError
@@ -36,15 +36,28 @@ HEADS = (
     "people",
     "feedback",
 )
+# Below this width of the window a call is a block of lines, each with the name of its column.
 STYLE = Markup("""
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; color: #1a202c }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; width: 100% }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 92rem; padding: 0 1rem; color: #1a202c }
+h1, h2, p { overflow-wrap: anywhere }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem }
 th, td { border: 1px solid #cbd5e0; padding: .25rem .5rem; text-align: left; vertical-align: top }
-td { overflow-wrap: anywhere }
+td { overflow-wrap: break-word; max-width: 22rem }
+.rows { font-size: 13px }
 th { background: #edf2f7 }
+.scroll { overflow-x: auto }
 .bad { border-left: .4rem solid #c53030; padding-left: .8rem }
 .good { border-left: .4rem solid #2f855a; padding-left: .8rem }
-svg { max-width: 100%; height: auto }
+svg { display: block; width: 100%; min-width: 45rem; max-width: 60rem; height: auto }
+@media (max-width: 75rem) {
+  .rows { font-size: 15px }
+  .rows thead { display: none }
+  .rows, .rows tbody, .rows tr { display: block }
+  .rows tr { border: 1px solid #cbd5e0; margin-bottom: 1rem }
+  .rows td { border: 0; display: grid; gap: .5rem; grid-template-columns: 6rem minmax(0, 1fr); max-width: none }
+  .rows td { overflow-wrap: anywhere }
+  .rows td::before { content: attr(data-head); font-weight: 600 }
+}
 """)
 PAGE = Markup("""<!doctype html>
 <html lang="en">
@@ -56,19 +69,23 @@ PAGE = Markup("""<!doctype html>
 <style>{style}</style>
 </head>
 <body>
+<main>
 {body}
+</main>
 </body>
 </html>
 """)
 
-BAD = Markup(
-    '<p class="bad"><strong>{:,}</strong> calls that people were against would pass, and are not named.</p>'
+BAD = Markup('<p class="bad"><strong>{:,}</strong> {}.</p>')
+AGAINST = (
+    "call that people were against would pass, and is not named",
+    "calls that people were against would pass, and are not named",
 )
 GOOD = Markup('<p class="good">No call that people were against would pass without being named.</p>')
 ABOUT = Markup(
-    "<p>For the tenant {} and the project {}, over verdicts from {} to {} of the log. {:,} records were read, {:,} "
-    "of them events; {:,} verdicts were judged again, and {:,} of these come out as recorded by the policy in force "
-    "then. {:,} records do not count, {:,} count and cannot be read, {:,} runs are set aside.</p>"
+    "<p>For the tenant {} and the project {}, over verdicts from {} to {} of the log. Records read: {:,}, of them "
+    "events: {:,}. Verdicts judged again: {:,}, of them as recorded by the policy in force then: {:,}. Records that "
+    "do not count: {:,}; that count and cannot be read: {:,}. Runs set aside: {:,}.</p>"
 )
 SAID = Markup("<p>{}.</p>")
 DOUBT = Markup('<p class="bad">{}.</p>')
@@ -134,7 +151,8 @@ def page(report: Report) -> str:
 
 def _summary(report: Report) -> Markup:
     found, window, blocked = report.found, report.window, len(report.unnamed)
-    first = BAD.format(blocked) if blocked else GOOD if found.judged else Markup()
+    refused = BAD.format(blocked, AGAINST[blocked != 1])
+    first = refused if blocked else GOOD if found.judged else Markup()
     for said in filter(None, (report.doubt, report.idleness, report.emptiness)):
         first += DOUBT.format(said)
     for said in filter(None, (report.share, report.left_out, report.scored)):
@@ -160,7 +178,7 @@ def _matrix(report: Report) -> Markup:
         [named.format(before), *(f"{effects[before, after]:,}" for after in EFFECTS)] for before in EFFECTS
     ]
     return Markup("<h2>Effects</h2>") + _table(
-        ["", *(f"{after} with the candidate" for after in EFFECTS)], rows
+        ["", *(f"{after} after" for after in EFFECTS)], rows, "effects"
     )
 
 
@@ -222,14 +240,19 @@ def _listed(
     if not rows:
         return head + Markup("<p>none</p>")
     left = Markup("<p>… and {:,} more, of which --json lists more</p>").format(total - len(shown))
-    return head + _table(heads, map(cells, shown)) + (left if len(shown) < total else Markup())
+    return head + _table(heads, map(cells, shown), "rows") + (left if len(shown) < total else Markup())
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
-    top = Markup("").join(Markup("<th>{}</th>").format(head) for head in heads)
-    lines = (Markup("").join(Markup("<td>{}</td>").format(_shown(cell)) for cell in row) for row in rows)
+def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]], kind: str) -> Markup:
+    top = Markup("").join(Markup('<th scope="col">{}</th>').format(head) for head in heads)
+    lines = (Markup("").join(map(_cell, heads, row)) for row in rows)
     body = Markup("\n").join(Markup("<tr>{}</tr>").format(line) for line in lines)
-    return Markup("<table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>").format(top, body)
+    table = Markup('<table class="{}">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>')
+    return scrolling(table.format(kind, top, body), "table")
+
+
+def _cell(head: str, cell: Any) -> Markup:
+    return Markup('<td data-head="{}"><span>{}</span></td>').format(head, _shown(cell))
 
 
 def _shown(cell: Any) -> Any:

@@ -24,40 +24,51 @@ STYLE = Style(
     plot_background="transparent",
     font_family="system-ui, sans-serif",
     colors=("#b7791f", "#2f855a", "#c53030"),
+    # Of a drawing that a page scales down: at its least width the texts have 10 px.
+    label_font_size=13,
+    major_label_font_size=13,
+    legend_font_size=14,
+    value_font_size=13,
+    no_data_font_size=24,
+    value_colors=("#1a202c",) * 3,
 )
+FIGURE = Markup("<h2>{}</h2>\n{}")
+SCROLLING = Markup('<div class="scroll" role="group" aria-label="{}" tabindex="0">{}</div>')
 
 
 def by_day(found: Found) -> Markup:
     """How many calls people were asked about each day, and would be."""
     days = sorted(found.days)[-DAYS_MAX:]
-    chart = _chart(
-        pygal.Line, "asked each day, before and with the candidate", x_label_rotation=45, include_x_axis=True
-    )
+    chart = _chart(pygal.Line, x_label_rotation=45, include_x_axis=True)
     chart.x_labels = [day_of(day) for day in days]
     chart.x_labels_major_count, chart.show_minor_x_labels = 8, False
     chart.add("before", [_held(found.days[day], 0) for day in days])
     chart.add("with the candidate", [_held(found.days[day], 1) for day in days])
-    return _svg(chart)
+    return _figure("Asked each day, before and with the candidate", chart)
 
 
 def by_tool(found: Found) -> Markup:
     """The tools whose calls change most."""
-    return _bars("changes by tool", {tool: _kinds(of) for tool, of in found.tools.items()})
+    return _bars("Changes by tool", {tool: _kinds(of) for tool, of in found.tools.items()})
 
 
 def by_rule(found: Found) -> Markup:
     """The candidate's rules that change most."""
-    return _bars("changes by rule of the candidate", found.rules)
+    return _bars("Changes by rule of the candidate", found.rules)
 
 
 def _bars(title: str, counts: Mapping[str, Mapping[Kind, int]]) -> Markup:
     changing = [(sum(of.values()), name) for name, of in counts.items() if any(of.values())]
-    names = [name for _, name in sorted(changing, key=lambda one: (-one[0], one[1]))[:BARS_MAX]]
-    chart = _chart(pygal.HorizontalStackedBar, title, height=120 + 28 * len(names))
-    chart.x_labels = [escaped(name)[:NAME_MAX] for name in names]
+    most = sorted(changing, key=lambda one: (-one[0], one[1]))[:BARS_MAX]
+    names = [name for _, name in most]
+    chart = _chart(
+        pygal.HorizontalStackedBar, height=120 + 28 * len(names), print_values=True, print_zeroes=False
+    )
+    # Beside the name the number is in sight also where the page is narrower than the bar.
+    chart.x_labels = [f"{escaped(name)[:NAME_MAX]}: {count:,}" for count, name in most]
     for kind in KINDS:
         chart.add(kind.replace("_", " "), [counts[name].get(kind, 0) for name in names])
-    return _svg(chart)
+    return _figure(title, chart)
 
 
 def _kinds(of: Mapping[Pair, int]) -> Counter[Kind]:
@@ -73,9 +84,8 @@ def _held(of: Mapping[Pair, int], side: int) -> int:
     return sum(count for pair, count in of.items() if pair[side] == asks)
 
 
-def _chart(kind: Any, title: str, **options: Any) -> Any:
+def _chart(kind: Any, **options: Any) -> Any:
     return kind(
-        title=title,
         style=STYLE,
         js=(),
         disable_xml_declaration=True,
@@ -86,6 +96,11 @@ def _chart(kind: Any, title: str, **options: Any) -> Any:
     )
 
 
-def _svg(chart: Any) -> Markup:
+def _figure(title: str, chart: Any) -> Markup:
     # What is in the tree is escaped as it is written.
-    return Markup(drawn(chart))  # noqa: S704
+    return FIGURE.format(title, scrolling(Markup(drawn(chart)), title))  # noqa: S704
+
+
+def scrolling(wide: Markup, name: str) -> Markup:
+    """What can be wider than the page, in a box that scrolls, also by keys."""
+    return SCROLLING.format(name, wide)

@@ -12,9 +12,8 @@ import msgspec
 from ops.backtest.found import KIND_OF, Judged
 from ops.backtest.naming import address_of, option_of
 from ops.backtest.report import Report
-from ops.commands.common import print_line, table
+from ops.commands.common import print_line
 from placet.cli.lines import print_rows
-from placet.cli.session import console
 from schemas.policy_document import Effect
 from schemas.topics import DAY_MS
 
@@ -111,19 +110,21 @@ def tell(report: Report) -> None:
     for said in filter(None, (report.share, report.left_out, report.scored)):
         print_line(said)
     _tell_doubts(report)
-    shown = table("", "verdicts", "before", "after")
-    for (before, after), count in sorted(found.effects.items()):
-        if before != after:
-            shown.add_row(KIND_OF[after].replace("_", " "), f"{count:,}", before, after)
-    if shown.row_count:
-        console().print(shown)
+    changes = [
+        (KIND_OF[after].replace("_", " "), f"{count:,}", before, after)
+        for (before, after), count in sorted(found.effects.items())
+        if before != after
+    ]
+    if changes:
+        print_rows(("change", "verdicts", "before", "after"), changes, "")
     else:
         print_line("no verdict changes its effect" if found.judged else "no verdict is in this history")
     _list("people took these back or reported them; they pass as before", found.passing_again, report)
     _list("people were against these calls, and they would now pass", found.overruled, report)
     if report.unnamed:
+        are = "is" if len(report.unnamed) == 1 else "are"
         print_line(
-            f"{len(report.unnamed):,} of them are not named: change the policy, or name each, if it may pass:"
+            f"{len(report.unnamed):,} of them {are} not named: change the policy, or name each, if it may pass:"
         )
         # One call can be listed with several revisions.
         for option in list(dict.fromkeys(map(option_of, report.unnamed)))[:SHOWN_MAX]:

@@ -45,6 +45,7 @@ async def check_log(
     signatures: LogSignatures | None = None,
     told: Told = lambda done, of: None,
     note: Callable[[str], None] = lambda text: None,
+    released: Callable[[int, int], None] = lambda releases, computed: None,
 ) -> tuple[int, list[Violation]]:
     """Look for broken invariants in a log of any length, which may move meanwhile.
 
@@ -56,6 +57,7 @@ async def check_log(
         signatures: see `check`.
         told: hears how many offsets were read, and of how many.
         note: hears what is worth knowing and nothing wrong, a sentence each.
+        released: hears how many calls trust released, and of how many the score was computed again.
 
     Returns:
         How many records were read, and the violations.
@@ -68,6 +70,7 @@ async def check_log(
         found = reading.violations()
         for text in reading.notes:
             note(text)
+        released(*reading.releases)
         return reading.count, found
     finally:
         reading.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json as jsonlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +40,19 @@ NAME = "placet audit-log"
 EXIT_BROKEN = 1
 
 
+@dataclass
+class Beside:
+    """What a check tells beside its violations; of the calls that trust released, how many were computed again."""
+
+    notes: list[str] = field(default_factory=list)
+    releases: int = 0
+    computed: int = 0
+
+    def released(self, releases: int, computed: int) -> None:
+        """Take how many calls trust released, and of how many the score was computed again."""
+        self.releases, self.computed = releases, computed
+
+
 def audit_log(
     data_dir: DataDirOption = DEFAULT_DATA_DIR,
     history: Annotated[
@@ -55,16 +68,14 @@ def audit_log(
     with errors_as_exit_codes():
         lines = [line for path in history or () for line in read_history(path)]
         directory = DataDir(data_dir.expanduser().absolute())
-        notes: list[str] = []
+        beside = Beside()
         with reached(directory, load_config(directory.config), bootstrap_servers, say_line, NAME) as config:
             settings = config.settings_for("audit-log", READER)
             topics = Topics(settings["topic_prefix"])
             signatures = read_signatures(settings)
             with reading_the_log(show=not json) as told:
-                count, violations = asyncio.run(
-                    _check(settings, topics, lines, signatures, told, notes.append)
-                )
-    _tell(count, violations, notes, json)
+                count, violations = asyncio.run(_check(settings, topics, lines, signatures, told, beside))
+    tell_found(count, violations, beside, as_json=json)
     if violations:
         raise typer.Exit(EXIT_BROKEN)
 
@@ -100,13 +111,14 @@ async def _check(
     lines: Sequence[dict[str, Any]],
     signatures: LogSignatures | None,
     told: Callable[[int, int], None],
-    note: Callable[[str], None],
+    beside: Beside,
 ) -> tuple[int, list[Violation]]:
     try:
         clients = client_settings(settings["kafka_settings"])
         log: Log = KafkaLog(settings["bootstrap_servers"], topics, clients)
         try:
-            return await check_log(log, lines, signatures=signatures, told=told, note=note)
+            note, released = beside.notes.append, beside.released
+            return await check_log(log, lines, signatures=signatures, told=told, note=note, released=released)
         finally:
             await log.close()
     except SettingsRefused as error:
@@ -115,15 +127,20 @@ async def _check(
         raise OpsError(str(error)) from error
 
 
-def _tell(count: int, violations: Sequence[Violation], notes: Sequence[str], as_json: bool) -> None:
+def tell_found(count: int, violations: Sequence[Violation], beside: Beside, *, as_json: bool) -> None:
+    """Print what was found."""
     if as_json:
         told = [asdict(found) for found in violations]
-        print_json({"records": count, "violations": told, "notes": list(notes)})
+        trusted = {"released": beside.releases, "computed_again": beside.computed}
+        print_json({"records": count, "violations": told, "notes": beside.notes, "trust": trusted})
         return
-    for text in notes:
+    for text in beside.notes:
         print_line(text)
     for found in violations:
         print_line(str(found))
     for number in sorted({found.invariant for found in violations}):
         print_line(f"{number}: {INVARIANTS[number]}")
+    if beside.releases:
+        said = f"{beside.releases:,} releases by trust" if beside.releases > 1 else "1 release by trust"
+        print_line(f"{said}, the score of {beside.computed:,} computed again from people's words")
     print_line(f"{count:,} records read, {len(violations)} violations")

@@ -103,6 +103,11 @@ class Reading:
             if waiting and not at_rest:
                 self.notes.append(_unanswered(waiting, events.asked.tp, tp))
 
+    @property
+    def releases(self) -> tuple[int, int]:
+        """How many calls trust released, and of how many the score was computed again, once all was looked at."""
+        return self._runs.trust.releases, self._runs.trust.computed
+
     def violations(self) -> list[Violation]:
         """Everything that was found, once all partitions were read."""
         for asked in self._asked.values():

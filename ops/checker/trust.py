@@ -83,6 +83,8 @@ class TrustSeen:
     def __init__(self, scratch: Scratch) -> None:
         self._scratch = scratch
         self.samples = SamplesSeen(scratch)
+        # How many releases by trust there are, and of how many the score was computed again.
+        self.releases = self.computed = 0
         # Partition → the last offset that was read; and the last one that there was afterwards, where that is known.
         self._read: dict[int, int] = {}
         self._lasts: dict[int, int] = {}
@@ -112,6 +114,7 @@ class TrustSeen:
     ) -> None:
         """Take a verdict by which trust released a call: what it says of itself is checked now, its score later."""
         body = fact.body
+        self.releases += 1
         try:
             outcome, trust, history = read(body)
         except Unreadable as error:
@@ -161,6 +164,7 @@ class TrustSeen:
             if any(offset > self._read[partition] for partition, offset in one.through.items()):
                 unknown += 1
                 continue
+            self.computed += 1
             tenant, project = json.loads(place)[:2]
             found = score(
                 words, trust_class, one.through, one.at_ms, at(tenant, project, one.adopted_through)

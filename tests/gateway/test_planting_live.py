@@ -126,6 +126,7 @@ def test_what_cannot_be_planted_is_refused(
     ("changes", "said"),
     [
         ({"tool": "send_mony"}, "tool: no tool send_mony is published for this project"),
+        ({"tool": "send_mony"}, "give one of `placet tools` (GET /v1/tools)"),
         ({"agent": "biling"}, "agent: no agent biling has done anything in this project"),
         ({"requester": "rita"}, "requester: the account rita requested no hold of the agent billing"),
         ({"requester": "root"}, "such as bot"),

@@ -81,6 +81,23 @@ def test_assess_of_an_agent_that_did_nothing_says_so(terminal: Terminal) -> None
         assert ("no agent bot has done anything in this project" in terminal.out) != is_known
 
 
+def test_assess_of_names_that_nothing_has_tells_the_near_ones(terminal: Terminal) -> None:
+    body = {"agent": "bto", "is_known": False, "requires_approval": True, "risk": ASSESSED["risk"]}
+    call = {**ASSESSED, "tool": "send_mony", "is_published": False}
+    answering(
+        terminal,
+        {
+            "/v1/agents/bto/assess": {**body, "at": "2026-11-20T10:00:00Z", "calls": [call]},
+            "/v1/agents": {"items": [{"agent": "bot", "tools": []}], "next_cursor": None},
+            "/v1/tools": {"items": [{"name": "send_money", "version": "v1"}], "next_cursor": None},
+        },
+    )
+
+    assert terminal("trust", "assess", "bto", "send_mony") == 0
+    assert "nothing of it is trusted; did you mean bot?" in terminal.out
+    assert "no tool send_mony is published for this project: did you mean send_money?" in terminal.out
+
+
 def test_assess_of_arguments_that_are_no_object_is_a_usage_error(terminal: Terminal) -> None:
     asked = assessing(terminal)
 

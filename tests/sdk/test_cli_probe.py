@@ -94,14 +94,50 @@ def test_plant_that_fails_once_a_run_can_be_open_names_it_and_how_to_end_it(
     said = " ".join(terminal.err.split())
     assert said.count(f"placet cancel {run}") == 1
     assert f"the run {run} {'was' if opening == 201 else 'may have been'} opened" in said
-    # However the command ends, its run was told before.
-    assert said.index(f"Its run {run} is opened first") < said.index("placet cancel")
+    assert (f"Its run {run} is open, and the call follows" in said) == (opening == 201)
+
+
+def test_plant_that_is_interrupted_names_its_run_and_how_to_end_it(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answering(terminal, PROBE, 201)
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("placet.blocking.Probes.plant", interrupted)
+    assert terminal(*PLANT, "--note", "x", "--execution", "march") == 130
+    assert "the run march may have been opened" in " ".join(terminal.err.split())
+    assert asked == []
 
 
 def test_plant_that_is_refused_at_once_leaves_no_run(terminal: Terminal) -> None:
     _failing(terminal, 403, 201)
     assert terminal(*PLANT, "--note", "x", "--after", "0") == 1
     assert "placet cancel" not in terminal.err
+    assert "Its run" not in terminal.err
+
+
+@pytest.mark.parametrize(
+    ("tool", "agent", "meant"),
+    [("send_mony", "billing", "send_money"), ("send_money", "bilings", "billing"), ("x", "y", "")],
+)
+def test_plant_of_a_name_that_nothing_has_tells_the_near_one(
+    terminal: Terminal, tool: str, agent: str, meant: str
+) -> None:
+    answers: dict[str, Any] = {
+        "/v1/tools": {"items": [{"name": "send_money", "version": "v1"}], "next_cursor": None},
+        "/v1/agents": {"items": [{"agent": "billing", "tools": []}], "next_cursor": None},
+    }
+
+    async def on_http(request: Asked) -> Response:
+        refused = {"code": "invalid", "status": 422, "detail": "no such name"}
+        found = answers.get(request.path)
+        return JSONResponse(found or refused, 200 if found else 422)
+
+    terminal.script.on_http = on_http
+    assert terminal("probe", "plant", agent, tool, "--note", "x") == 1
+    assert terminal.err.strip() == f"invalid: no such name{meant and f': did you mean {meant}?'}"
 
 
 @pytest.mark.parametrize("wrong", [("--note", " "), ("--note", "x", "--arguments", "[]"), ()])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.responses import JSONResponse, Response
 
+from placet.cli.session import local_time
 from placet.cli.trust import at_least
 from tests.sdk.scripted import Asked
 from tests.sdk.terminal import HOLD, Terminal
@@ -217,13 +218,14 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
 
     assert terminal("trust", "report", "--agent", "billing-bot") == 0
     assert "75.0%" in terminal.out
-    assert "nobody decided: 2 were withdrawn with their run, which counts against the agent, 1 wait." in (
+    assert "nobody decided: 2 withdrawn with their run, which counts against the agent, 1 waiting." in (
         " ".join(terminal.out.split())
     )
-    assert "1 of 4 sampled calls were not approved unchanged: 25.0%, 0.0% to 80.6% with 95% confidence." in (
+    assert "1 of 4 sampled calls was not approved unchanged: 25.0%, 0.0% to 80.6% with 95% confidence." in (
         " ".join(terminal.out.split())
     )
     assert "taken back" not in terminal.out
+    assert "trust released a call and nobody was asked about it: 30 of 40.\n" in terminal.out
 
     found["regret"] = {
         "released": 24,
@@ -235,8 +237,45 @@ def test_report_tells_what_was_saved_with_the_upper_bounds(terminal: Terminal) -
     }
     assert terminal("trust", "report") == 0
     assert (
-        "Of 24 calls that nobody was asked about, 1 were taken back and 1 did harm, together: 8.3%, 0.0% to 27.0%"
+        "Of 24 calls that nobody was asked about, 1 was taken back and 1 did harm, together: 8.3%, 0.0% to 27.0%"
     ) in " ".join(terminal.out.split())
+    assert (
+        "30 of 40. Without the 2 that were taken back or did harm afterwards: 28 of 40, 70.0%."
+        in terminal.out
+    )
+
+
+def test_report_counts_all_that_the_gateway_had_read(terminal: Terminal) -> None:
+    """Its views are behind that for a moment; if they stay behind, what they have is told, and that it is not all."""
+    calls = {"held": 1, "released": 0, "sampled": 0, "asked": 1, "interruptions": 1, "saved": 0.0}
+    share = {"share": None, "lower": 0.0, "upper": 1.0, "confidence": 0.95}
+    found = {
+        **calls,
+        "agents": [{"agent": "billing-bot", **calls}],
+        "sample": {"decided": 0, "contrary": 0, "withdrawn": 0, "expired": 0, "waiting": 0, **share},
+        "regret": {"released": 0, "revoked": 0, "harmful": 0, **share},
+        "since": "2026-11-01T00:00:00Z",
+        "until": "2026-11-30T12:00:00Z",
+        "cursor": "k1",
+    }
+    are_behind = False
+
+    async def on_http(request: Asked) -> Response:
+        if request.params.get("after") != "k1":
+            return JSONResponse({**found, "agents": []})
+        problem = {"code": "unavailable", "status": 503, "detail": "the views have not read that far yet"}
+        return JSONResponse(problem if are_behind else found, 503 if are_behind else 200)
+
+    terminal.script.on_http = on_http
+    assert terminal("trust", "report") == 0
+    assert "billing-bot" in terminal.out
+    until = local_time("2026-11-30T12:00:00Z")
+    assert terminal.out.splitlines()[-1] == f"From {local_time('2026-11-01T00:00:00Z')} to {until}."
+
+    are_behind = True
+    assert terminal("trust", "report") == 0
+    assert "billing-bot" not in terminal.out
+    assert "The views are behind" in terminal.err
 
 
 REVIEWER = {

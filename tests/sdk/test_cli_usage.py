@@ -163,3 +163,21 @@ def test_command_that_is_misspelt_is_suggested(
 ) -> None:
     assert terminal(*words) == 2
     assert f"No such command {words[-1]!r}. Did you mean {meant}" in terminal.err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("export", "--format", "csv"), "'csv' is not one of 'parquet', 'jsonl'"),
+        (("export", "--processes", "x"), "it should be a valid integer"),
+        (("export", "--processes", "0"), "it should be greater than or equal to 1"),
+        (("edit", ID, "--yes", "--arguments", "[1]"), "it should be a JSON object"),
+    ],
+)
+def test_value_that_cannot_be_read_is_told_in_the_commands_words(
+    terminal: Terminal, command: tuple[str, ...], said: str
+) -> None:
+    assert terminal(*command) == 2
+    assert terminal.err.strip().removesuffix(".").endswith(f"{command[-2]}: {said}") or (
+        terminal.err.strip().removesuffix(".").endswith(f"'{command[-2]}': {said}")
+    )

@@ -272,3 +272,13 @@ def test_fork_leaves_its_parents_blocks_by_its_own_code_and_ends_nothing_there(
 
 
 async def _nothing() -> None: ...
+
+
+def test_arguments_that_do_not_fit_are_told_in_the_name_of_the_blocking_client() -> None:
+    with Placet("http://127.0.0.1:9", token="t") as placet:
+        with pytest.raises(
+            TypeError, match=r"^Placet\.result\(\): missing a required argument: 'execution_id'$"
+        ):
+            placet.result()  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match=r"^Holds\.list\(\): got an unexpected keyword argument 'nope'$"):
+            placet.holds.list(nope=1)  # type: ignore[call-arg]

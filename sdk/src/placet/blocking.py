@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -36,10 +37,28 @@ def blocking(
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        _check_fits(method, self, args, kwargs)
         result: T = self._thread.run(lambda: method(self._inner, *args, **kwargs))
         return result
 
     return call
+
+
+def _check_fits(method: Callable[..., Any], own: Any, args: Any, kwargs: Any) -> None:
+    """Refuse arguments that the method does not take, in the name of the object that was called.
+
+    Raises:
+        TypeError: they do not fit; else the asynchronous method would say it in its own name.
+    """
+    try:
+        _signature_of(method).bind(own, *args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{type(own).__name__}.{method.__name__}(): {error}") from None
+
+
+@functools.cache
+def _signature_of(method: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(method)
 
 
 class Blocking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -79,6 +79,7 @@ class AsyncProbes:
         execution_id: str | None = None,
         call_id: str | None = None,
         after_s: float | None = None,
+        opened: Callable[[str], object] | None = None,
     ) -> Probe:
         """Plant a call that people should not approve; it is refused if nobody would be asked about it.
 
@@ -103,33 +104,28 @@ class AsyncProbes:
             execution_id: the new run's id, if the agent's runs have chosen ones; by default a fresh one.
             call_id: the call's.
             after_s: seconds from the start of the run to the call, from 0 on; by default drawn from `AFTER_S`.
+            opened: is called with the run's id once the run is open, before the wait for the call.
         """
-        seems: dict[str, Any] = {
-            "requester": requester,
-            "user": user,
-            "workspace": workspace,
-            "request": request,
-            "reason": reason,
-            "context": context,
-            "annotations": annotations,
-            "run_context": run_context,
-            "idle_seconds": idle_s,
-            "execution_id": execution_id,
-            "call_id": call_id,
-        }
+        run = {"user": user, "workspace": workspace, "request": request, "run_context": run_context}
+        call = {"requester": requester, "reason": reason, "context": context, "annotations": annotations}
+        ids = {"idle_seconds": idle_s, "execution_id": execution_id, "call_id": call_id}
         bad = {"agent": agent, "tool": tool, "arguments": dict(arguments), "note": note, "wrong": list(wrong)}
-        return await self._plant_after(_wait_s(after_s), asks.probe_body(bad, seems))
+        return await self._plant_after(_wait_s(after_s), asks.probe_body(bad, {**run, **call, **ids}), opened)
 
-    async def _plant_after(self, wait_s: float, body: Object) -> Probe:
+    async def _plant_after(
+        self, wait_s: float, body: Object, opened: Callable[[str], object] | None
+    ) -> Probe:
         is_open = False
         try:
             await self.channel.ask(asks.open_probe_run(body))
             is_open = True
+            if opened is not None:
+                opened(body["execution_id"])
             await asyncio.sleep(wait_s)
             return await self.channel.one(Probe, asks.plant_probe(body))
         except (PlacetError, asyncio.CancelledError) as error:
             if is_open or isinstance(error, Unavailable) or not isinstance(error, Refused):
-                error.add_note(_left_open(body["execution_id"], is_open=is_open))
+                error.add_note(left_open(body["execution_id"], is_open=is_open))
             raise
 
     async def list(self, *, cursor: str | None = None) -> Page[Probe]:
@@ -137,7 +133,8 @@ class AsyncProbes:
         return await self.channel.page(Probe, asks.read("/probes", cursor=cursor))
 
 
-def _left_open(execution_id: str, *, is_open: bool) -> str:
+def left_open(execution_id: str, *, is_open: bool) -> str:
+    """How the run of a planted call is ended, if it stays empty."""
     opened = "was opened" if is_open else "may have been opened"
     return (
         f"the run {execution_id} {opened} for the call: unless placet probe list shows the call, end it with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,6 +22,7 @@ from schemas import commands as k
 from schemas.policy_document import policy_from_value
 from tests.actions.planting import plant
 from tests.domain.world import OLGA, PROJECT, RITA, RULES, TENANT, the
+from tests.gateway.browser import open_page, served
 from tests.ops.backtest.past import Past, policy
 from tests.sdk.terminal import on_a_screen, plain
 
@@ -93,10 +95,54 @@ def test_page_has_no_element_of_the_log_and_loads_nothing() -> None:
     assert names >= {"svg", "table"}
 
 
+def test_page_has_a_landmark_names_its_columns_and_writes_numbers_at_bars() -> None:
+    made = past()
+    made.start("y")
+    for run in ("x", "y"):
+        hold = the(made.propose("pay", execution_id=run), "HoldOpened")
+        made.ask(k.DecideHold(hold_id=hold.hold_id, decision="reject", digest=hold.digest), RITA, run)
+    found = made.against(ALL_PASS)
+    text = page(told(found, "main/x/c"))
+    tags = _Tags(text)
+
+    assert [tag for tag, _ in tags.found].count("main") == 1
+    heads = [found.get("data-head") for tag, found in tags.found if tag == "td"]
+    assert {"call", "arguments", "people"} <= set(heads)
+    assert None not in heads
+    assert "pay: 2" in tags.texts, "a bar's number beside its name"
+    assert "1</strong> call that people were against would pass, and is not named" in text
+    assert "2</strong> calls that people were against would pass, and are not named" in page(told(found))
+
+
+# The lines that each tool's name takes.
+LINES = "[...document.querySelectorAll('[data-head=tool] span')].map(one => one.getClientRects().length)"
+
+
+async def _at_width(text: str, width: int) -> tuple[int, list[int]]:
+    """The width that a page takes in a window of this one, and the lines of each tool's name."""
+    with served({"/": text.encode()}) as origin:
+        async with open_page(f"{origin}/") as shown:
+            await shown.set_viewport_size({"width": width, "height": 900})
+            wide = await shown.evaluate("document.documentElement.scrollWidth")
+            return wide, await shown.evaluate(LINES)
+
+
+@pytest.mark.parametrize("width", [375, 800, 1280])
+def test_page_is_no_wider_than_its_window_and_breaks_no_short_word(width: int) -> None:
+    made = past()
+    hold = the(made.propose("pay", "pay-the-invoice-of-march", amount=5, to="bob"), "HoldOpened")
+    made.decide(hold, "reject", feedback="this is not the account of bob")
+
+    wide, lines = asyncio.run(_at_width(page(told(made.against(ALL_PASS))), width))
+
+    assert wide == width
+    assert lines == [1] * len(lines) != []
+
+
 def test_page_of_an_empty_history_says_so() -> None:
     text = page(told(Found(project="*")))
 
-    assert "0 records were read" in text
+    assert "Records read: 0" in text
     assert "No call that people were against" not in text
     assert "nothing is known of this policy" in text
 
@@ -160,7 +206,7 @@ def test_terminal_shows_no_control_characters(capsys: pytest.CaptureFixture[str]
 
     out = capsys.readouterr().out
     assert "\x1b[31m" not in out
-    assert "1 of them are not named" in out
+    assert "1 of them is not named" in out
     assert "--allow-named main/x/c" in out
     tell(told(hostile(), "main/x/c"))
     assert "no call that people were against would pass without being named" in capsys.readouterr().out
@@ -180,7 +226,7 @@ def test_calls_that_block_break_no_word_on_80_columns(
     lines = plain(capsys.readouterr().out).splitlines()
     begins = lines.index("1: people were against these calls, and they would now pass")
     lines = lines[
-        begins : lines.index("1 of them are not named: change the policy, or name each, if it may pass:")
+        begins : lines.index("1 of them is not named: change the policy, or name each, if it may pass:")
     ]
     assert all(len(line) <= 80 for line in lines), lines
     words = {word for line in lines for word in line.split()}

@@ -151,8 +151,10 @@ class Decided:
         return [hold for hold in self.past.world.state().holds.values() if hold.status == "open"]
 
     def said(self) -> list[str]:
-        """What the checker says of releases by trust."""
-        _, found = asyncio.run(check_log(self.past.log))
+        """What the checker says of releases by trust, after it has computed the score of each again."""
+        told: list[tuple[int, int]] = []
+        _, found = asyncio.run(check_log(self.past.log, released=lambda *counts: told.append(counts)))
+        assert told == [(self.results.count("released"),) * 2]
         return [one.what for one in found if "by trust" in one.what]
 
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from ops.checker.command import audit_log, read_history
+from ops.checker.command import Beside, audit_log, read_history, tell_found
 from ops.config import StackConfig, save_config
 from schemas import commands as k
 from tests.log.logs import PARTITIONS, kafka_world
@@ -173,3 +173,22 @@ async def test_audit_log_of_a_log_that_a_client_remembers_otherwise_names_the_pr
     assert "I3: every acknowledged command is in the log" in broken.stdout
     assert [found["invariant"] for found in json.loads(as_json.stdout)["violations"]] == ["I3"]
     assert as_json.stderr == ""
+    assert json.loads(as_json.stdout)["trust"] == {"released": 0, "computed_again": 0}
+    assert "by trust" not in clean.stdout
+
+
+@pytest.mark.parametrize(
+    ("releases", "computed", "said"),
+    [
+        (1, 1, "1 release by trust, the score of 1"),
+        (1200, 1199, "1,200 releases by trust, the score of 1,199"),
+    ],
+)
+def test_releases_whose_score_was_computed_again_are_told(
+    capsys: pytest.CaptureFixture[str], releases: int, computed: int, said: str
+) -> None:
+    tell_found(7, [], Beside([], releases, computed), as_json=False)
+    assert capsys.readouterr().out.splitlines() == [
+        f"{said} computed again from people's words",
+        "7 records read, 0 violations",
+    ]

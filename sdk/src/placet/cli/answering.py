@@ -11,6 +11,7 @@ import typer
 from placet.canonical import MalformedJson, canonical, parse_strict
 from placet.cli import safe
 from placet.cli.inputs import variables_of
+from placet.cli.standing_decision import decide, decided_already
 from placet.errors import refusal
 from placet.models import Hold, Recorded
 
@@ -55,7 +56,7 @@ def check_open(hold: Hold) -> None:
         Refused: the hold is closed.
     """
     if (closed := _CLOSED.get(hold.status)) is not None:
-        raise refusal(409, closed)
+        raise refusal(409, {**closed, "detail": decided_already(hold) or closed["detail"]})
 
 
 def send_answer(placet: Placet, hold: Hold, said: Any, feedback: str = "", view_digest: str = "") -> Recorded:
@@ -64,14 +65,7 @@ def send_answer(placet: Placet, hold: Hold, said: Any, feedback: str = "", view_
     Raises:
         Refused: the answer was not accepted.
     """
-    return placet.holds.decide(
-        hold.hold_id,
-        "respond",
-        digest=hold.digest,
-        view_digest=view_digest,
-        value=said,
-        feedback=feedback,
-    )
+    return decide(placet, hold, "respond", view_digest=view_digest, value=said, feedback=feedback)
 
 
 def answer_value(hold: Hold, text: str) -> Any:

@@ -31,6 +31,7 @@ from placet.cli.session import (
     is_interactive,
     print_json,
 )
+from placet.cli.standing_decision import decide, decided_already
 from placet.cli.telling import print_question
 from placet.cli.token_roles import as_person
 from placet.cli.viewing import fetch_view, print_view
@@ -92,12 +93,12 @@ def approve(
             )
         check_askable(yes)
         check_digest(hold, digest)
-        shown = _shown(placet, hold, seen, stderr=as_json)
-        confirm(f"Approve {_named(hold)}?", yes)
-        recorded = placet.holds.decide(
-            hold.hold_id,
+        shown = _shown_if_open(placet, hold, seen, stderr=as_json)
+        confirm(f"Approve {_named(hold)}?", yes or bool(decided_already(hold)))
+        recorded = decide(
+            placet,
+            hold,
             "approve",
-            digest=hold.digest,
             view_digest=shown,
             feedback=feedback,
             scope=scope,
@@ -166,13 +167,14 @@ def edit(
             detail = f"these are the call's own arguments; use: placet approve {hold.hold_id}"
             raise typer.BadParameter(detail, param_hint="--arguments")
         # A hold that must be read is shown in full, since the arguments that are replaced must be seen too.
-        shown = _shown(placet, hold, "", stderr=as_json) if hold.must_read or not yes else ""
-        _print_difference(dict(hold.arguments or {}), shows, stderr=as_json)
-        confirm(f"Change {_named(hold)} in this way, and approve it?", yes)
-        recorded = placet.holds.decide(
-            hold.hold_id,
+        shown = _shown_if_open(placet, hold, "", stderr=as_json) if hold.must_read or not yes else ""
+        if not (stands := decided_already(hold)):
+            _print_difference(dict(hold.arguments or {}), shows, stderr=as_json)
+        confirm(f"Change {_named(hold)} in this way, and approve it?", yes or bool(stands))
+        recorded = decide(
+            placet,
+            hold,
             "edit",
-            digest=hold.digest,
             view_digest=shown,
             edited_arguments=edited,
             feedback=feedback,
@@ -209,7 +211,7 @@ def reject(
         )
     with connect(context) as placet, as_person(context):
         hold = find_hold(placet, id)
-        recorded = placet.holds.decide(hold.hold_id, "reject", digest=hold.digest, feedback=feedback)
+        recorded = decide(placet, hold, "reject", feedback=feedback)
     _print_recorded(hold, "rejected", recorded, as_json)
 
 
@@ -304,6 +306,13 @@ def _is_read(text: str) -> bool:
     return text == "-" or text.startswith("@")
 
 
+def _shown_if_open(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:
+    """As `_shown`; nothing of a hold that is decided, unless no decision on it is read without its view's digest."""
+    if decided_already(hold) and not hold.must_read:
+        return ""
+    return _shown(placet, hold, seen, stderr=stderr)
+
+
 def _shown(placet: Placet, hold: Hold, seen: str, *, stderr: bool) -> str:
     """Print the whole view, unless it was seen elsewhere, and return its digest."""
     _check_length(seen, "--seen")
@@ -339,7 +348,11 @@ def _print_recorded(hold: Hold, done: str, recorded: Recorded, as_json: bool) ->
         return
     waits = " (recorded; more votes are needed)" if recorded.status == "recorded" else ""
     name = hold.tool or hold.kind
-    lines = [f"{done}: {name} {hold.hold_id}{waits}", _digests(hold, done, recorded), *what_follows(recorded)]
+    lines = [
+        f"{decided_already(hold) or done}: {name} {hold.hold_id}{waits}",
+        _digests(hold, done, recorded),
+        *what_follows(recorded),
+    ]
     console().print(safe.text("\n".join(lines), lines=True))
 
 

@@ -12,7 +12,7 @@ from placet.cli import safe
 from placet.cli.answering import asks_of
 from placet.cli.choices import KINDS, completing, hold_ids, one_of
 from placet.cli.describing import purpose
-from placet.cli.lines import begun, print_with_texts
+from placet.cli.lines import begun, print_rows, print_with_texts
 from placet.cli.log_places import Place, call_of, hold_of, named_at, place_in
 from placet.cli.one_execution import print_execution
 from placet.cli.past_values import in_full, in_short, tools_of_sources
@@ -28,7 +28,6 @@ from placet.cli.session import (
     in_project,
     local_time,
     print_json,
-    print_table,
     split_call,
     zoned,
 )
@@ -116,7 +115,7 @@ def _print_groups(groups: Sequence[HoldGroup], as_json: bool, where: str) -> Non
     if as_json:
         print_json([group.raw for group in groups])
         return
-    print_table(
+    print_rows(
         ("holds", "agent", "tool", "risk", zoned("oldest"), "first", "values"),
         [
             (

@@ -106,5 +106,5 @@ def read_object(text: str, hint: str = "--arguments") -> dict[str, Any]:
     except (OSError, MalformedJson, UnicodeDecodeError) as error:
         raise typer.BadParameter(str(error), param_hint=hint) from error
     if not isinstance(value, dict):
-        raise typer.BadParameter(f"{hint} is a JSON object", param_hint=hint)
+        raise typer.BadParameter("it should be a JSON object", param_hint=hint)
     return value

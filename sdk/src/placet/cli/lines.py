@@ -51,7 +51,7 @@ def print_with_texts(
 def print_rows(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], empty: str, order: Sequence[int] = ()
 ) -> None:
-    """Print a table of ids and short words; on several lines a record if the terminal is too narrow for one.
+    """Print a table of ids and short words; on several lines a record if there is not room for one.
 
     Args:
         columns: their heads.
@@ -61,7 +61,7 @@ def print_rows(
     """
     screen = console()
     cells = [columns, *_shown(rows)]
-    if rows and screen.is_terminal and _span(_widths(cells)) > screen.width:
+    if rows and _span(_widths(cells)) > screen.width:
         numbers = order or range(len(columns))
         ordered = [[row[number] for number in numbers] for row in (columns, *rows)]
         _print_narrow(ordered[0], ordered[1:])
@@ -114,7 +114,7 @@ def _print_narrow(
     for row, text in zip(cells[1:], texts or [Text()] * len(rows), strict=True):
         show(row)
         if text:
-            screen.print(Padding(text, (0, 0, 0, GAP)))
+            screen.print(Padding(text, (0, 0, 0, GAP), expand=False))
 
 
 def _parts(widths: Sequence[int], width: int) -> list[slice]:

@@ -12,7 +12,7 @@ from placet.cli import safe
 from placet.cli.choices import a_time
 from placet.cli.lines import begun, print_rows, print_with_texts
 from placet.cli.plugins import new_group
-from placet.cli.session import JsonFlag, connect, every, in_project, print_json, print_table, zoned
+from placet.cli.session import JsonFlag, connect, every, in_project, print_json, zoned
 from placet.models import AuditRow
 
 # The code of a request that had been carried out already: nothing was refused to anybody.
@@ -74,7 +74,7 @@ def components(context: typer.Context, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json([one.raw for one in found])
         return
-    print_table(
+    print_rows(
         ("component", "state", "address"),
         [(one.name, one.state, one.raw.get("address")) for one in found],
         "No components are known.",

@@ -1,6 +1,7 @@
 """Refuses empty options and arguments: `--agent "$AGENT"` with a variable that is not set.
 
-They are checked as typed: once parsed, an empty path is the working directory.
+What is wrong with others is said in the command's words, not in those of the library that reads them. Empty
+ones are checked as typed: once parsed, an empty path is the working directory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 # Texts for people, which may be empty; the command itself refuses an empty answer.
 MAY_BE_EMPTY = frozenset({"feedback", "reason", "value"})
+_SHOULD = "Input should be "
 
 
 class _Checked:
@@ -23,7 +25,11 @@ class _Checked:
         """Refuse empty options and arguments, and parse the others."""
         if not (self.takes_empty or ctx.resilient_parsing):
             _check_given(self, ctx, args)
-        rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        try:
+            rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        except typer.BadParameter as error:
+            error.message = _in_own_words(error.message)
+            raise
         return rest
 
 
@@ -49,3 +55,11 @@ def _check_given(command: Any, context: Any, arguments: list[str]) -> None:
         ):
             continue
         raise typer.BadParameter("it is empty", ctx=context, param=parameter)
+
+
+def _in_own_words(message: str) -> str:
+    """A message without what pydantic puts around it, by which typer reads values."""
+    said = message.removeprefix("Value error, ")
+    if said.startswith(_SHOULD):
+        said = f"it should be {said.removeprefix(_SHOULD).partition(', unable to parse')[0]}"
+    return said

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
+from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import (
     JsonFlag,
@@ -15,7 +16,6 @@ from placet.cli.session import (
     console,
     every,
     print_json,
-    print_table,
     published_line,
     read_object,
 )
@@ -37,7 +37,7 @@ def principals(context: typer.Context, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json([dict(one) for one in found])
         return
-    print_table(
+    print_rows(
         ("principal", "version", "accounts", "roles", "agents", "state"),
         [
             (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,15 @@ from placet.cli import safe
 from placet.cli.choices import agent_names, tool_names
 from placet.cli.inputs import read_object
 from placet.cli.lines import print_with_texts
+from placet.cli.near_names import near_agent, near_tool
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, every, print_json, zoned
-from placet.errors import PlacetError
+from placet.errors import PlacetError, Refused
 from placet.ids import new_id
-from placet.probes import AFTER_S, Probe
+from placet.probes import AFTER_S, Probe, left_open
+
+if TYPE_CHECKING:
+    from placet.sync import Placet
 
 app = new_group("probe", help="Known-bad calls that never run, planted to see whether people notice.")
 
@@ -92,9 +96,8 @@ def plant(
     given = read_object(arguments)
     # Chosen here, so that it is known however this ends.
     run = new_id() if execution is None else execution
-    told = f"Its run {run} is opened first, and the call follows within {AFTER_S[1] if after is None else after:g} s."
-    console(stderr=True).print(safe.text(told))
-    with _telling_what_stays(), connect(context) as placet:
+    opened = _Opened(AFTER_S[1] if after is None else after)
+    with _telling_what_stays(run, opened), connect(context) as placet, _naming_near(placet, agent, tool):
         planted = placet.probes.plant(
             agent,
             tool,
@@ -108,6 +111,7 @@ def plant(
             reason=reason,
             execution_id=run,
             after_s=after,
+            opened=opened,
         )
     if as_json:
         print_json(planted.raw)
@@ -116,15 +120,43 @@ def plant(
     console().print(safe.text(said, lines=True))
 
 
+class _Opened:
+    """Tells of the run once it is open, and knows whether it is."""
+
+    def __init__(self, within_s: float) -> None:
+        self._within_s = within_s
+        self.is_open = False
+
+    def __call__(self, run: str) -> None:
+        self.is_open = True
+        told = f"Its run {run} is open, and the call follows within {self._within_s:g} s."
+        console(stderr=True).print(safe.text(told))
+
+
 @contextmanager
-def _telling_what_stays() -> Iterator[None]:
-    """Print what a failure has left open, before the failure itself is told."""
+def _telling_what_stays(run: str, opened: _Opened) -> Iterator[None]:
+    """Print what a failure or Ctrl-C has left open, before the failure itself is told."""
     try:
         yield
     except PlacetError as error:
         for note in getattr(error, "__notes__", ()):
             console(stderr=True).print(safe.text(note))
         raise
+    except KeyboardInterrupt:
+        console(stderr=True).print(safe.text(left_open(run, is_open=opened.is_open)))
+        raise
+
+
+@contextmanager
+def _naming_near(placet: Placet, agent: str, tool: str) -> Iterator[None]:
+    """Say of a tool or an agent that does not exist which one may be meant."""
+    try:
+        yield
+    except Refused as error:
+        near = (near_tool(placet, tool) or near_agent(placet, agent)) if error.code == "invalid" else ""
+        if not near:
+            raise
+        raise Refused(error.code, error.status, f"{error.detail}: {near}", error.fields) from error
 
 
 @app.command(name="list")

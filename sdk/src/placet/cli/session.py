@@ -24,9 +24,9 @@ from placet.parsing import parse_time
 
 # What a command needs is imported once it runs: its help and its completion must come at once.
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
+    from placet.cli.screens import Screen
     from placet.models import Execution, Hold, Page, Published, ToolCall
     from placet.sync import Placet
 
@@ -35,7 +35,6 @@ T = TypeVar("T")
 PATIENCE_S = 5.0
 # Longer than a gateway waits for the decider or, for its turn at the views, up to 13 s.
 ANSWER_PATIENCE_S = 20.0
-WIDE = 200
 LISTED_MAX = 5
 OTHER_IDS = " (of an execution: placet state EXECUTION; of a call: placet show EXECUTION/CALL)"
 _WHOLE_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -77,20 +76,17 @@ def connect(
     )
 
 
-def console(*, stderr: bool = False) -> Console:
-    """A console; if the output is not a terminal, wide enough not to break ids."""
-    from rich.console import Console
+def console(*, stderr: bool = False) -> Screen:
+    """A console; see `Screen` for its width where the output is no terminal."""
+    from placet.cli.screens import Screen
 
-    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-    if not made.is_terminal:
-        made.width = WIDE
-    return made
+    return Screen(stderr=stderr)
 
 
 def print_line(text: Text) -> None:
-    """Print a sentence or a heading; on one line if the output is not a terminal, where programs read it by lines."""
+    """Print a sentence or a heading; on one line, for programs, if nothing says how wide the output is."""
     screen = console()
-    screen.print(text, soft_wrap=not screen.is_terminal)
+    screen.print(text, soft_wrap=screen.is_unbounded)
 
 
 def print_json(value: Any) -> None:
@@ -104,7 +100,7 @@ def print_pretty(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
-    """Print a table, or say that there is nothing.
+    """Print a table as wide as it is, or say that there is nothing; `lines.print_rows` fits one to a narrow terminal.
 
     Args:
         columns: their heads.

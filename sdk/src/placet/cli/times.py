@@ -31,3 +31,8 @@ def typed_time(text: str) -> str:
         text += "T00:00:00Z"
     parse_time(text)
     return text
+
+
+def is_ahead(at: str) -> bool:
+    """Returns True if a time is in the future."""
+    return parse_time(at) > datetime.now(timezone.utc)

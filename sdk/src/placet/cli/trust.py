@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import datetime, timezone
 from decimal import ROUND_DOWN, Decimal
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -15,11 +12,13 @@ from placet.cli import safe
 from placet.cli.choices import a_time, agent_names, tool_names
 from placet.cli.inputs import read_object
 from placet.cli.lines import print_rows
+from placet.cli.near_names import naming_near_agent, near_agent, near_tool
 from placet.cli.plugins import new_group
 from placet.cli.session import JsonFlag, column_time, connect, console, print_json, print_line, zoned
+from placet.cli.times import is_ahead
+from placet.cli.trust_report import report
 from placet.cli.viewing import both_risks
 from placet.errors import NotFound
-from placet.parsing import parse_time
 from placet.sync import Placet
 from placet.trust import AssessedCall, Assessment
 
@@ -30,12 +29,6 @@ UNCOUNTED = {
     "own_proposal": "own proposal",
     "before_it_began_anew": "before it was begun anew",
     "too_old": "too old",
-}
-
-UNSAID = {
-    "withdrawn": "were withdrawn with their run, which counts against the agent",
-    "expired": "expired",
-    "waiting": "wait",
 }
 
 app = new_group("trust", help="Trust in agents: what it is, what it comes from, and what it saves.")
@@ -61,11 +54,11 @@ def explain(
 ) -> None:
     """Show how far an agent's calls are trusted, by classes of calls; with a tool, the facts behind each."""
     _check_agent(agent)
-    with connect(context) as placet, _near_agent(placet, agent):
+    with connect(context) as placet, naming_near_agent(placet, agent):
         found = placet.trust.classes(agent, tool=tool, at=at)
         if tool is not None and not found["classes"]:
             _check_used(placet, agent, tool)
-    if at is not None and _is_ahead(at):
+    if at is not None and is_ahead(at):
         note = f"{at} is in the future: as trust will be then, if nobody decides anything until then."
         console(stderr=True).print(safe.text(note))
     if not found.get("complete", True):
@@ -91,20 +84,6 @@ def _check_agent(agent: str) -> None:
         raise typer.BadParameter(said, param_hint="AGENT")
 
 
-@contextmanager
-def _near_agent(placet: Placet, agent: str) -> Iterator[None]:
-    """Say of an agent that does not exist which one may be meant."""
-    try:
-        yield
-    except NotFound as error:
-        known = {one["agent"] for one in placet.fetch("/agents")["items"]}
-        near = get_close_matches(agent, known - {agent}, 1)
-        if not near:
-            raise
-        detail = f"{error.detail}: did you mean {safe.escaped(near[0])}?"
-        raise NotFound(error.code, error.status, detail, error.fields) from error
-
-
 def _check_used(placet: Placet, agent: str, tool: str) -> None:
     """Refuse a tool that the agent never used, such as a misspelt one."""
     agents = placet.fetch("/agents")["items"]
@@ -118,15 +97,11 @@ def _check_used(placet: Placet, agent: str, tool: str) -> None:
         )
 
 
-def _is_ahead(at: str) -> bool:
-    return parse_time(at) > datetime.now(timezone.utc)
-
-
 def _when(at: str | None) -> str:
     """When a decision would have to count, and why none does."""
     if at is None:
         return f"now: there is none, or each is older than {WINDOW_DAYS} days"
-    if _is_ahead(at):
+    if is_ahead(at):
         return f"at {at}: each is older than {WINDOW_DAYS} days by then"
     return f"at {at}: there was none yet, or each was older than {WINDOW_DAYS} days"
 
@@ -147,20 +122,23 @@ def assess(
     given = read_object(arguments)
     with connect(context) as placet:
         found = placet.trust.assess(agent, [{"tool": tool, "arguments": given}])
-    if as_json:
-        print_json(found.raw)
-        return
-    (call,) = found.calls
-    for line in (*_unknown(found, call), *_told(call)):
+        if as_json:
+            print_json(found.raw)
+            return
+        (call,) = found.calls
+        unknown = list(_unknown(placet, found, call))
+    for line in (*unknown, *_told(call)):
         print_line(safe.text(line, lines=True))
 
 
-def _unknown(found: Assessment, call: AssessedCall) -> Iterator[str]:
+def _unknown(placet: Placet, found: Assessment, call: AssessedCall) -> Iterator[str]:
     """What the project does not know: the names may be misspelt."""
     if not found.is_known:
-        yield f"no agent {found.agent} has done anything in this project: nothing of it is trusted; check the name"
+        near = near_agent(placet, found.agent) or "check the name"
+        yield f"no agent {found.agent} has done anything in this project: nothing of it is trusted; {near}"
     if not call.is_published:
-        yield f"no tool {call.tool} is published for this project: check the name (`placet tools`)"
+        near = near_tool(placet, call.tool) or "check the name (`placet tools`)"
+        yield f"no tool {call.tool} is published for this project: {near}"
 
 
 def _told(call: AssessedCall) -> Iterator[str]:
@@ -195,59 +173,7 @@ def _refused(misfits: Sequence[str]) -> Iterator[str]:
     yield from (f"  {misfit}" for misfit in misfits)
 
 
-@app.command()
-def report(
-    context: typer.Context,
-    agent: Annotated[
-        str | None, typer.Option(help="Only the calls of this agent.", autocompletion=agent_names)
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Only from this time on; by default the last 30 days.", callback=a_time)
-    ] = None,
-    as_json: JsonFlag = False,
-) -> None:
-    """Show what adaptive approval saves, what its sample found, and what people regretted."""
-    with connect(context) as placet, _near_agent(placet, agent or ""):
-        found = placet.fetch("/metrics/approval", agent=agent, since=since)
-    if since is not None and _is_ahead(since):
-        console(stderr=True).print(safe.text(f"{since} is in the future: no call is from then on."))
-    if as_json:
-        print_json(found)
-        return
-    print_rows(
-        ("agent", "weighed", "released by trust", "sampled", "asked", "interruptions saved"),
-        [
-            (
-                one["agent"],
-                one["held"],
-                one["released"],
-                one["sampled"],
-                one["asked"],
-                "" if one["saved"] is None else f"{one['saved']:.1%}",
-            )
-            for one in found["agents"]
-        ],
-        "Trust was weighed for no call in this time.",
-    )
-    sample, regret = found["sample"], found["regret"]
-    _print_share(
-        f"{sample['contrary']} of {sample['decided']} sampled calls were not approved unchanged", sample
-    )
-    if unsaid := [f"{sample[name]} {said}" for name, said in UNSAID.items() if sample.get(name)]:
-        print_line(safe.text(f"On other sampled calls nobody decided: {', '.join(unsaid)}.", lines=True))
-    _print_share(
-        f"Of {regret['released']} calls that nobody was asked about, {regret['revoked']} were taken back and "
-        f"{regret['harmful']} did harm, together",
-        regret,
-    )
-
-
-def _print_share(said: str, share: Mapping[str, Any]) -> None:
-    """A sentence, and the interval of the share behind it; nothing if there was no case."""
-    if share["share"] is not None:
-        lower, upper = share.get("lower", 0.0), share["upper"]
-        bound = f"{lower:.1%} to {upper:.1%} with {share['confidence']:.0%} confidence"
-        print_line(safe.text(f"{said}: {share['share']:.1%}, {bound}.", lines=True))
+app.command()(report)
 
 
 def at_least(bound: float) -> str:

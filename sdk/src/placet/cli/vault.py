@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from placet.cli import safe
+from placet.cli.lines import print_rows
 from placet.cli.plugins import new_group
 from placet.cli.session import (
     JsonFlag,
@@ -15,7 +16,6 @@ from placet.cli.session import (
     connect,
     console,
     print_json,
-    print_table,
     split_call,
     zoned,
 )
@@ -47,7 +47,7 @@ def keys(context: typer.Context, as_json: JsonFlag = False) -> None:
     rows = [
         (str(one["name"]), column_time(one["made_at"]), column_time(one["destroyed_at"])) for one in found
     ]
-    print_table(("key", zoned("made"), "destroyed"), rows, "nothing was sealed yet")
+    print_rows(("key", zoned("made"), "destroyed"), rows, "nothing was sealed yet")
 
 
 @app.command("destroy-key")
