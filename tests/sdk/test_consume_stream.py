@@ -92,7 +92,8 @@ async def test_consume_whose_subject_has_too_much_waiting_is_tried_longer_than_a
     None
 ):
     kept = Kept(PLACE)
-    gateway = Gateway([*[[TOO_SLOW]] * 6, [GONE]])
+    in_vain: list[Connection | Response] = [[TOO_SLOW]] * 6
+    gateway = Gateway([*in_vain, [GONE]])
     async with serving(gateway.script()) as script:
         patience = replace(QUICK, request_s=0.0, outage_s=60.0)
         with pytest.raises(CheckpointRefused):
