@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain, groupby, islice
 from operator import add
+from string import ascii_uppercase
 from typing import NamedTuple
 
-from services.domain.words import TooManyWords, plain
+from services.domain.words import APART, TooManyWords, plain
 
 # Only those that there are: an account number can be written as any other.
 _DATE = re.compile(
@@ -72,8 +73,6 @@ RUN_MAX, GROUP_MAX, WORDS_MAX = 6, 32, 4_096
 REMEMBERED_CHARS = 32
 # Other full stops between the labels of a name; beside no ASCII they end a sentence.
 _STOP = re.compile("(?<=[A-Za-z0-9])[\u3002\uff61]|[\u3002\uff61](?=[A-Za-z0-9])")
-# Between texts that have nothing to do with each other.
-APART = "\x00"
 
 
 class Code(NamedTuple):
@@ -86,7 +85,9 @@ class Code(NamedTuple):
     @property
     def strong_parts(self) -> list[str]:
         """The parts within its text that would be strong codes by themselves."""
-        return [part for part in self.parts if part in self.text and _is_strong(part)]
+        if len(self.parts) == 1:
+            return [*self.parts] if self.is_strong else []
+        return [part for part in self.parts if _is_strong(part) and part in self.text]
 
 
 def codes_in(text: str) -> Iterator[Code]:
@@ -99,7 +100,7 @@ def codes_in(text: str) -> Iterator[Code]:
         # Most values are such texts, and each verdict looks at all of a call.
         return
     names, rest = _names(_written(plain(text)))
-    for name in names:
+    for name in dict.fromkeys(names):
         yield Code(name, True, (name,))
     for codes in _numbers(rest):
         yield from codes
@@ -149,8 +150,9 @@ def _names(written: str) -> tuple[list[str], str]:
     names, rest, at = [], [], 0
     for found in islice(_IBAN_BEGINS.finditer(written), IBANS_MAX):
         begin = found.start() - 2
-        if begin >= at and (end := _iban_end(written, begin)):
-            names.append("".join(filter(str.isalnum, written[begin:end])))
+        ibans, end = _ibans_at(written, begin)
+        names += ibans
+        if begin >= at and end:
             rest.append(written[at:begin])
             at = end
     written = APART.join([*rest, written[at:]])
@@ -167,27 +169,33 @@ def _names(written: str) -> tuple[list[str], str]:
     return names, written
 
 
-def _iban_end(written: str, start: int) -> int:
-    """Where the IBAN that begins here ends; 0 if none does: its check digits must be right, whatever follows it."""
+def _ibans_at(written: str, start: int) -> tuple[list[str], int]:
+    """All that may be an IBAN which begins here, whatever follows it; and where the longest one ends with a group.
+
+    What is added to an IBAN can make a longer one of it: two check digits are right for one text in 97. One that ends
+    within a group, as before a currency, is one of the codes, but the group stays as it is.
+    """
     found = _IBAN.match(written, start)
     groups = list(_IBAN_GROUP.finditer(found.group())) if found else []
     compact = "".join([group[0] for group in groups])
     if len(compact) < IBAN_MIN:
-        return 0
+        return [], 0
     # ISO 7064, modulo 97: letters count from 10, and what it begins with counts as its end.
     begin = int("".join(str(int(character, 36)) for character in compact[:4]))
-    wanted, remainder, right = (1 - begin) * pow(10**6, -1, 97) % 97, 0, set()
+    wanted, remainder, right = (1 - begin) * pow(10**6, -1, 97) % 97, 0, list[int]()
     for length, character in enumerate(compact[4:IBAN_MAX], 5):
         factor, value = _IBAN_VALUES[character]
         remainder = (remainder * factor + value) % 97
-        if remainder == wanted:
-            right.add(length)
-    end = length = 0
-    for group in groups if right else ():
-        length += len(group.group())
-        if length >= IBAN_MIN and length in right:
-            end = start + group.end()
-    return end
+        if remainder == wanted and length >= IBAN_MIN:
+            right.append(length)
+    if not right:
+        return [], 0
+    ends = dict(
+        zip(accumulate(len(group[0]) for group in groups), [group.end() for group in groups], strict=True)
+    )
+    return [compact[:length] for length in right], max(
+        (start + ends[one] for one in right if one in ends), default=0
+    )
 
 
 def _numbers(written: str) -> Iterator[Sequence[Code]]:
@@ -281,10 +289,10 @@ def _of_group(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[
     whole = "".join(words)
     if not _is_code(whole) or all(in_date):
         return ()
-    parts = tuple(dict.fromkeys((*_runs(words, whole), whole)))
+    parts = _with_bare(tuple(dict.fromkeys((*_runs(words, whole), whole))))
     found = [text for text in _tight(words, in_date, is_tight) if _is_code(text)]
     found = found or list(_of_equals(words, in_date))
-    return tuple(_code_of(text, parts) for text in found) or (Code(whole, False, parts),)
+    return tuple(Code(text, _is_strong(text), parts) for text in found) or (Code(whole, False, parts),)
 
 
 def _tight(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[bool]) -> Iterator[str]:
@@ -339,8 +347,14 @@ def _runs(words: Sequence[str], whole: str) -> Iterator[str]:
                 break
 
 
-def _code_of(text: str, parts: tuple[str, ...] = ()) -> Code:
-    return Code(text, _is_strong(text), parts or (text,))
+def _code_of(text: str) -> Code:
+    return Code(text, _is_strong(text), _with_bare((text,)))
+
+
+def _with_bare(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """With what is left of each without the letters around it: `EUR` or `konto` can be written without a space."""
+    bare = [part.strip(ascii_uppercase) for part in parts if part[0].isalpha() or part[-1].isalpha()]
+    return tuple(dict.fromkeys((*parts, *filter(_is_strong, bare)))) if bare else parts
 
 
 def _is_strong(text: str) -> bool:

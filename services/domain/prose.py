@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from services.domain.markup import has_entity
+from services.domain.words import APART
 
 # They change the order in which a text is shown.
 _REORDERED = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -21,6 +22,14 @@ _DEFINITION = re.compile(r"^\s{0,3}>?\s?\[[^\]\n]{1,999}\]:", re.MULTILINE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 # Signs that are spelt: `eve (at) example (dot) com`.
 _SPELT = re.compile(r"[\[({<«\"'“‘]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>»\"'”’]", re.IGNORECASE)
+# Code of Markdown: a space within its signs is not shown, nor is a line of them.
+_SPAN = re.compile(r"(?<![\w`])(`+)(?![\s`])[^`\n]*(?<![\s`])\1(?![\w`])")
+_FENCE = re.compile(r"^[ ]{0,3}```[a-z]{0,12}[ ]*$", re.MULTILINE)
+# What HTML takes for a tag, and emphasis.
+_UNSHOWN = re.compile(r"<[^<>]*+>|(?<![^\W_])[*_~`]+(?=\S)|(?<=\S)[*_~`]+(?![^\W_])")
+_MENTION = re.compile(
+    r"<([@#][UCW][A-Z0-9]{6,12}|!(?:here|channel|everyone))(?:\|[\w-]{1,80})?>", re.IGNORECASE
+)
 # Of other scripts all but spaces: letters have marks, and signs join nothing.
 _W = r"(?:[A-Za-z0-9]|[^\x00-\x7f])"
 # `AT&T`, `and/or`, `don't`, `file_name`, `item(s)`, `run()`, `wait...what`, `C++`
@@ -32,7 +41,7 @@ _NUMBER = (
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:?\d\d)?+|"
     rf"(?:[#~+<-]|[A-Z]{{1,2}}(?=\$))?+{_CURRENCY}?+[+-]?+[0-9]++"
     rf"(?:[km]?[-.,:/'+\u2012-\u2015\u00d7]{_CURRENCY}?+[0-9]++)*+"
-    rf"(?:%(?![0-9A-Fa-f]{{2}}))?+(?:-?{_W}++)*+(?:,?[-\u2012-\u2015]{{1,2}})?+{_CURRENCY}?+"
+    rf"(?:%(?![0-9A-Fa-f]{{2}}))?+(?:-?{_W}++)*+(?:[,.]?[-\u2012-\u2015]{{1,2}})?+{_CURRENCY}?+(?:/[A-Za-z]++\.?)?+"
 )
 # Underscores at the ends of a label are emphasis.
 _DOTTED = r"(?!_)[\w-]++(?<!_)(?:\.(?!_)[\w-]++(?<!_))++"
@@ -57,13 +66,13 @@ _PIECE = re.compile(
     rf"|{_BEFORE}(?:{_URL}|{_PLACE}|(?:{_MAIL}|{_DOTTED})(?:['\u2019]s)?+|{_TAG}){_AFTER}"
     rf"|\(?+<(?:{_MAIL}|{_URL}|{_PLACEHOLDER})>[).,;:!?]*+"
     # Mentions and links of chats.
-    rf"|<(?:[@#][UCW][A-Z0-9]{{6,12}}(?:\|[\w-]++)?+|!(?:here|channel|everyone)|{_URL}\|{_WORD})>{_AFTER}|<{_URL}\|{_WORD}|{_WORD}>{_AFTER}"
-    rf"|```[a-z]{{0,12}}|[CF]#{_AFTER}|\.NET{_AFTER}|[^\W\d_]++(?:\*|/-)innen{_AFTER}|{_WORD}\[\d{{1,3}}\]{_AFTER}"
+    rf"|<(?:[@#][UCW][A-Z0-9]{{6,12}}(?:\|[\w-]++)?+|!(?:here|channel|everyone)|{_URL}\|(?:{_WORD}|{_DOTTED}|#\d+))>{_AFTER}|<{_URL}\|{_WORD}|{_WORD}>{_AFTER}"
+    rf"|```[a-z]{{0,12}}|[CF]#{_AFTER}|\.NET{_AFTER}|[^\W\d_]++(?:\*|/-)innen{_AFTER}|{_WORD}(?:\[\d{{1,3}}\])+{_AFTER}"
     # Without the space before it, and faces.
     rf"|(?:[,;:]-?|\.\.\.)[^\W\d_]++{_AFTER}|(?:\d{{1,2}}|[^\W\d_]{{1,3}})\./(?:\d{{1,2}}|[^\W\d_]{{1,3}})\."
     # The last word of a link of Markdown, and its address.
-    rf"|{_BEFORE}{_WORD}\]\({_URL}\){_AFTER}"
-    r"|[^\w\s<>@{}\\`\[\]]++|[<\[\]]|>{1,9}|_{3,}|-{3,}[A-Za-z]++|[A-Za-z]++-{3,}|:[a-z0-9_+-]{1,40}:|[A-Za-z]++-|<3|<=|>=|<-|->|=>|\[\]",
+    rf"|{_BEFORE}(?:{_WORD}[!?]?|{_HOST})\]\({_URL}\){_AFTER}"
+    r"|[^\w\s<>@{}\\`\[\]]++|[<\[\]]|>{1,9}|_{3,}|-{3,}[A-Za-z]++|[A-Za-z]++-{3,}|(?::[a-z0-9_+-]{1,40}:){1,9}|[A-Za-z]++-|<3|<=|>=|<-|->|=>|\[\]",
     re.IGNORECASE,
 )
 # Chinese and Japanese have no spaces around punctuation. A full stop beside ASCII can be the dot of a name.
@@ -84,15 +93,18 @@ REMEMBERED_CHARS = 64
 
 
 def prose_of(text: str, form: str) -> tuple[str, ...]:
-    """What to search for the addresses in a text, first of all its form; empty if it is no prose.
+    """What to search for the addresses and codes in a text, first of all its form; empty if it is no prose.
 
-    Punctuation that has no spaces around it, as in Chinese, is a space there.
+    Punctuation that has no spaces around it, as in Chinese, is a space there. Signs that are not shown, such as those
+    of emphasis, are in it, and left out in a further reading: an account can have its groups between them.
 
     Args:
         text: as it is written: some programs read it, and some its form.
         form: the plain text (`services.domain.words.plain`).
     """
     if _REORDERED.search(text) or _CONTROLS.search(form) or _SPELT.search(form) or _DEFINITION.search(form):
+        return ()
+    if "`" in form and "`" in _SPAN.sub(" ", _FENCE.sub(" ", form)):
         return ()
     if not text.isascii() and (
         _IN_MAIL.search(form)
@@ -107,7 +119,15 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
         return ()
     if not all(map(_is_shown, set(pieces))):
         return ()
-    return (spaced,) if form == text else (spaced, _BREAK.sub(" ", text))
+    found = [spaced] if form == text else [spaced, _BREAK.sub(" ", text)]
+    if _UNSHOWN.search(spaced):
+        found += [_UNSHOWN.sub("", one) for one in found]
+    return tuple(dict.fromkeys(_MENTION.sub(APART, one) for one in found))
+
+
+def mentions_in(text: str) -> list[str]:
+    """The people, groups and channels that a chat notifies by a text that is prose, each without its label."""
+    return [f"<{found.upper()}>" for found in _MENTION.findall(text)]
 
 
 def _goes_on(piece: str) -> bool:

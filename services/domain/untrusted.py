@@ -15,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from schemas.canonical import MalformedJson, canonical, parse_strict
-from services.domain.codes import APART, codes_in, parts_in
+from services.domain.codes import codes_in, parts_in
 from services.domain.escapes import in_utf8, spaced, unescaped, without_spelt
 from services.domain.markup import shown
 from services.domain.words import (
+    APART,
     CONTROLS,
     TEXT_MAX_BYTES,
     WORDS_MAX,

@@ -9,6 +9,8 @@ from itertools import groupby
 from string import ascii_lowercase, ascii_uppercase
 
 WORDS_MAX = 4_096
+# Between texts that have nothing to do with each other.
+APART = "\x00"
 # Of a text beyond this, in UTF-8, no word is looked at: normal forms can be eighteen times as long.
 TEXT_MAX_BYTES = 65_536
 _SIZE = 8

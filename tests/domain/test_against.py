@@ -147,7 +147,8 @@ def test_fullest_part_survives_the_topic_and_fits_into_a_record() -> None:
     part: ClassPart | None = None
     for number in range(4 * KEPT_MAX):
         at_ms = NOW + number * DAY_MS // 5
-        digests = tuple(f"{number:016x}{n:016x}" for n in range(MAX_VALUES + MAX_WITHIN))
+        digests = tuple(f"{number:016x}{n:016x}" for n in range(MAX_VALUES))
+        digests += tuple(f"{number:08x}{n:08x}" for n in range(MAX_WITHIN))
         part = told(part, *digests, at_ms=at_ms, kind="approval", numbers=numbers)
         part = told(part, *digests, at_ms=at_ms)
 

@@ -331,6 +331,23 @@ def test_rejected_reference_is_opposed_beside_another_number(neighbour: str) -> 
         ({"to": "acct 99998888777766 ref a"}, "acct 31926819921144 ref {}", "acct 99998888777766 ref b"),
         ({"to": "acct 9999 8888 7777 66 7"}, "acct 3192 6819 9211 44 {}", "acct 9999 8888 7777 66"),
         ({"to": "Eve, evil.example"}, "{}, good.example", "Eva, evil.example"),
+        ({"to": "https://evil.example/hook"}, "{}, good.example", "Eva, evil.example"),
+        ({"to": "Eva, evil.example"}, "https://{}.example/hook", "https://evil.example/hook"),
+        ({"to": "eve@gmail.com"}, "{}@gmail.com", "eve+a@gmail.com"),
+        ({"to": "eve+a@gmail.com"}, "{}@gmail.com", "eve+b@gmail.com"),
+        ({"to": "eve+a@gmail.com"}, "{}@gmail.com", "eve@gmail.com"),
+        *(
+            ({"to": "Eve GB29NWBK60161331926819"}, "{} DE89370400440532013000", again)
+            for again in (
+                "Eva AB34 GB29 NWBK 6016 1331 9268 19",
+                "Eva GB29NWBK60161331926819 116",
+                "Eva GB29NWBK60161331926819EUR",
+            )
+        ),
+        *(
+            ({"to": "Eve acct 99998888777766"}, "acct 31926819921144 {}", again)
+            for again in ("acct99998888777766 eva", "Eva konto99998888777766", "Eva 99998888777766EUR")
+        ),
     ],
 )
 def test_rejected_account_does_not_come_back_in_other_words(

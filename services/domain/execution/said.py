@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from schemas.events import holds as h
 from services.domain.arguments import parsed
-from services.domain.codes import APART
 from services.domain.state import Execution
 from services.domain.untrusted import texts_in
 from services.domain.words import (
+    APART,
     CONTROLS,
     TEXT_MAX_BYTES,
     TooManyWords,

@@ -21,7 +21,7 @@ from services.domain.policy.addresses import Address, Disputed
 from services.domain.policy.leaves import Leaf, TooMany, leaves_of
 from services.domain.policy.text_reading import codes_of, read_text
 from services.domain.policy.written_numbers import written_number
-from services.domain.prose import prose_of
+from services.domain.prose import mentions_in, prose_of
 from services.domain.words import TooManyWords, lowered, plain
 
 MAX_VALUES = 32
@@ -29,7 +29,7 @@ MAX_NUMBERS = 16
 # What the codes in all values are compared by.
 MAX_CODES = 512
 # The codes that stand within values.
-MAX_WITHIN = 32
+MAX_WITHIN = 60
 # The path of the sum of a list's numbers, at the list's; no name looks like this.
 SUM = ".#"
 # After the path of a code that stands within a value; no name looks like this, either.
@@ -57,15 +57,14 @@ class Value(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The first 128 bits of SHA-256 over path and text, in hexadecimal."""
-        return _digest(f"{self.path}{WITHIN}" if self.is_within else self.path, self.text)
+        """The first 128 bits of SHA-256 over path and text, in hexadecimal; 64 bits for what is within a value."""
+        return _digest_within(self.path, self.text) if self.is_within else _digest(self.path, self.text)
 
     @property
     def digests(self) -> tuple[str, ...]:
         """Its own, and those of the codes in it: whoever was rejected can come back beside another number."""
-        codes = [code for code in self.codes if code != self.text]
-        places = (self.path, f"{self.path}{WITHIN}")
-        return (self.digest, *(_digest(path, code) for code in codes for path in places))
+        texts = dict.fromkeys((self.text, *self.codes))
+        return tuple(digest(self.path, text) for text in texts for digest in (_digest, _digest_within))
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -75,8 +74,7 @@ class Value(NamedTuple):
         text = self.whole or self.text
         if "://" in text or text.lower().startswith("www."):
             return (re.split(r"[?#]", text, maxsplit=1)[0], *self.codes)
-        *names, last = text.split("@")
-        return ("@".join([*(name.partition("+")[0] for name in names), last]), *self.codes)
+        return (_without_tag(text), *self.codes)
 
 
 class Number(NamedTuple):
@@ -162,18 +160,22 @@ def _number_in(item: Any) -> float | None:
 def _of_prose(path: str, text: str) -> list[Value]:
     """The addresses and codes in a text, or all of it if it is no prose."""
     try:
-        read = [read_text(one) for one in prose_of(text, plain(text))]
+        form = plain(text)
+        read = [read_text(one) for one in prose_of(text, form)]
     except TooManyWords as error:
         raise TooMany from error
     except Disputed:
         read = []
     if not read:
         return _of_text(path, text)
-    found = [value for one in read for value in _of_addresses(path, one.addresses)]
+    found = dict.fromkeys(Value(path, one) for one in mentions_in(form))
+    found.update(dict.fromkeys(value for one in read for value in _of_addresses(path, one.addresses)))
     for code in chain.from_iterable(one.codes for one in read):
-        found.append(Value(path, code.text, code.parts, is_weak=not code.is_strong))
-        found += _within(path, code.text, [code])
-    return found
+        found[Value(path, code.text, code.parts, is_weak=not code.is_strong)] = None
+        found.update(dict.fromkeys(_within(path, code.text, [code])))
+        if len(found) > MAX_VALUES + MAX_WITHIN:
+            raise TooMany
+    return [*found]
 
 
 def _of_text(path: str, text: str) -> list[Value]:
@@ -186,7 +188,8 @@ def _of_text(path: str, text: str) -> list[Value]:
         # Whatever a program takes for an address, it is in the same text alone.
         addresses, codes = (), _codes(text)
     found = _of_addresses(path, addresses)
-    if text and text not in (one.text for one in found) and lowered(text) != _only(found):
+    whole = [one.text for one in found if not one.is_within]
+    if text and text not in whole and [lowered(text)] != whole:
         parts = tuple(dict.fromkeys(part for code in codes for part in code.parts))
         is_long = len(text) > MAX_CHARS
         kept = f"sha256:{sha256_hex(text)}" if is_long else text
@@ -200,9 +203,13 @@ def _within(path: str, text: str, codes: Iterable[Code]) -> list[Value]:
 
     Whoever was rejected can come back with another word beside the account. Nobody decides on them by themselves.
     """
-    strong = (code for code in codes if code.is_strong)
-    found = dict.fromkeys(part for code in strong for part in (code.text, *code.strong_parts) if part != text)
-    return [Value(path, part, is_weak=True, is_within=True) for part in found]
+    found: dict[str, None] = {}
+    for code in codes:
+        if code.is_strong:
+            found.update(dict.fromkeys(part for part in (code.text, *code.strong_parts) if part != text))
+        if len(found) > MAX_WITHIN:
+            raise TooMany
+    return [_inner(path, part) for part in found]
 
 
 def _codes(text: str) -> tuple[Code, ...]:
@@ -216,17 +223,35 @@ def _of_addresses(path: str, addresses: Iterable[Address]) -> list[Value]:
     found: list[Value] = []
     for address in addresses:
         if address.is_mail:
-            found.append(Value(path, lowered(address.text)))
+            mail = lowered(address.text)
+            found.append(Value(path, mail))
+            found += [_inner(path, mail) for mail in (_without_tag(mail),) if mail != found[-1].text]
         else:
-            found += [Value(path, address.place), Value(path, address.text)]
-        if len(found) > MAX_VALUES or len(address.text) > MAX_CHARS:
+            # A host is written as codes are, in which names are in capitals.
+            found += [
+                Value(path, address.place),
+                Value(path, address.text),
+                _inner(path, address.place.upper()),
+            ]
+        if len(found) > MAX_VALUES + MAX_WITHIN or len(address.text) > MAX_CHARS:
             raise TooMany
     return found
 
 
-def _only(found: list[Value]) -> str | None:
-    return found[0].text if len(found) == 1 else None
+def _inner(path: str, text: str) -> Value:
+    return Value(path, text, is_weak=True, is_within=True)
+
+
+def _without_tag(text: str) -> str:
+    """A mail address without the tag after a plus."""
+    *names, last = text.split("@")
+    return "@".join([*(name.partition("+")[0] for name in names), last])
 
 
 def _digest(path: str, text: str) -> str:
     return sha256_hex(f"{path}\0{text}")[:32]
+
+
+def _digest_within(path: str, text: str) -> str:
+    # Two with one digest would only have more calls asked about.
+    return sha256_hex(f"{path}{WITHIN}\0{text}")[:16]

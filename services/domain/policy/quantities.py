@@ -6,6 +6,7 @@ complete of what looks like an id: only its letters are left out.
 """
 
 import re
+from collections.abc import Sequence
 
 from services.domain.policy.class_values import magnitude, value_of
 from services.domain.policy.written_numbers import written_number
@@ -13,15 +14,17 @@ from services.domain.words import with_digits
 
 # A longer text is a sentence.
 MAX_CHARS, MAX_WORDS = 64, 5
-# Ids with more numbers in them are drawn by chance.
-SIZES_MAX = 3
 _NUMBER = re.compile(
     # Not that of square and cubic metres.
     r"(?!(?<=m)[23](?![^\W_]))"
     r"(?:0[xX][0-9A-Fa-f]+(?![^\W_])|\d(?:[.,'’_ ]?\d)*+(?:\.?[eE][-+]?\d{1,3}(?![^\W_]))?)"
 )
-# Whatever its separators mean, it has no more digits than these.
-_IN_NAME, _BETWEEN = re.compile(r"\d(?:[.,'’_]?\d)*+(?:[eE]\d{1,3}(?![^\W_]))?"), re.compile(r"[.,'’_]")
+# With an exponent only where nothing but letters follows, such as a unit.
+_IN_NAME = re.compile(r"\d(?:[.,'’_]?\d)*+(?:[eE]\d{1,3}(?=[^\W\d_]*(?![^\W_])))?")
+_BETWEEN = re.compile(r"[.,'’_]")
+# Ids that are drawn by chance have fewer letters between their numbers.
+_DURATION_IN_WORDS = re.compile(r"(?:\d+[^\W\d_]{3,})+\d*")
+_DEVICE = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")
 _BEFORE_EXPONENT = re.compile(r"(?P<zeros>[^1-9]*+)(?P<digits>[^eE]*+)(?P<exponent>.*)")
 _DIGIT = re.compile(r"\d")
 _HEXADECIMAL = re.compile(r"0[xX]")
@@ -61,9 +64,9 @@ def amounts_in(text: str) -> set[str]:
         names.append(name[0])
         return " "
 
-    rest = _NUMBERED.sub(left_out, _PATH.sub(left_out, _TIME.sub(" ", text)))
+    rest = _NUMBERED.sub(left_out, _PATH.sub(left_out, _TIME.sub(" ", _DEVICE.sub(" ", text))))
     rest = _WORD.sub(lambda word: left_out(word) if _is_id(word[0]) else word[0], rest)
-    found = {_size_of_name(name) for name in names if _DIGIT.search(name)}
+    found = _sizes_of(names)
     if len(_LETTERS.findall(rest)) > MAX_WORDS:
         return found | {_greatest(rest)} if _DIGIT.search(rest) else found
     return found | {amount_term(rest)} if _NUMBER.search(rest) else found
@@ -78,20 +81,27 @@ def _is_id(word: str) -> bool:
     return _TWO_NUMBERS.search(word) is not None and _DURATIONS.fullmatch(word) is None
 
 
-def _size_of_name(name: str) -> str:
-    """The powers of ten in an id that begins with a number, as durations do; otherwise the greatest of them."""
-    sizes = [_power(number[0]) for number in _IN_NAME.finditer(name)]
-    is_drawn = not name[0].isdigit() or len(sizes) > SIZES_MAX
-    return _greatest(name) if is_drawn else f"~#{'-'.join(f'1e{one}' for one in sizes)}"
+def _sizes_of(names: Sequence[str]) -> set[str]:
+    """The powers of ten in ids and paths: all of what is written like durations, otherwise the greatest."""
+    durations = [name for name in names if _DURATION_IN_WORDS.fullmatch(name)]
+    found = {f"~#{'-'.join(_digits_of(one[0]) for one in _IN_NAME.finditer(name))}" for name in durations}
+    others = " ".join(name for name in names if name not in durations)
+    return found | {_greatest(others)} if _DIGIT.search(others) else found
 
 
 def _greatest(text: str) -> str:
-    return f"~#1e{max(_power(number[0]) for number in _IN_NAME.finditer(text))}"
+    _, written = max((_power(number[0]), _digits_of(number[0])) for number in _IN_NAME.finditer(text))
+    return f"~#{written}"
 
 
 def _power(number: str) -> int:
     digits, _, exponent = number.lower().partition("e")
     return max(0, len(_BETWEEN.sub("", digits).lstrip("0")) - 1) + int(exponent or 0)
+
+
+def _digits_of(number: str) -> str:
+    """The power of ten of a number in a name; its form, if it has separators, whatever these mean."""
+    return _DIGIT.sub("9", number) if _BETWEEN.search(number) else f"1e{_power(number)}"
 
 
 def _size(number: re.Match[str]) -> str:

@@ -31,7 +31,7 @@ def read_text(text: str) -> Reading:
 
 
 # Both a call's values and its class are read from the same texts, one after the other.
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def _read_short(text: str) -> Reading:
     return _read(text)
 

@@ -17,6 +17,7 @@ MAX_TERMS = 8
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
 # A number with a unit of a few letters: an account has more digits, or letters in its midst.
 _MAY_COUNT = re.compile(r"[A-Z]{0,4}\d{1,13}[A-Z]{0,4}")
+_WORDS = re.compile(r"[\s/]+")
 # In the smallest units of a currency.
 _LONG_AMOUNT = re.compile(r"\W{0,3}\d{14,40}\s*[^\W\d_]{1,12}\W{0,3}")
 # An IP address in hexadecimal digits.
@@ -42,9 +43,9 @@ def terms_of_text(names: Sequence[str], text: str) -> set[str]:
 
 
 def _texts(text: str, form: str, *, is_prose: bool) -> tuple[str, ...]:
-    """What is searched for addresses, last of all what is searched for codes; empty for what may hide some."""
+    """What is searched for addresses and codes; empty for what may hide some."""
     if is_prose:
-        return prose_of(text, form)[::-1]
+        return prose_of(text, form)
     # The text is a value as a whole.
     return () if is_opaque(form) else (text, form)
 
@@ -52,7 +53,7 @@ def _texts(text: str, form: str, *, is_prose: bool) -> tuple[str, ...]:
 def _named(form: str, texts: Sequence[str], *, is_prose: bool) -> set[str]:
     read = [read_text(one) for one in dict.fromkeys(texts)]
     addresses = {_term_of(address) for one in read for address in one.addresses}
-    codes = [code.text for code in read[-1].codes if code.is_strong]
+    codes = [*dict.fromkeys(code.text for one in read for code in one.codes if code.is_strong)]
     if is_prose:
         return addresses | set(map(_term_of_code, codes))
     found = addresses | _kinds(form, codes)
@@ -64,7 +65,8 @@ def _named(form: str, texts: Sequence[str], *, is_prose: bool) -> set[str]:
 def _kinds(form: str, codes: Sequence[str]) -> set[str]:
     """The kinds of the codes in a text that is no prose; an account or id by itself is a name like another."""
     written = _joined(form)
-    kinds = {_kind_of_code(code) for code in codes if code != written}
+    # A part of an account can have the form of one as well.
+    kinds = {_kind_of_code(code) for code in codes if written not in codes or code not in written}
     return kinds.difference(["~code"]) if len(form.split()) == 1 else kinds
 
 
@@ -108,14 +110,15 @@ def _without(codes: Iterable[str], text: str) -> str:
     """A short text without the codes in it, but for what may be an amount by itself, in them or beside them."""
     if _LONG_AMOUNT.fullmatch(text):
         return text
-    for code in codes:
+    # What stands behind an account can have the form of its end.
+    for code in sorted(codes, key=len):
         if _may_count(code):
             continue
-        if _is_name(code) or _is_iban(code) or code == _joined(text):
+        if _is_name(code) or _is_iban(code):
             pattern = r"[\W_]*".join(code) if code.isalnum() else re.escape(code)
             text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
         else:
-            text = " ".join(word for word in text.split() if not _is_of_code(_joined(word), code))
+            text = " ".join(word for word in _WORDS.split(text) if not _is_of_code(_joined(word), code))
     return text
 
 

@@ -113,6 +113,7 @@ def test_url_is_known_by_its_host_and_exactly_by_itself() -> None:
     assert found == (
         Value("url", "example.com"),
         Value("url", "https://Example.com/a?b"),
+        Value("url", "EXAMPLE.COM", is_weak=True, is_within=True),
     )
 
 
