@@ -17,6 +17,8 @@ MAX_TERMS = 8
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
 # A number with a unit of a few letters: an account has more digits, or letters in its midst.
 _MAY_COUNT = re.compile(r"[A-Z]{0,4}\d{1,13}[A-Z]{0,4}")
+# As IBANs are printed: no amount has such groups.
+_IN_FOURS = re.compile(r"(?:[A-Za-z0-9]{4} )+[A-Za-z0-9]{1,4}")
 _WORDS = re.compile(r"[\s/]+")
 # In the smallest units of a currency.
 _LONG_AMOUNT = re.compile(r"\W{0,3}\d{14,40}\s*[^\W\d_]{1,12}\W{0,3}")
@@ -110,12 +112,15 @@ def _without(codes: Iterable[str], text: str) -> str:
     """A short text without the codes in it, but for what may be an amount by itself, in them or beside them."""
     if _LONG_AMOUNT.fullmatch(text):
         return text
+    if _IN_FOURS.fullmatch(text) and _is_iban(_joined(text)):
+        return ""
     # What stands behind an account can have the form of its end.
     for code in sorted(codes, key=len):
         if _may_count(code):
             continue
         if _is_name(code) or _is_iban(code):
-            pattern = r"[\W_]*".join(code) if code.isalnum() else re.escape(code)
+            # Not the beginning of a longer one, which can have right check digits as well.
+            pattern = r"[\W_]*".join(code) + r"(?![^\W_])" if code.isalnum() else re.escape(code)
             text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
         else:
             text = " ".join(word for word in _WORDS.split(text) if not _is_of_code(_joined(word), code))

@@ -49,6 +49,9 @@ def test_prose_names_hosts_and_kinds_of_codes(text: str, expected: str) -> None:
         ("C:/tmp/a.txt", "~name"),
         ("log in at evil.com", "~name"),
         ("GB29 NWBK 6016 1331 9268 19", "text"),
+        # Its first characters have right check digits, too.
+        ("UK12345678901234567890", "text"),
+        ("DE04 8861 3682 9401 3967 89", "text"),
         ("Pay to GB29 NWBK 6016 1331 9268 19", "~code"),
         ("550e8400-e29b-41d4-a716-446655440000", "text"),
         ("ann", "text"),
