@@ -18,6 +18,7 @@ from operator import add
 from string import ascii_uppercase
 from typing import NamedTuple
 
+from services.domain.ibans import iban_at
 from services.domain.words import APART, TooManyWords, plain
 
 # Only those that there are: an account number can be written as any other.
@@ -29,14 +30,8 @@ _DATE = re.compile(
 )
 _DASHES = re.compile("[\u2010-\u2015\u2212\u2e3a\u2e3b]")
 # They are looked for by their digits: most texts have few.
-_IBAN_BEGINS = re.compile(r"[0-9]{2}(?<=[A-Z]{2}[0-9]{2})(?=[^A-Z0-9\x00]{0,6}[A-Z0-9])")
-# Whatever stands between its groups. One character more than an IBAN has at most shows that its last group goes on.
-_IBAN = re.compile(r"(?:(?:[^\w\x00]|_){0,6}+[A-Z0-9]){4,35}+")
-_IBAN_GROUP = re.compile(r"[A-Z0-9]+")
-# Of each character its value in ISO 7064, and by what it moves those before it.
-_IBAN_VALUES = {
-    one: (10 if one in string.digits else 100, int(one, 36)) for one in string.digits + string.ascii_uppercase
-}
+_IBAN_BEGINS = re.compile(r"[0-9]{2}(?<=[A-Z]{2}[0-9]{2})")
+_GOES_ON = re.compile(r"[^\W_]")
 # Labels with dots between them. A text may have tens of thousands, so none is looked at twice (`++`).
 _LABELS = re.compile(r"(?<![\w-])[\w-]++(?:\\?\.[\w-]++)++")
 # Up to the last label, which is no number, and no single letter, as in `e.g.`
@@ -61,9 +56,9 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 EQUALS_MIN, EQUAL_DIGITS_MIN = 3, 4
 DIGITS_MIN, MIXED_MIN, LETTERS_MIN = 6, 16, 32
 STRONG_DIGITS_MIN, STRONG_MIN = 10, 20
+# An account, and a wallet, in a word.
+_BARE = re.compile(rf"\d{{{STRONG_DIGITS_MIN},}}|0X[0-9A-F]{{40}}")
 _LETTERS = re.compile(rf"(?<![^\W_])[A-Z]{{{LETTERS_MIN},}}(?![^\W_])")
-# ISO 13616.
-IBAN_MIN, IBAN_MAX = 15, 34
 # So many places of a text are looked at that could begin one; the digits after them are found in any case.
 IBANS_MAX = 500
 # So many neighbouring groups are compared as one code, and so many are looked at together; the words with digits that
@@ -150,9 +145,10 @@ def _names(written: str) -> tuple[list[str], str]:
     names, rest, at = [], [], 0
     for found in islice(_IBAN_BEGINS.finditer(written), IBANS_MAX):
         begin = found.start() - 2
-        ibans, end = _ibans_at(written, begin)
-        names += ibans
-        if begin >= at and end:
+        iban, end = iban_at(written, begin)
+        names += [iban] if iban else []
+        # One that ends within a group, as before a currency, stays: the group may be another code.
+        if iban and begin >= at and not _GOES_ON.match(written, end):
             rest.append(written[at:begin])
             at = end
     written = APART.join([*rest, written[at:]])
@@ -167,35 +163,6 @@ def _names(written: str) -> tuple[list[str], str]:
     if ":" in written:
         names += _IPV6.findall(" ".join([one for one in pieces if ":" in one and one.count(":") > 1]))
     return names, written
-
-
-def _ibans_at(written: str, start: int) -> tuple[list[str], int]:
-    """All that may be an IBAN which begins here, whatever follows it; and where the longest one ends with a group.
-
-    What is added to an IBAN can make a longer one of it: two check digits are right for one text in 97. One that ends
-    within a group, as before a currency, is one of the codes, but the group stays as it is.
-    """
-    found = _IBAN.match(written, start)
-    groups = list(_IBAN_GROUP.finditer(found.group())) if found else []
-    compact = "".join([group[0] for group in groups])
-    if len(compact) < IBAN_MIN:
-        return [], 0
-    # ISO 7064, modulo 97: letters count from 10, and what it begins with counts as its end.
-    begin = int("".join(str(int(character, 36)) for character in compact[:4]))
-    wanted, remainder, right = (1 - begin) * pow(10**6, -1, 97) % 97, 0, list[int]()
-    for length, character in enumerate(compact[4:IBAN_MAX], 5):
-        factor, value = _IBAN_VALUES[character]
-        remainder = (remainder * factor + value) % 97
-        if remainder == wanted and length >= IBAN_MIN:
-            right.append(length)
-    if not right:
-        return [], 0
-    ends = dict(
-        zip(accumulate(len(group[0]) for group in groups), [group.end() for group in groups], strict=True)
-    )
-    return [compact[:length] for length in right], max(
-        (start + ends[one] for one in right if one in ends), default=0
-    )
 
 
 def _numbers(written: str) -> Iterator[Sequence[Code]]:
@@ -289,7 +256,8 @@ def _of_group(words: Sequence[str], in_date: Sequence[bool], is_tight: Sequence[
     whole = "".join(words)
     if not _is_code(whole) or all(in_date):
         return ()
-    parts = _with_bare(tuple(dict.fromkeys((*_runs(words, whole), whole))))
+    parts = tuple(dict.fromkeys((*_runs(words, whole), whole)))
+    parts = _with_bare(parts) if _BARE.search(whole) else parts
     found = [text for text in _tight(words, in_date, is_tight) if _is_code(text)]
     found = found or list(_of_equals(words, in_date))
     return tuple(Code(text, _is_strong(text), parts) for text in found) or (Code(whole, False, parts),)
@@ -353,7 +321,8 @@ def _code_of(text: str) -> Code:
 
 def _with_bare(parts: tuple[str, ...]) -> tuple[str, ...]:
     """With what is left of each without the letters around it: `EUR` or `konto` can be written without a space."""
-    bare = [part.strip(ascii_uppercase) for part in parts if part[0].isalpha() or part[-1].isalpha()]
+    mixed = [part for part in parts if not part.isdigit() and _BARE.search(part)]
+    bare = [one for part in mixed for one in (part.strip(ascii_uppercase), *_BARE.findall(part))]
     return tuple(dict.fromkeys((*parts, *filter(_is_strong, bare)))) if bare else parts
 
 

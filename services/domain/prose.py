@@ -24,12 +24,18 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _SPELT = re.compile(r"[\[({<«\"'“‘]\s{0,9}(?:at|dot|punkt|[@.])\s{0,9}[\])}>»\"'”’]", re.IGNORECASE)
 # Code of Markdown: a space within its signs is not shown, nor is a line of them.
 _SPAN = re.compile(r"(?<![\w`])(`+)(?![\s`])[^`\n]*(?<![\s`])\1(?![\w`])")
-_FENCE = re.compile(r"^[ ]{0,3}```[a-z]{0,12}[ ]*$", re.MULTILINE)
-# What HTML takes for a tag, and emphasis.
-_UNSHOWN = re.compile(r"<[^<>]*+>|(?<![^\W_])[*_~`]+(?=\S)|(?<=\S)[*_~`]+(?![^\W_])")
+_FENCE = re.compile(r"^[ >]*```[a-z]{0,12}[ ]*$", re.MULTILINE | re.IGNORECASE)
 _MENTION = re.compile(
-    r"<([@#][UCW][A-Z0-9]{6,12}|!(?:here|channel|everyone))(?:\|[\w-]{1,80})?>", re.IGNORECASE
+    r"<([@#][UCW][A-Z0-9]{6,12}|!(?:here|channel|everyone))(?:\|([\w-]{1,80}))?>", re.IGNORECASE
 )
+# What is not shown around the words of a link of Markdown or of a chat, and what HTML takes for a tag.
+_MARKS = r"^[ \t>]*>[ \t>]*|\|\||\$\$|(?<![^\W_])[*_~`]+(?=\S)|(?<=\S)[*_~`]+(?![^\W_])"
+_LINK = re.compile(
+    rf"!?\[(?=[^\]\n]*\]\()|\]\({APART}\)|<(?:{APART}|[@#]\w+|!\w+)\|?|(?<=[\w!?.])>|{_MARKS}", re.MULTILINE
+)
+_HTML = re.compile(rf"<[/!?@#A-Za-z{APART}][^<>]*+>|{_MARKS}", re.MULTILINE)
+_MAY_HIDE = re.compile(r"[<>*_~`|$]|\]\(")
+_URL_PIECE = re.compile(r"(?<![^\s(\[<])[A-Za-z][A-Za-z0-9+.-]*+://[^\s<>|)\]]*+")
 # Of other scripts all but spaces: letters have marks, and signs join nothing.
 _W = r"(?:[A-Za-z0-9]|[^\x00-\x7f])"
 # `AT&T`, `and/or`, `don't`, `file_name`, `item(s)`, `run()`, `wait...what`, `C++`
@@ -120,14 +126,16 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
     if not all(map(_is_shown, set(pieces))):
         return ()
     found = [spaced] if form == text else [spaced, _BREAK.sub(" ", text)]
-    if _UNSHOWN.search(spaced):
-        found += [_UNSHOWN.sub("", one) for one in found]
-    return tuple(dict.fromkeys(_MENTION.sub(APART, one) for one in found))
+    if _MAY_HIDE.search(spaced):
+        # The addresses of links are in the first readings.
+        bare = [_URL_PIECE.sub(APART, one) for one in found]
+        found += [marks.sub("", one) for marks in (_LINK, _HTML) for one in bare]
+    return tuple(dict.fromkeys(_MENTION.sub(rf"{APART}\2{APART}", one) for one in found))
 
 
 def mentions_in(text: str) -> list[str]:
     """The people, groups and channels that a chat notifies by a text that is prose, each without its label."""
-    return [f"<{found.upper()}>" for found in _MENTION.findall(text)]
+    return [f"<{found[1].upper()}>" for found in _MENTION.finditer(text)]
 
 
 def _goes_on(piece: str) -> bool:

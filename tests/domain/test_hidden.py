@@ -21,6 +21,12 @@ from tests.domain.counting import ENOUGH, ENOUGH_OF_NEW, answer, history, is_rel
 
 HELLO = {"body": "hello, see bank.com"}
 
+GROUPS = ["DE89", "3704", "0044", "0532", "0130", "00"]
+
+
+def bold_italic(groups: list[str]) -> str:
+    return " ".join(f"***{group}***" for group in groups)
+
 
 @pytest.mark.parametrize(
     "body",
@@ -165,6 +171,23 @@ def test_text_that_is_shown_as_it_is_written_is_prose(body: str) -> None:
         ("pay the invoice", "pay to **_3192_** **_6819_** **_9211_** **_4455_**"),
         ("pay the invoice", "3192 ``` ``` 6819 ``` ``` 9211"),
         ("see https://bank.com", "3192 <https://bank.com|x a b> 6819 <https://bank.com|x a b> 9211"),
+        *(
+            ("see https://bank.com/pay", text)
+            for text in (
+                "Pay to <#C012AB3CD|DE89370400440532013000>",
+                f"I <3 this: {bold_italic(GROUPS)} -> done",
+                f"It takes <5 days. Pay {bold_italic(GROUPS)}, it is > 3 days late",
+                f"Budget < 100 for {bold_italic(GROUPS)} and > 50",
+                "Pay " + " - ".join(f"[{group}](https://bank.com/pay)" for group in GROUPS),
+                "Pay " + " - ".join(f"<https://bank.com/pay|{group}>" for group in GROUPS),
+                " ".join(f"([{group}](https://bank.com/pay))" for group in GROUPS),
+                "\n".join(f"> > > > > {group}" for group in GROUPS),
+                "\n".join(f">>>>> {group}" for group in GROUPS),
+                " ".join(f"|| {group} ||" for group in GROUPS),
+                " ".join(f"$$ {group} $$" for group in GROUPS),
+                " (((( )))) ".join(GROUPS),
+            )
+        ),
         ("<@U07ABC2DEF> please pay", "<@U06XYZ1ABC> please pay"),
         ("please pay", "<!channel> please pay"),
         ("\u5728 evil. \u516c\u53f8", "\u5728 evil.`\u516c\u53f8`"),

@@ -346,7 +346,7 @@ def test_rejected_reference_is_opposed_beside_another_number(neighbour: str) -> 
         ),
         *(
             ({"to": "Eve acct 99998888777766"}, "acct 31926819921144 {}", again)
-            for again in ("acct99998888777766 eva", "Eva konto99998888777766", "Eva 99998888777766EUR")
+            for again in ("acct99998888777766 eva", "Eva konto99998888777766", "Eva 99998888777766EUR5")
         ),
     ],
 )

@@ -195,6 +195,7 @@ def _of_text(path: str, text: str) -> list[Value]:
         kept = f"sha256:{sha256_hex(text)}" if is_long else text
         found.append(Value(path, kept, parts, whole=text if is_long else ""))
         found += _within(path, text, codes)
+        found += [_inner(path, mention) for mention in mentions_in(text) if mention != text]
     return found
 
 

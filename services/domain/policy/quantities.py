@@ -5,8 +5,9 @@ is not known that its number counts nothing, such as a house number, has the for
 complete of what looks like an id: only its letters are left out.
 """
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from services.domain.policy.class_values import magnitude, value_of
 from services.domain.policy.written_numbers import written_number
@@ -19,9 +20,9 @@ _NUMBER = re.compile(
     r"(?!(?<=m)[23](?![^\W_]))"
     r"(?:0[xX][0-9A-Fa-f]+(?![^\W_])|\d(?:[.,'’_ ]?\d)*+(?:\.?[eE][-+]?\d{1,3}(?![^\W_]))?)"
 )
-# With an exponent only where nothing but letters follows, such as a unit.
-_IN_NAME = re.compile(r"\d(?:[.,'’_]?\d)*+(?:[eE]\d{1,3}(?=[^\W\d_]*(?![^\W_])))?")
-_BETWEEN = re.compile(r"[.,'’_]")
+# In an id letters can follow, such as a unit.
+_IN_NAME = re.compile(_NUMBER.pattern.replace(r"{1,3}(?![^\W_])", r"{1,3}(?=[^\W\d_]*(?![^\W_]))"))
+_BETWEEN = re.compile(r"[.,'’_ ]")
 # Ids that are drawn by chance have fewer letters between their numbers.
 _DURATION_IN_WORDS = re.compile(r"(?:\d+[^\W\d_]{3,})+\d*")
 _DEVICE = re.compile(r"(?<![\w:-])[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?![\w:-])")
@@ -68,7 +69,7 @@ def amounts_in(text: str) -> set[str]:
     rest = _WORD.sub(lambda word: left_out(word) if _is_id(word[0]) else word[0], rest)
     found = _sizes_of(names)
     if len(_LETTERS.findall(rest)) > MAX_WORDS:
-        return found | {_greatest(rest)} if _DIGIT.search(rest) else found
+        return found | _greatest(rest)
     return found | {amount_term(rest)} if _NUMBER.search(rest) else found
 
 
@@ -84,24 +85,35 @@ def _is_id(word: str) -> bool:
 def _sizes_of(names: Sequence[str]) -> set[str]:
     """The powers of ten in ids and paths: all of what is written like durations, otherwise the greatest."""
     durations = [name for name in names if _DURATION_IN_WORDS.fullmatch(name)]
-    found = {f"~#{'-'.join(_digits_of(one[0]) for one in _IN_NAME.finditer(name))}" for name in durations}
-    others = " ".join(name for name in names if name not in durations)
-    return found | {_greatest(others)} if _DIGIT.search(others) else found
+    found = {_term(map(_size_in_name, _IN_NAME.finditer(name))) for name in durations}
+    return found | _greatest("\n".join(name for name in names if name not in durations))
 
 
-def _greatest(text: str) -> str:
-    _, written = max((_power(number[0]), _digits_of(number[0])) for number in _IN_NAME.finditer(text))
-    return f"~#{written}"
+def _greatest(text: str) -> set[str]:
+    """The greatest number in a text as programs can read them: `1.234` is one, and a thousand."""
+    numbers = list(_IN_NAME.finditer(text))
+    return {_term([_size_in_name(max(numbers, key=power))]) for power in (_most, _least) if numbers}
 
 
-def _power(number: str) -> int:
-    digits, _, exponent = number.lower().partition("e")
-    return max(0, len(_BETWEEN.sub("", digits).lstrip("0")) - 1) + int(exponent or 0)
+def _term(sizes: Iterable[str]) -> str:
+    return f"~#{value_of('-'.join(sizes), safe='+,')}"
 
 
-def _digits_of(number: str) -> str:
-    """The power of ten of a number in a name; its form, if it has separators, whatever these mean."""
-    return _DIGIT.sub("9", number) if _BETWEEN.search(number) else f"1e{_power(number)}"
+def _size_in_name(number: re.Match[str]) -> str:
+    # Zeros before a number make no other number of it: `U012AB3CD`.
+    return f"1e{max(0, len(number[0].lstrip('0')) - 1)}" if number[0].isdecimal() else _size(number)
+
+
+def _most(number: re.Match[str]) -> float:
+    if _HEXADECIMAL.match(number[0]):
+        return len(number[0])
+    digits, _, exponent = number[0].lower().partition("e")
+    return len(_BETWEEN.sub("", digits).lstrip("0")) + int(exponent or 0)
+
+
+def _least(number: re.Match[str]) -> float:
+    size = written_number(number[0])
+    return _most(number) if size is None else math.log10(abs(size) or 1e-9) + 1
 
 
 def _size(number: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from services.domain.ibans import is_iban
 from services.domain.markup import is_opaque
 from services.domain.policy.addresses import Address, Disputed
 from services.domain.policy.class_values import digest_of, value_of
@@ -14,11 +15,11 @@ from services.domain.words import TooManyWords, lowered, plain
 
 # Of what one text names; of a text with more, only equal ones are alike.
 MAX_TERMS = 8
-_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}")
-# A number with a unit of a few letters: an account has more digits, or letters in its midst.
-_MAY_COUNT = re.compile(r"[A-Z]{0,4}\d{1,13}[A-Z]{0,4}")
-# As IBANs are printed: no amount has such groups.
-_IN_FOURS = re.compile(r"(?:[A-Za-z0-9]{4} )+[A-Za-z0-9]{1,4}")
+# A number with a unit: an account has more digits, or letters in its midst.
+_MAY_COUNT = re.compile(r"[A-Z]{0,4}\d{1,13}[A-Z]*\d{0,2}")
+_NUMBER_AS_NAME = re.compile(r"[\d_]+\.[^\W\d]+|0X[0-9A-F]{1,24}")
+# No IBAN has such words: `DE24 payout to Eve 10 EUR`.
+_LONG_WORD = re.compile(r"[^\W\d_]{5}")
 _WORDS = re.compile(r"[\s/]+")
 # In the smallest units of a currency.
 _LONG_AMOUNT = re.compile(r"\W{0,3}\d{14,40}\s*[^\W\d_]{1,12}\W{0,3}")
@@ -89,7 +90,7 @@ def _term_of_code(code: str) -> str:
     """In prose: the name of a host or file; otherwise the kind of a code, an IBAN or any other."""
     if _is_name(code):
         return _host(lowered(code))
-    return "~iban" if _is_iban(code) else "~code"
+    return "~iban" if is_iban(code) else "~code"
 
 
 def _kind_of_code(code: str) -> str:
@@ -101,30 +102,24 @@ def _is_name(code: str) -> bool:
     return "." in code or ":" in code or _HEX_HOST.fullmatch(code) is not None
 
 
-def _is_iban(code: str) -> bool:
-    if not _IBAN.fullmatch(code):
-        return False
-    # ISO 7064: letters count from 10, and what it begins with counts as its end.
-    return int("".join(str(int(one, 36)) for one in code[4:] + code[:4])) % 97 == 1
-
-
 def _without(codes: Iterable[str], text: str) -> str:
     """A short text without the codes in it, but for what may be an amount by itself, in them or beside them."""
     if _LONG_AMOUNT.fullmatch(text):
         return text
-    if _IN_FOURS.fullmatch(text) and _is_iban(_joined(text)):
-        return ""
-    # What stands behind an account can have the form of its end.
-    for code in sorted(codes, key=len):
-        if _may_count(code):
+    for code in codes:
+        if _may_count(code) or _NUMBER_AS_NAME.fullmatch(code):
             continue
-        if _is_name(code) or _is_iban(code):
-            # Not the beginning of a longer one, which can have right check digits as well.
-            pattern = r"[\W_]*".join(code) + r"(?![^\W_])" if code.isalnum() else re.escape(code)
-            text = re.sub(pattern, " ", text, flags=re.IGNORECASE)
+        if _is_name(code):
+            text = re.sub(re.escape(code), " ", text, flags=re.IGNORECASE)
+        elif is_iban(code):
+            text = re.sub(r"[\W_]*".join(code), _unless_words, text, flags=re.IGNORECASE)
         else:
             text = " ".join(word for word in _WORDS.split(text) if not _is_of_code(_joined(word), code))
     return text
+
+
+def _unless_words(found: re.Match[str]) -> str:
+    return found[0] if _LONG_WORD.search(found[0]) else " "
 
 
 def _is_of_code(word: str, code: str) -> bool:

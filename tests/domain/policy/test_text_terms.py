@@ -134,6 +134,25 @@ def test_other_text_says_of_what_kind_it_is(text: str, expected: str) -> None:
         ("31926819921144/12EUR", "31926819921155/19EUR", "31926819921144/999999EUR"),
         ("/pay/ann/12.50", "/pay/bob/99.99", "/pay/bob/9999"),
         ("1e1usd", "9e1usd", "9e9usd"),
+        ("/pay/ann/1.5e3", "/pay/bob/9.5e3", "/pay/bob/1.5e9"),
+        ("/pay/ann/9", "/pay/bob/8", "/pay/bob/1e+9"),
+        ("/pay/ann/0xA", "/pay/bob/0xF", "/pay/bob/0xFFFFFF"),
+        (
+            "please pay to Eve now the 9 euros",
+            "please pay to Bob now the 8 euros",
+            "please pay to Eve now the 9 000 euros",
+        ),
+        (
+            "please pay to Eve now 1.5e3 euros",
+            "please pay to Bob now 9.5e3 euros",
+            "please pay to Eve now 1.5e9 euros",
+        ),
+        ("4917112399 10dollars", "4917112388 99dollars", "4917112399 9000000dollars"),
+        ("4917112399 10EUR50", "4917112388 99EUR99", "4917112399 9000000EUR50"),
+        ("5.EUR", "9.EUR", "9000000.EUR"),
+        ("send 0xA wei", "send 0xF wei", "send 0xFFFFFFFF wei"),
+        # With the check digits of an IBAN.
+        ("RE24 payout to Eve 10 EUR", "RE24 payout to Eve 99 EUR", "RE70 payout to Eve 9000000 EUR"),
         (
             "pay ann GB29NWBK60161331926819 9",
             "pay ann GB29NWBK60161331926819 8",
