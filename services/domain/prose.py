@@ -129,7 +129,8 @@ def prose_of(text: str, form: str) -> tuple[str, ...]:
     if _MAY_HIDE.search(spaced):
         # The addresses of links are in the first readings.
         bare = [_URL_PIECE.sub(APART, one) for one in found]
-        found += [marks.sub("", one) for marks in (_LINK, _HTML) for one in bare]
+        shown = [(one, marks.sub("", one)) for marks in (_LINK, _HTML) for one in bare]
+        found += [other for one, other in shown if other != one]
     return tuple(dict.fromkeys(_MENTION.sub(rf"{APART}\2{APART}", one) for one in found))
 
 
