@@ -88,7 +88,7 @@ def test_answer_asks_at_the_terminal_and_shows_a_permission_first(
             assert (code, "answered: permission" in rest) == (0, True)
         with at_terminal("answer", hold["hold_id"], environment=access) as asked:
             code, rest = asked.ended()
-            assert (code, "already_decided: it was already decided" in rest) == (1, True)
+            assert (code, "already_decided: already answered by anna" in rest) == (1, True)
         sent(doors, name, "ask")
         hold = open_hold(anna, name)
         with at_terminal("answer", hold["hold_id"], environment=access) as asked:
