@@ -11,16 +11,16 @@ _LENGTHS_OF_COUNTRIES = """
     LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24
     RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
 """
-LENGTHS = {one[:2]: int(one[2:]) for one in _LENGTHS_OF_COUNTRIES.split()}
+_LENGTHS = {one[:2]: int(one[2:]) for one in _LENGTHS_OF_COUNTRIES.split()}
 _VALUES = {one: str(int(one, 36)) for one in string.digits + string.ascii_uppercase}
 
 
 def is_iban(code: str) -> bool:
     """True for the letters and digits of an IBAN, in capitals and without spaces."""
-    return LENGTHS.get(code[:2]) == len(code) and has_right_digits(code)
+    return _LENGTHS.get(code[:2]) == len(code) and _has_right_digits(code)
 
 
-def has_right_digits(code: str) -> bool:
+def _has_right_digits(code: str) -> bool:
     """True if the check digits are right (ISO 7064: letters count from 10, what it begins with comes last)."""
     return int("".join([_VALUES[one] for one in code[4:] + code[:4]])) % 97 == 1
 
@@ -30,10 +30,10 @@ def iban_at(text: str, start: int) -> tuple[str, int]:
 
     Whatever is no letter or digit may stand between its characters, and whatever may follow it.
     """
-    length = LENGTHS.get(text[start : start + 2])
+    length = _LENGTHS.get(text[start : start + 2])
     found = length and _pattern(length).match(text, start)
     compact = "".join(filter(str.isalnum, found.group())) if found else ""
-    return (compact, found.end()) if found and has_right_digits(compact) else ("", start)
+    return (compact, found.end()) if found and _has_right_digits(compact) else ("", start)
 
 
 @lru_cache

@@ -51,14 +51,12 @@ _PATH = re.compile(r"(?<!\S)(?:(?:\.{0,2}|~|[A-Za-z]:)[/\\][^\W\d_]|[^\s\d/\\]+[
 
 
 def amounts_in(text: str) -> set[str]:
-    """The terms of the numbers in a text.
+    """The terms of the numbers in a text of up to `MAX_CHARS` characters.
 
     A text of a few words that has one outside of ids and paths may be an amount: its term is the text with the power
     of ten in place of each number; its form, if programs read a number differently. Any other text has the greatest
-    number, and each id and path the powers of ten in it: an amount can be written like an id. A long text has none.
+    number, and each id and path the powers of ten in it: an amount can be written like an id.
     """
-    if len(text) > MAX_CHARS:
-        return set()
     text, names = with_digits(text), list[str]()
 
     def left_out(name: re.Match[str]) -> str:

@@ -13,7 +13,8 @@ A class names the arguments whose kind matters and the risk, as `name=value` joi
   texts share;
 * any other text: the domains (`@example.com`) and hosts of the addresses in it, and its strong codes: in prose the
   names of hosts and files, `~iban` and `~code`, elsewhere `~name` and `~code`; where it is no prose, and may be an
-  amount with a unit: `~` and the text, with powers of ten as its numbers (`~$1e1`); `text` if it has none of these;
+  amount with a unit: `~` and the text, with powers of ten as its numbers (`~$1e1`); of an id or path in such a text,
+  the power of ten of its numbers (`~#1e1`); `text` if it has none of these;
 * a list: the power of ten of its length (`to#=1e0`), with numbers in it the length itself, how often an item is
   repeated at most (`to#=1e0~2x`), and the terms of its items; a list with objects, lists, flags or nothing in it, or
   with items of too many kinds: a digest of it.
